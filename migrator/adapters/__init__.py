@@ -1,0 +1,1 @@
+"""See the package's modules; nothing is exported from here."""

@@ -1,0 +1,92 @@
+"""Every error a user can meet, as one tree.
+
+``MigratorError``
+    ``ConfigError``        a setting is unknown, missing or wrong
+    ``PreflightError``     the source or target is not ready; carries findings
+    ``ConnectionFailed``   a server can't be reached or refuses the login (retryable when the network is to blame)
+    ``SourceError``        the source log or a chunk can't be read or represented
+        ``GapError``       the log no longer holds the position we need
+        ``SchemaError``    a source table changed in a way that can't be carried on
+    ``MappingError``       the user's mapping is wrong, or fails on a row
+    ``TargetError``        the target refuses a row or isn't at the expected revision
+    ``EventLogError``      a segment is missing, torn or corrupt
+    ``FencedError``        another leader with a higher epoch has taken over
+    ``VerifyError``        the comparison can't be made
+
+Each error says what, where (a setting, table, row or position), why, and what to do. None of them is ever
+swallowed: a command that meets one prints it and exits with code 2, positions kept.
+"""
+
+from __future__ import annotations
+
+
+class MigratorError(Exception):
+    """A named failure that a user can act on.
+
+    Args:
+        what: one sentence saying what failed.
+        where: setting, table, row, file or position concerned; empty when there is only one possible place.
+        cause: why, in the words of the server or library where there are any.
+        remedy: what to do about it.
+        retryable: whether trying again without any change may succeed (a network cut may; a wrong password will not).
+    """
+
+    def __init__(self, what: str, *, where: str = "", cause: str = "", remedy: str = "", retryable: bool = False):
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.cause = cause
+        self.remedy = remedy
+        self.retryable = retryable
+
+    def __str__(self) -> str:
+        return "; ".join(line.replace("\n", " ") for line in self.lines())
+
+    def lines(self) -> list[str]:
+        """The message as lines for a terminal: what, then where, cause and remedy if known."""
+        rest = (("where", self.where), ("cause", self.cause), ("remedy", self.remedy))
+        return [self.what, *(f"{label}: {text}" for label, text in rest if text)]
+
+
+class ConfigError(MigratorError):
+    """A setting is unknown, missing or has a wrong value. All problems of one file are reported together."""
+
+
+class PreflightError(MigratorError):
+    """At least one preflight finding refuses the migration."""
+
+
+class ConnectionFailed(MigratorError):
+    """A server can't be reached, or refuses the login."""
+
+
+class SourceError(MigratorError):
+    """The source log or a chunk can't be read or represented."""
+
+
+class GapError(SourceError):
+    """The source log no longer holds the position that is needed: a re-dump is the way out."""
+
+
+class SchemaError(SourceError):
+    """A source table changed in a way that the mapping can't be carried over."""
+
+
+class MappingError(MigratorError):
+    """The user's mapping can't be used, or fails on a row."""
+
+
+class TargetError(MigratorError):
+    """The target refuses a row, or isn't at the expected schema revision."""
+
+
+class EventLogError(MigratorError):
+    """A segment of the event log is missing, torn or corrupt."""
+
+
+class FencedError(MigratorError):
+    """A leader with a higher epoch exists: this process must stop and must not write again."""
+
+
+class VerifyError(MigratorError):
+    """The comparison can't be made; the verdict is unknown."""
