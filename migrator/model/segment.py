@@ -1,0 +1,55 @@
+"""The event log's unit: a segment, described by its manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from migrator.model.progress import Checkpoint
+from migrator.model.table import TableSchema
+
+
+class FileKind(Enum):
+    """What a data file of a segment holds."""
+
+    CHUNK = "chunk"
+    """Dump rows: the source columns only."""
+    LOG = "log"
+    """Row images in log order: ``__position`` int64, ``__index`` int64, ``__sign`` int8, then the source columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """One Parquet file of a segment. ``path`` is absolute; ``sha256`` covers the whole file."""
+
+    schema: TableSchema
+    kind: FileKind
+    path: str
+    rows: int
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One durable segment.
+
+    Attributes:
+        number: 1, 2, 3, ...; the atomic create of this number is the fence.
+        epoch: of the leader that wrote it; never falls along the log.
+        checkpoint: where capture resumes after this segment, with dump progress up to and including it.
+        ends_transaction: whether the segment ends on a transaction boundary.
+        committed_at_us: source commit time of its last transaction (0 = none), for lag only.
+        transactions: transactions that end in it.
+        row_changes: log events in it.
+        files: its data files.
+    """
+
+    number: int
+    epoch: int
+    checkpoint: Checkpoint
+    ends_transaction: bool
+    committed_at_us: int
+    transactions: int
+    row_changes: int
+    files: tuple[SegmentFile, ...]

@@ -1,0 +1,68 @@
+"""Source tables: identity, columns, keys."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class TableId:
+    """A table's name within its database. ``schema`` is the database name on MySQL and MariaDB."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a source table.
+
+    Attributes:
+        name: as the source spells it.
+        type: logical type, one of ``bool int8 int16 int32 int64 float32 float64 decimal(p,s) string binary date
+            timestamp timestamptz``. Native where exact, else ``string`` holding the server's canonical text.
+        nullable: whether the source allows NULL.
+        source_type: the type as the source declares it, e.g. ``character varying(20)``.
+        collation: the collation of a text column, if the source names one.
+    """
+
+    name: str
+    type: str
+    nullable: bool
+    source_type: str
+    collation: str = ""
+
+    def decimal(self) -> tuple[int, int] | None:
+        """Precision and scale when the logical type is a decimal."""
+        found = _DECIMAL.fullmatch(self.type)
+        return (int(found[1]), int(found[2])) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """The row schema that travels with every event of a table."""
+
+    id: TableId
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(column.name for column in self.columns)
+
+    def key_indexes(self) -> tuple[int, ...]:
+        """Places of the key columns in a row."""
+        names = self.names()
+        return tuple(names.index(name) for name in self.key)
+
+    def version(self) -> str:
+        """A short digest that changes whenever names, types or the key change."""
+        text = repr([(c.name, c.type, c.source_type) for c in self.columns] + [self.key])
+        return hashlib.sha256(text.encode()).hexdigest()[:12]

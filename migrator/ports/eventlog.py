@@ -1,0 +1,103 @@
+"""The event log: durable numbered segments, the only interface between capture and apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from migrator.model.progress import Checkpoint
+from migrator.model.segment import FileKind, Manifest
+from migrator.model.table import TableId, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class TableData:
+    """Rows of one table and kind for a new segment; ``rows`` is a ``pyarrow.Table`` laid out as ``FileKind`` says."""
+
+    schema: TableSchema
+    kind: FileKind
+    rows: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentContent:
+    """What the next segment shall hold (see ``Manifest`` for the fields' meaning)."""
+
+    checkpoint: Checkpoint
+    ends_transaction: bool
+    committed_at_us: int
+    transactions: int
+    row_changes: int
+    data: tuple[TableData, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NetDelta:
+    """The net effect of a batch's log images on one source table.
+
+    ``before``: for every key whose first image in the batch is a before image, that image.
+    ``after``: for every key whose last image is an after image, that image. Both ``pyarrow.Table`` with the source
+    columns of ``schema``.
+    """
+
+    schema: TableSchema
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive segments ``first..last`` that end on a transaction boundary, ready for mapping.
+
+    ``chunks`` lists, per table schema, the Parquet paths of dump rows and their number.
+    ``deltas`` holds the net log delta per table.
+    """
+
+    first: int
+    last: int
+    checkpoint: Checkpoint
+    committed_at_us: int
+    transactions: int
+    row_changes: int
+    chunk_rows: int
+    chunks: tuple[tuple[TableSchema, tuple[str, ...], int], ...]
+    deltas: tuple[NetDelta, ...]
+
+    def tables(self) -> set[TableId]:
+        """Source tables that the batch touches."""
+        return {schema.id for schema, _, _ in self.chunks} | {delta.schema.id for delta in self.deltas}
+
+
+class SegmentWriter(Protocol):
+    """Appends segments under an epoch."""
+
+    def last(self) -> Manifest | None:
+        """The newest segment, its manifest checked; None in an empty event log."""
+        ...
+
+    def append(self, content: SegmentContent) -> Manifest:
+        """Writes the data files, makes them durable, then creates the manifest of the next number atomically.
+
+        Raises ``FencedError`` when another leader created that number or a higher epoch was seen,
+        ``EventLogError`` when the disk refuses.
+        """
+        ...
+
+
+class BatchReader(Protocol):
+    """Reads ranges of the event log. May run in another thread or process than the writer."""
+
+    def read(self, after: int, max_rows: int, timeout_s: float) -> Batch | None:
+        """The segments after number ``after`` up to about ``max_rows`` rows, ending on a transaction boundary.
+
+        Waits up to ``timeout_s`` for the first one; None when there is none yet. A transaction larger than
+        ``max_rows`` is returned whole. Raises ``EventLogError`` for a missing, torn or corrupt segment.
+        """
+        ...
+
+    def release(self, up_to: int) -> None:
+        """The target holds the segments up to ``up_to``: they may be deleted. The newest manifest always stays."""
+        ...
+
+
+__all__ = ["Batch", "BatchReader", "NetDelta", "SegmentContent", "SegmentWriter", "TableData", "FileKind"]

@@ -1,0 +1,95 @@
+"""The source database: its catalog, its log, its chunks, its watermarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from migrator.model.chunk import Chunk, ChunkRequest, Witness
+from migrator.model.event import LogRecord, MarkKind
+from migrator.model.finding import Finding
+from migrator.model.position import Position
+from migrator.model.table import TableSchema
+
+
+class SourceCatalog(Protocol):
+    """Structure and readiness of the source. Read-only apart from ``prepare``."""
+
+    def tables(self, names: Sequence[str]) -> list[TableSchema]:
+        """Row schemas of the named tables. Raises ``SourceError`` naming the tables that don't exist."""
+        ...
+
+    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+        """Everything that stands in the way, all at once. Changes nothing."""
+        ...
+
+    def prepare(self, tables: Sequence[TableSchema]) -> None:
+        """Makes what log reading needs and is ours (publication, slot, watermark row). May be repeated."""
+        ...
+
+    def estimated_rows(self, table: TableSchema) -> int:
+        """The server's own estimate, without a scan; 0 when it has none."""
+        ...
+
+    def position(self) -> Position:
+        """A place at or after every transaction visible now, for lag and ``--until caught-up``."""
+        ...
+
+
+class LogReader(Protocol):
+    """The source log from a position on, in commit order. One thread uses it at a time."""
+
+    def start(self, after: Position | None) -> Position:
+        """Begins after ``after``, or at the current end of the log when None; returns the actual start.
+
+        Raises ``GapError`` when the log no longer holds that place, ``ConnectionFailed``.
+        """
+        ...
+
+    def read(self, timeout_s: float) -> list[LogRecord]:
+        """The next records in log order; empty when nothing came within ``timeout_s``.
+
+        A transaction larger than the adapter's bound comes as several parts. The schema of a table comes before
+        its first change. Raises ``SourceError``, ``SchemaError`` (named, with the position), ``ConnectionFailed``.
+        """
+        ...
+
+    def acknowledge(self, position: Position) -> None:
+        """Everything up to ``position`` is durable on our side; the source may forget it."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        ...
+
+
+class ChunkReader(Protocol):
+    """Reads chunks beside the log. One thread uses it at a time, another than the log reader's."""
+
+    def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
+        """Reads one chunk in a read view of its own, together with its witness and its high position.
+
+        Raises ``SourceError`` when a value can't be represented, ``SchemaError`` when the table no longer has
+        this schema, ``ConnectionFailed``.
+        """
+        ...
+
+    def witness(self) -> Witness | None:
+        """A witness of now, so that the core may forget the keys of transactions that are visible by now."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        ...
+
+
+class WatermarkWriter(Protocol):
+    """Writes DBLog's watermark row, where that placement is configured."""
+
+    def write(self, token: str, kind: MarkKind) -> None:
+        """Commits the watermark; on return it is in the log."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        ...

@@ -1,0 +1,70 @@
+"""The target database: its tables, its ledger, and the one transaction that moves both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from migrator.model.finding import Finding
+from migrator.model.ledger import Ledger
+from migrator.model.progress import Checkpoint
+from migrator.model.target import TargetTable
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRows:
+    """Mapped rows of one batch for one target table, as ``pyarrow.Table`` with the written columns only.
+
+    Attributes:
+        table: the target table.
+        chunk: mapped dump rows: upserted, merged before the others.
+        before: mapped net-before rows: their keys vanish unless ``after`` has them.
+        after: mapped net-after rows: upserted.
+        strict_inserts: whether a row of ``after`` without a row in ``before`` must not exist yet (the table's dump
+            is over): then two source rows that map to one key are an error instead of overwriting each other.
+    """
+
+    table: TargetTable
+    chunk: Any | None
+    before: Any | None
+    after: Any | None
+    strict_inserts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TargetBatch:
+    """Everything one target transaction does. ``segment`` is the last segment of the batch."""
+
+    segment: int
+    checkpoint: Checkpoint
+    rows: tuple[TargetRows, ...]
+
+
+class Target(Protocol):
+    """The new database. One thread uses it."""
+
+    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+        """Everything that stands in the way (grants, missing tables, keys, unsupported types), all at once."""
+        ...
+
+    def tables(self, names: Sequence[str]) -> list[TargetTable]:
+        """Reflects the named tables. Raises ``TargetError`` naming those that don't exist."""
+        ...
+
+    def open(self, epoch: int) -> Ledger:
+        """Takes the ledger over under ``epoch``. Raises ``FencedError`` when the ledger saw a higher one."""
+        ...
+
+    def apply(self, batch: TargetBatch) -> None:
+        """Merges all rows and moves the ledger in one transaction, epoch checked under the ledger's row lock.
+
+        Either everything of the batch is committed or nothing. An unknown outcome (connection lost around COMMIT)
+        is looked up in the ledger. Raises ``TargetError`` naming table, row and constraint; ``FencedError``;
+        ``ConnectionFailed`` (retryable).
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        ...
