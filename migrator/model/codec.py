@@ -1,0 +1,240 @@
+"""JSON form of checkpoints, row schemas and manifests: lossless, numbered, the same in the event log and the ledger.
+
+``*_to_json`` returns plain dicts of str, int, bool, None, list; ``*_from_json`` is its exact inverse. A document
+carries ``format``; one written by a newer version is refused by name with ``FormatError``, never half understood.
+The callers name the file or ledger row: they turn ``FormatError`` into their own ``MigratorError``.
+
+Text that JSON or PostgreSQL's ``jsonb`` can't hold (NUL, lone surrogates) travels as ``{"u8": base64}``, bytes as
+``{"b64": base64}``; everything else stays readable.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from migrator.model.event import Key, Value
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.segment import FileKind, Manifest, SegmentFile
+from migrator.model.table import Column, TableId, TableSchema
+
+FORMAT = 1
+"""Number of the present layout of all documents of this module."""
+
+_NOT_IN_JSONB = re.compile("[\x00\ud800-\udfff]")
+
+Json = Mapping[str, Any]
+
+
+class FormatError(ValueError):
+    """A stored document was written by a newer version, or isn't one of ours."""
+
+
+def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The document of a checkpoint."""
+    return {
+        "format": FORMAT,
+        "position": _position(checkpoint.position),
+        "partial_order": checkpoint.partial_order,
+        "partial_index": checkpoint.partial_index,
+        "unconfirmed": [list(transaction) for transaction in checkpoint.unconfirmed],
+        "dumps": [_dump(dump) for dump in checkpoint.dumps],
+    }
+
+
+def checkpoint_from_json(document: Json) -> Checkpoint:
+    """Inverse of ``checkpoint_to_json``. Raises ``FormatError``."""
+    _check_format("checkpoint", document)
+    try:
+        return Checkpoint(
+            position=_to_position(document["position"]),
+            partial_order=document["partial_order"],
+            partial_index=document["partial_index"],
+            unconfirmed=tuple(tuple(transaction) for transaction in document["unconfirmed"]),
+            dumps=tuple(_to_dump(dump) for dump in document["dumps"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged("checkpoint", error) from error
+
+
+def schema_to_json(schema: TableSchema) -> dict[str, Any]:
+    """The document of a row schema."""
+    return {
+        "format": FORMAT,
+        "table": _table(schema.id),
+        "key": [_text(name) for name in schema.key],
+        "columns": [
+            {
+                "name": _text(column.name),
+                "type": column.type,
+                "nullable": column.nullable,
+                "source_type": _text(column.source_type),
+                "collation": _text(column.collation),
+            }
+            for column in schema.columns
+        ],
+    }
+
+
+def schema_from_json(document: Json) -> TableSchema:
+    """Inverse of ``schema_to_json``. Raises ``FormatError``."""
+    _check_format("row schema", document)
+    try:
+        return TableSchema(
+            id=_to_table(document["table"]),
+            key=tuple(_to_text(name) for name in document["key"]),
+            columns=tuple(
+                Column(
+                    name=_to_text(column["name"]),
+                    type=column["type"],
+                    nullable=column["nullable"],
+                    source_type=_to_text(column["source_type"]),
+                    collation=_to_text(column["collation"]),
+                )
+                for column in document["columns"]
+            ),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged("row schema", error) from error
+
+
+def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
+    """The document of a manifest, with its checkpoint and the row schema of each file inside."""
+    return {
+        "format": FORMAT,
+        "number": manifest.number,
+        "epoch": manifest.epoch,
+        "checkpoint": checkpoint_to_json(manifest.checkpoint),
+        "ends_transaction": manifest.ends_transaction,
+        "committed_at_us": manifest.committed_at_us,
+        "transactions": manifest.transactions,
+        "row_changes": manifest.row_changes,
+        "files": [
+            {
+                "schema": schema_to_json(file.schema),
+                "kind": file.kind.value,
+                "path": _text(file.path),
+                "rows": file.rows,
+                "size_bytes": file.size_bytes,
+                "sha256": file.sha256,
+            }
+            for file in manifest.files
+        ],
+    }
+
+
+def manifest_from_json(document: Json) -> Manifest:
+    """Inverse of ``manifest_to_json``. Raises ``FormatError``."""
+    _check_format("manifest", document)
+    try:
+        return Manifest(
+            number=document["number"],
+            epoch=document["epoch"],
+            checkpoint=checkpoint_from_json(document["checkpoint"]),
+            ends_transaction=document["ends_transaction"],
+            committed_at_us=document["committed_at_us"],
+            transactions=document["transactions"],
+            row_changes=document["row_changes"],
+            files=tuple(_to_file(file) for file in document["files"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged("manifest", error) from error
+
+
+def _check_format(what: str, document: Json) -> None:
+    found = document.get("format") if isinstance(document, Mapping) else None
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise FormatError(f"this is no {what} of ours: it carries no format number (found {found!r})")
+    if found > FORMAT:
+        raise FormatError(f"the {what} has format {found}, this version knows formats up to {FORMAT}")
+
+
+def _damaged(what: str, error: Exception) -> FormatError:
+    if isinstance(error, FormatError):
+        return error
+    return FormatError(f"the {what} is damaged: {type(error).__name__}: {error}")
+
+
+def _to_file(document: Json) -> SegmentFile:
+    return SegmentFile(
+        schema=schema_from_json(document["schema"]),
+        kind=FileKind(document["kind"]),
+        path=_to_text(document["path"]),
+        rows=document["rows"],
+        size_bytes=document["size_bytes"],
+        sha256=document["sha256"],
+    )
+
+
+def _dump(dump: TableDump) -> dict[str, Any]:
+    return {
+        "table": _table(dump.table),
+        "after": None if dump.after is None else [_value(value) for value in dump.after],
+        "done": dump.done,
+        "rows": dump.rows,
+        "dropped_rows": dump.dropped_rows,
+        "chunks": dump.chunks,
+        "estimated_rows": dump.estimated_rows,
+    }
+
+
+def _to_dump(document: Json) -> TableDump:
+    after = document["after"]
+    key: Key | None = None if after is None else tuple(_to_value(value) for value in after)
+    return TableDump(
+        table=_to_table(document["table"]),
+        after=key,
+        done=document["done"],
+        rows=document["rows"],
+        dropped_rows=document["dropped_rows"],
+        chunks=document["chunks"],
+        estimated_rows=document["estimated_rows"],
+    )
+
+
+def _position(position: Position) -> dict[str, Any]:
+    return {"order": position.order, "token": _text(position.token)}
+
+
+def _to_position(document: Json) -> Position:
+    return Position(order=document["order"], token=_to_text(document["token"]))
+
+
+def _table(table: TableId) -> list[Any]:
+    return [_text(table.schema), _text(table.name)]
+
+
+def _to_table(document: Sequence[Any]) -> TableId:
+    schema, name = document
+    return TableId(schema=_to_text(schema), name=_to_text(name))
+
+
+def _text(text: str) -> str | dict[str, str]:
+    if _NOT_IN_JSONB.search(text):
+        return {"u8": base64.b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")}
+    return text
+
+
+def _to_text(document: Any) -> str:
+    if isinstance(document, Mapping):
+        return base64.b64decode(document["u8"], validate=True).decode("utf-8", "surrogatepass")
+    if isinstance(document, str):
+        return document
+    raise FormatError(f"expected text, found {document!r}")
+
+
+def _value(value: Value) -> Any:
+    if isinstance(value, bytes):
+        return {"b64": base64.b64encode(value).decode("ascii")}
+    return None if value is None else _text(value)
+
+
+def _to_value(document: Any) -> Value:
+    if document is None:
+        return None
+    if isinstance(document, Mapping) and "b64" in document:
+        return base64.b64decode(document["b64"], validate=True)
+    return _to_text(document)
