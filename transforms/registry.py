@@ -1,0 +1,301 @@
+"""What a user writes: one function per target table, its parameters named after source tables.
+
+    mapping = Mapping()
+
+    @mapping.target("person", key="person_id")
+    def person(customer: DataFrame) -> DataFrame: ...
+
+Every mistake a user can make here becomes a :class:`~migrator.errors.MappingError` that names file and line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import itertools
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
+
+from migrator.errors import MappingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+F = TypeVar("F", bound="Callable[..., DataFrame]")
+Grain = str | Callable[..., object] | None
+
+_numbers = itertools.count(1)
+_beside: dict[str, Path] = {}
+"""Modules that a mapping imported from its own folder, by name: forgotten before the next mapping is loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMapping:
+    """How one target table is made.
+
+    Attributes:
+        name: target table.
+        key: target key columns, in order; never empty.
+        grain: what a joined or aggregated target depends on, as given; None for a row-wise one.
+        function: takes one DataFrame per source table, by position, and returns the target's rows.
+        sources: source tables in the order of the function's parameters; never empty.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    grain: Grain
+    function: Callable[..., DataFrame]
+    sources: tuple[str, ...]
+
+    def where(self) -> str:
+        """The function with file and line, for messages."""
+        return _where(self.function)
+
+
+class Mapping:
+    """The target tables of a migration, in the order they were declared."""
+
+    def __init__(self) -> None:
+        self._targets: dict[str, TargetMapping] = {}
+
+    @property
+    def targets(self) -> tuple[TargetMapping, ...]:
+        """All target mappings in order of declaration."""
+        return tuple(self._targets.values())
+
+    def __getitem__(self, name: str) -> TargetMapping:
+        """The mapping of one target table. Raises KeyError if there is none."""
+        return self._targets[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._targets
+
+    def __iter__(self) -> Iterator[TargetMapping]:
+        return iter(self.targets)
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    def target(
+        self,
+        name: str,
+        *,
+        key: str | Sequence[str],
+        grain: Grain = None,
+        sources: Sequence[str] | None = None,
+    ) -> Callable[[F], F]:
+        """Declares that the decorated function makes target table ``name``.
+
+        Args:
+            name: target table.
+            key: key column or columns of the target.
+            grain: for joined or aggregated targets; see DESIGN section 5.
+            sources: source tables in parameter order, where a table's name is no Python name.
+
+        Raises:
+            MappingError: empty name or key, a target declared twice, parameters that can't be source tables.
+        """
+
+        def register(function: F) -> F:
+            where = _where(function)
+            parameters = _parameters(function, where)
+            target = TargetMapping(
+                name=_name(name, "target table", where),
+                key=_key(key, where),
+                grain=grain,
+                function=function,
+                sources=_sources(sources, parameters, where),
+            )
+            if name in self._targets:
+                raise MappingError(
+                    f"target table {name!r} is mapped twice",
+                    where=where,
+                    cause=f"it is already mapped by {self._targets[name].where()}",
+                    remedy="keep one function per target table; combine rows from several sources with unionByName",
+                )
+            self._targets[name] = target
+            return function
+
+        return register
+
+
+def load_mapping(path: Path) -> Mapping:
+    """Runs the user's mapping file and returns its one ``Mapping``.
+
+    Each call runs the file afresh, under a new module name, together with the modules beside it. Functions of those
+    modules travel to Python workers by value, so executors need no copy of the project.
+
+    Raises:
+        MappingError: the file is missing, can't be run, or doesn't hold exactly one Mapping with a target.
+    """
+    file = path.resolve()
+    if not file.is_file():
+        raise MappingError(
+            f"mapping file {path} does not exist",
+            where=str(file),
+            remedy="create it, or correct migration.mapping",
+        )
+    module = _run(file)
+    found = {id(value): value for value in vars(module).values() if isinstance(value, Mapping)}
+    if len(found) != 1:
+        raise MappingError(
+            f"{path.name} must define exactly one Mapping",
+            where=str(file),
+            cause=f"{len(found)} found at the top level of the file",
+            remedy="write `mapping = Mapping()` once (from transforms import Mapping) and decorate every function with it",
+        )
+    mapping = next(iter(found.values()))
+    if not mapping.targets:
+        raise MappingError(
+            f"the mapping in {path.name} has no target table",
+            where=str(file),
+            remedy='decorate at least one function with @mapping.target("table", key="column")',
+        )
+    return mapping
+
+
+def _run(file: Path) -> ModuleType:
+    name = f"migration_mapping_{next(_numbers)}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise MappingError(
+            f"{file.name} is not a Python file", where=str(file), remedy="name it something.py"
+        )
+    module = importlib.util.module_from_spec(spec)
+    with _folder_first(file.parent):
+        before = set(sys.modules)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except MappingError:
+            sys.modules.pop(name)
+            raise
+        except (Exception, SystemExit) as error:
+            sys.modules.pop(name)
+            raise _load_error(error, file) from error
+        finally:
+            _note_modules_beside(set(sys.modules) - before, file.parent)
+    return module
+
+
+@contextmanager
+def _folder_first(folder: Path) -> Iterator[None]:
+    """Lets the mapping import modules beside it, and none left over from a mapping in another folder."""
+    for name in _beside:
+        sys.modules.pop(name, None)
+    _beside.clear()
+    importlib.invalidate_caches()
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _note_modules_beside(names: set[str], folder: Path) -> None:
+    # Pickled by reference, a function of these modules could not be found by a worker, whose path is not ours.
+    from pyspark import cloudpickle
+
+    for name in sorted(names):
+        module = sys.modules.get(name)
+        origin = getattr(module, "__file__", None)
+        if module is not None and origin and Path(origin).resolve().is_relative_to(folder):
+            cloudpickle.register_pickle_by_value(module)
+            if not name.startswith("migration_mapping_"):
+                _beside[name] = Path(origin)
+
+
+def _load_error(error: BaseException, file: Path) -> MappingError:
+    if isinstance(error, SyntaxError):
+        where, cause = f"{error.filename or file}:{error.lineno or 0}", error.msg
+        return MappingError(
+            f"{file.name} is not valid Python", where=where, cause=cause, remedy="correct the line"
+        )
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(file.parent)
+    ]
+    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(file)
+    cause = f"{type(error).__name__}: {error}"
+    if isinstance(error, ImportError):
+        return MappingError(
+            f"{file.name} imports something that can't be imported",
+            where=where,
+            cause=cause,
+            remedy="install the package into this environment, or put the module beside the mapping file",
+        )
+    return MappingError(
+        f"{file.name} fails while it is loaded",
+        where=where,
+        cause=cause,
+        remedy="correct the line; a mapping file only declares functions and must run no queries when imported",
+    )
+
+
+def _where(function: Callable[..., object]) -> str:
+    name = getattr(function, "__qualname__", repr(function))
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}, function {name}" if code else f"function {name}"
+
+
+def _name(name: object, role: str, where: str) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise MappingError(f"{name!r} is no {role}", where=where, remedy="give a name that is not empty")
+    return name
+
+
+def _key(key: object, where: str) -> tuple[str, ...]:
+    columns = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, Sequence) else ()
+    names = tuple(_name(column, "key column", where) for column in columns)
+    if not names or len(set(names)) != len(names):
+        raise MappingError(
+            "the key names no column, or one column twice",
+            where=where,
+            cause=f"key={key!r}",
+            remedy='give the target\'s key columns, e.g. key="person_id" or key=("order_id", "line_no")',
+        )
+    return names
+
+
+def _parameters(function: Callable[..., object], where: str) -> tuple[str, ...]:
+    if (
+        not callable(function)
+        or inspect.iscoroutinefunction(function)
+        or inspect.isgeneratorfunction(function)
+    ):
+        raise MappingError(
+            "only a plain function can make a target table",
+            where=where,
+            remedy="use def and return one DataFrame",
+        )
+    parameters = inspect.signature(function).parameters.values()
+    wrong = [p for p in parameters if p.kind is not p.POSITIONAL_OR_KEYWORD or p.default is not p.empty]
+    if wrong or not parameters:
+        raise MappingError(
+            "the function's parameters can't be read as source tables",
+            where=where,
+            cause=f"not a plain parameter: {', '.join(map(str, wrong))}" if wrong else "it has no parameter",
+            remedy="name each parameter after one source table, without default, * or /; other values belong in the body",
+        )
+    return tuple(p.name for p in parameters)
+
+
+def _sources(sources: Sequence[str] | None, parameters: tuple[str, ...], where: str) -> tuple[str, ...]:
+    if sources is None:
+        return parameters
+    given = (sources,) if isinstance(sources, str) else tuple(sources)
+    names = tuple(_name(source, "source table", where) for source in given)
+    if len(names) != len(parameters) or len(set(names)) != len(names):
+        raise MappingError(
+            "sources= must name one source table for each parameter, none twice",
+            where=where,
+            cause=f"{len(parameters)} parameters {parameters}, sources={names}",
+            remedy="give the tables in the order of the parameters",
+        )
+    return names

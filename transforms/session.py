@@ -1,0 +1,168 @@
+"""The one Spark session of a process: quiet, local to the loopback, UTC, ANSI, and gone when we are gone.
+
+The JVM is a child that reads our end of its standard input: when this process dies, however it dies, the pipe breaks
+and the JVM exits. Everything the JVM and Python workers print goes to a log file.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from migrator.errors import ConfigError, MigratorError
+
+_EXIT_S = 20.0
+_HEAP_MAX_BYTES = 3 << 30
+_HEAP_MIN_BYTES = 512 << 20
+
+# Other values of these change what rows mean, so they are not open to configuration.
+_FIXED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    session: SparkSession
+    master: str
+    conf: tuple[tuple[str, str], ...]
+
+
+_lock = threading.Lock()
+_running: _Running | None = None
+
+
+def spark_session(
+    *, master: str = "local[*]", conf: Mapping[str, str], java_home: Path | None, log_path: Path
+) -> SparkSession:
+    """Returns this process's Spark session, starting Spark on the first call.
+
+    Args:
+        master: Spark master URL; ``local[...]`` binds to the loopback address only.
+        conf: settings named ``spark.*``; they win over our defaults.
+        java_home: runtime to use; None leaves the choice to ``JAVA_HOME`` and ``PATH``.
+        log_path: file that takes everything the JVM prints; its folder also holds Spark's (empty) warehouse.
+
+    Raises:
+        ConfigError: a setting that is not Spark's, or one that would change what rows mean.
+        MigratorError: Spark can't start, or already runs with another master or other settings.
+    """
+    global _running
+    wanted = tuple(sorted(conf.items()))
+    with _lock:
+        if _running is not None:
+            if (_running.master, _running.conf) != (master, wanted):
+                raise MigratorError(
+                    "Spark already runs in this process with other settings",
+                    where=f"master {_running.master}",
+                    cause=f"asked for master {master} with {dict(wanted)}, running with {dict(_running.conf)}",
+                    remedy="use one set of Spark settings per process, or call stop_session() before",
+                )
+            return _running.session
+        _running = _Running(_start(_settings(master, conf, log_path), java_home, log_path), master, wanted)
+        return _running.session
+
+
+def running_session() -> SparkSession | None:
+    """The session made by :func:`spark_session`, if Spark runs."""
+    return _running.session if _running is not None else None
+
+
+def stop_session() -> None:
+    """Stops Spark and waits for its JVM to exit. Does nothing when Spark doesn't run."""
+    global _running
+    with _lock:
+        if _running is None:
+            return
+        gateway = SparkContext._gateway
+        _running.session.stop()
+        _running = None
+        if gateway is None:
+            return
+        gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
+        process: subprocess.Popen[bytes] = gateway.proc
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            process.wait(_EXIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def heap_bytes(memory_bytes: int) -> int:
+    """The JVM heap for a machine of that much memory: a quarter of it, between 512 MiB and 3 GiB."""
+    return max(_HEAP_MIN_BYTES, min(_HEAP_MAX_BYTES, memory_bytes // 4))
+
+
+def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf:
+    wrong = [name for name in conf if not name.startswith("spark.")]
+    changed = [name for name, value in _FIXED.items() if conf.get(name, value).lower() != value.lower()]
+    if wrong or changed:
+        raise ConfigError(
+            "Spark settings that can't be used",
+            where=", ".join(wrong + changed),
+            cause="a setting must start with `spark.`"
+            if wrong
+            else "another value would change what rows mean",
+            remedy="remove them"
+            if wrong
+            else f"remove them, or set {', '.join(f'{k}={_FIXED[k]}' for k in changed)}",
+        )
+    cores = str(len(os.sched_getaffinity(0)))
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    defaults = {
+        "spark.app.name": "migrator",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.driver.memory": f"{heap_bytes(memory_bytes) >> 20}m",
+        "spark.default.parallelism": cores,
+        "spark.sql.shuffle.partitions": cores,
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(log_path.resolve().parent / "spark-warehouse"),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    }
+    if master.startswith("local"):
+        defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    settings = SparkConf(loadDefaults=False)
+    settings.setAll(list({**defaults, **conf, **_FIXED, "spark.master": master}.items()))
+    return settings
+
+
+def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers take whatever python3 is first on PATH
+    if java_home is not None:
+        os.environ["JAVA_HOME"] = str(java_home)
+    if settings.get("spark.master", "").startswith("local"):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with log_path.open("ab") as log:
+            gateway = launch_gateway(settings, popen_kwargs={"stdout": log, "stderr": log})
+            return SparkSession(SparkContext(conf=settings, gateway=gateway))
+    except (PySparkRuntimeError, OSError) as error:
+        raise MigratorError(
+            "Spark can't be started",
+            where=str(log_path),
+            cause=str(error),
+            remedy="see the log; Spark needs a Java 17 or newer runtime (JAVA_HOME or PATH)",
+        ) from error
