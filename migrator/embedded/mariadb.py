@@ -38,8 +38,8 @@ _DEFAULT_SETTINGS = {
     "default-time-zone": "+00:00",
 }
 _PACKAGE = "mariadb-server"
-# A package's service would start as soon as it is unpacked. policy-rc.d is Debian's switch for that (invoke-rc.d(8));
-# one that an administrator put there is left alone.
+# A package's service would start as soon as it is unpacked. policy-rc.d is Debian's switch for that
+# (invoke-rc.d(8)); one that an administrator put there is left alone.
 _INSTALL_SCRIPT = f"""
 set -e
 policy=/usr/sbin/policy-rc.d
@@ -68,7 +68,8 @@ def find_mariadb() -> tuple[Path, Path] | None:
 def install_mariadb() -> None:
     """Install the ``mariadb-server`` package with apt, as root or through sudo, without starting its service.
 
-    Does nothing if the binaries are there. Raises MigratorError with the command to run when it isn't possible.
+    Does nothing if the binaries are there. Raises MigratorError with the command to run when it isn't
+    possible.
     """
     if find_mariadb() is not None:
         return
@@ -98,8 +99,10 @@ class EmbeddedMariaDB:
     """A MariaDB server under ``directory`` with a full row-based binary log; a context manager.
 
     Args:
-        directory: gets the data directory and the log; kept when the server stops, and used again by the next start.
-        settings: server options without the leading dashes, over the defaults; an empty value gives a bare flag.
+        directory: gets the data directory and the log; kept when the server stops, and used again by the next
+            start.
+        settings: server options without the leading dashes, over the defaults; an empty value gives a bare
+            flag.
 
     Attributes: ``host``, ``port`` (the same after a restart), ``superuser`` (``root``, no password).
     Raises MigratorError if MariaDB is missing and can't be installed, or does not start.
@@ -135,7 +138,7 @@ class EmbeddedMariaDB:
         return self._started().pid
 
     def start(self) -> None:
-        """Create the data directory if there is none, start the server, and return once it answers queries."""
+        """Create the data directory if there is none, start the server, and return once it answers."""
         if self._process is None:
             self._process = self._create()
         self._process.start()

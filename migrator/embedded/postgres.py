@@ -68,7 +68,8 @@ class EmbeddedPostgres:
     """A PostgreSQL cluster under ``directory``, ready for logical decoding; a context manager.
 
     Args:
-        directory: gets the data directory and the log; kept when the server stops, and used again by the next start.
+        directory: gets the data directory and the log; kept when the server stops, and used again by the next
+            start.
         version: major version, 16 or 18.
         settings: server settings, over the defaults (``wal_level=logical``, UTC, 20 slots).
         auth: method for all connections, ``trust`` or ``scram-sha-256``; fixed when the cluster is created.
@@ -144,8 +145,7 @@ class EmbeddedPostgres:
         user = user or self.superuser
         if password is None and user == self.superuser:
             password = self.password
-        parts = {"host": self.host, "port": self.port, "dbname": database, "user": user, "password": password}
-        return make_conninfo(**{name: value for name, value in parts.items() if value is not None})
+        return make_conninfo(host=self.host, port=self.port, dbname=database, user=user, password=password)
 
     def create_database(self, name: str) -> None:
         """Create an empty database."""
@@ -195,13 +195,14 @@ class EmbeddedPostgres:
             directory=root,
             log=root / "postgres.log",
             ready=lambda: self._why_not_ready(data),
-            stop_signal=signal.SIGINT,  # PostgreSQL's fast shutdown; SIGTERM would wait for every session to end
+            stop_signal=signal.SIGINT,  # fast shutdown; SIGTERM would wait for every session to end
         )
 
     def _installation(self, root: Path, user: str | None) -> Path:
         """The wheel's installation, or a copy beside the data where the server's user can't reach the wheel.
 
-        A checkout under /root is the usual case: the server must not run as root, and nobody else may enter /root.
+        A checkout under /root is the usual case: the server must not run as root, and nobody else may enter
+        /root.
         """
         wheel = postgres_installation(self.version)
         if is_reachable(wheel / "bin", user):

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 from migrator.errors import MigratorError
 
@@ -33,8 +32,9 @@ _SUPERVISOR = Path(__file__).with_name("supervise.py")
 def free_port() -> int:
     """A TCP port of 127.0.0.1 that nothing listens on now.
 
-    Taken from below Linux's ephemeral range (32768 and up): an outgoing connection can then never occupy the port
-    while a killed server waits for its restart. Raises MigratorError if no port of the range can be bound.
+    Taken from below Linux's ephemeral range (32768 and up): an outgoing connection can then never occupy the
+    port while a killed server waits for its restart. Raises MigratorError if no port of the range can be
+    bound.
     """
     for port in random.SystemRandom().sample(_PORTS, _PORT_TRIES):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -51,7 +51,7 @@ def free_port() -> int:
 
 
 def unprivileged_user(preferred: str = "nobody") -> str | None:
-    """The user a database server is to run as: ``preferred`` when we are root (servers refuse root), else ourselves."""
+    """The user a database server is to run as: ``preferred`` if we are root (which it refuses), or None."""
     if os.geteuid() != 0:
         return None
     try:
@@ -66,8 +66,8 @@ def unprivileged_user(preferred: str = "nobody") -> str | None:
 def make_server_directory(directory: Path, user: str | None) -> Path:
     """Create ``directory`` for ``user`` alone (mode 0700) and return its absolute path.
 
-    Raises MigratorError when a folder above it can't be entered by that user: the server could only fail with a
-    message that does not name the folder.
+    Raises MigratorError when a folder above it can't be entered by that user: the server could only fail with
+    a message that does not name the folder.
     """
     directory = directory.absolute()
     directory.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def make_server_directory(directory: Path, user: str | None) -> Path:
 
 
 def is_reachable(path: Path, user: str | None) -> bool:
-    """Whether ``user`` (None: ourselves) can enter every folder on the way to ``path``, and ``path`` itself."""
+    """Whether ``user`` (None: ourselves) can enter every folder down to ``path`` and ``path`` itself."""
     return user is None or _first_unreachable(path, user) is None
 
 
@@ -109,7 +109,7 @@ def _first_unreachable(path: Path, user: str) -> Path | None:
 
 @contextmanager
 def scratch_directory(prefix: str = "migrator-") -> Iterator[Path]:
-    """A new temporary folder that an unprivileged server may enter (mode 0711), removed at the end with all in it."""
+    """A temporary folder that an unprivileged server may enter (mode 0711), removed at the end."""
     directory = Path(tempfile.mkdtemp(prefix=prefix))
     directory.chmod(0o711)
     try:
@@ -159,7 +159,8 @@ class ServerProcess:
         user: the user to run as, or None for our own.
         directory: working directory; must exist and be reachable by ``user``.
         log: file that gets the server's output, appended.
-        ready: asked repeatedly until it returns an empty string; any other answer is the reason it is not ready yet.
+        ready: asked repeatedly until it returns an empty string; any other answer is the reason it is not
+            ready yet.
         stop_signal: the signal for a quick, clean shutdown.
         start_timeout_s, stop_timeout_s: deadlines; after the second the server is killed.
         environment: the server's whole environment; by default a minimal one.
@@ -207,7 +208,8 @@ class ServerProcess:
     def start(self) -> None:
         """Start the server and return once it is ready.
 
-        Raises MigratorError with the end of its log if it exits or is not ready in time; nothing is left running.
+        Raises MigratorError with the end of its log if it exits or is not ready in time; nothing is left
+        running.
         """
         if self.running:
             raise MigratorError(f"{self.name} is already running", where=f"process {self.pid}")
@@ -218,9 +220,12 @@ class ServerProcess:
             text=True,
             start_new_session=True,  # Ctrl-C in the terminal is for us; we decide when the server stops
         )
-        assert self._supervisor.stdout is not None
-        self._pid = self._read_pid(self._supervisor.stdout)
-        self._await_ready()
+        try:
+            self._pid = self._read_pid(self._supervisor)
+            self._await_ready()
+        except BaseException:  # Ctrl-C too: a server that start() did not hand over must not be left running
+            self.kill()
+            raise
 
     def _order(self) -> dict[str, object]:
         return {
@@ -235,8 +240,8 @@ class ServerProcess:
             "owner": os.getpid(),
         }
 
-    def _read_pid(self, output: TextIO) -> int:
-        line = output.readline().strip()
+    def _read_pid(self, supervisor: subprocess.Popen[str]) -> int:
+        line = supervisor.stdout.readline().strip() if supervisor.stdout is not None else ""
         if not line:
             raise MigratorError(
                 f"{self.name} can't be started",
@@ -254,12 +259,11 @@ class ServerProcess:
             if not reason:
                 return
             _pause(_POLL_S)
-        exited = not self.running
-        self.kill()
+        late = (
+            f"is not ready after {self._start_timeout_s:.0f} s" if self.running else "exited while starting"
+        )
         raise MigratorError(
-            f"{self.name} exited while starting"
-            if exited
-            else f"{self.name} is not ready after {self._start_timeout_s:.0f} s",
+            f"{self.name} {late}",
             where=str(self.log),
             cause=self.log_tail() or reason,
             remedy="see the log file",
@@ -285,19 +289,19 @@ class ServerProcess:
         self._forget()
 
     def kill(self) -> None:
-        """SIGKILL the server and its children, as a crash of the machine would; returns when they are gone."""
+        """SIGKILL the server and its children, like a crash of the machine; returns once they are gone."""
         supervisor = self._supervisor
         if supervisor is None:
             return
         if supervisor.poll() is None:
-            # The server first, so that it can't start anything new. PostgreSQL's backends are in sessions of their own,
-            # so a process group would not name them, and a restart fails while one of them still holds shared memory.
-            children = _children(self.pid)
-            _sigkill(self.pid)
-            for child in children:
-                _sigkill(child)
+            # The server before its children, so that it can't start anything new. PostgreSQL's backends are
+            # in sessions of their own, so a process group would not name them, and a restart fails while one
+            # of them still holds shared memory.
+            pids = [self._pid, *_children(self._pid)] if self._pid is not None else [supervisor.pid]
+            for pid in pids:
+                _sigkill(pid)
             supervisor.wait()
-            _await_gone(children, self._stop_timeout_s)
+            _await_gone(pids, self._stop_timeout_s)
         self._forget()
 
     def _forget(self) -> None:
@@ -308,7 +312,7 @@ class ServerProcess:
 
 
 def plain_environment() -> dict[str, str]:
-    """A small fixed environment: what the caller exported (PGPORT, JAVA_TOOL_OPTIONS, ...) must not reach a server."""
+    """A small fixed environment: what the caller exported (PGPORT, MYSQL_HOME) must not reach a server."""
     path = os.environ.get("PATH", "")
     return {"PATH": f"{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
 

@@ -1,18 +1,19 @@
 """Runs one server as a child and ends it when the process that asked for it is gone.
 
 Run as a script (``python supervise.py JSON``), never imported by the tool: it has to start fast and stay
-single-threaded. Two links keep a throw-away server from outliving its owner, whichever of the two is SIGKILLed:
+single-threaded. Two links keep a throw-away server from outliving its owner, whichever of the two is
+SIGKILLed:
 
 * owner dies -> this process sees another parent id and stops the server (stop signal, then SIGKILL);
 * this process dies -> the kernel kills the server (``PR_SET_PDEATHSIG``).
 
-The owner does not use ``PR_SET_PDEATHSIG`` itself: the kernel sends that signal when the *thread* that forked ends, so
-a server started in a worker thread would die with it, and running Python between fork and exec is not safe in a
-process with threads.
+The owner does not use ``PR_SET_PDEATHSIG`` itself: the kernel sends that signal when the *thread* that forked
+ends, so a server started in a worker thread would die with it, and running Python between fork and exec is
+not safe in a process with threads.
 
-Input: one JSON object with ``command`` (list), ``user`` (name or null), ``directory``, ``environment``, ``log``
-(path), ``stop_signal`` (number), ``stop_timeout_s``, ``owner`` (process id). Output: the server's process id on one
-line. Exit code: the server's own (128 + signal number if a signal ended it).
+Input: one JSON object with ``command`` (list), ``user`` and ``group`` (or null), ``directory``,
+``environment``, ``log`` (path), ``stop_signal`` (number), ``stop_timeout_s``, ``owner`` (process id). Output:
+the server's process id on one line. Exit code: the server's own (128 + signal number if a signal ended it).
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ def _die_with_parent() -> None:
 
 
 def _spawn(order: dict[str, Any]) -> subprocess.Popen[bytes]:
-    group = {"user": order["user"], "group": order["group"], "extra_groups": []} if order["user"] else {}
     with open(order["log"], "ab") as log:
         return subprocess.Popen(
             order["command"],
@@ -46,7 +46,9 @@ def _spawn(order: dict[str, Any]) -> subprocess.Popen[bytes]:
             cwd=order["directory"],
             env=order["environment"],
             preexec_fn=_die_with_parent,
-            **group,
+            user=order["user"],
+            group=order["group"],
+            extra_groups=[] if order["user"] else None,
         )
 
 
@@ -61,9 +63,10 @@ def _end(server: subprocess.Popen[bytes], stop_signal: int, timeout_s: float) ->
 def main(order: dict[str, Any]) -> int:
     """Run the server described by ``order`` until it ends or its owner is gone; returns the exit code."""
     server = _spawn(order)
-    print(server.pid, flush=True)
-    # Blocked only now, because a child inherits the mask. Blocked signals wait for sigtimedwait, so none is lost.
+    # Blocked only now, because a child inherits the mask, and before the owner learns the process id and may
+    # ask for a stop. Blocked signals wait for sigtimedwait, so none is lost.
     signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
+    print(server.pid, flush=True)
     while server.poll() is None:
         received = signal.sigtimedwait(_FORWARDED | {signal.SIGCHLD}, _OWNER_POLL_S)
         if received is not None and received.si_signo in _FORWARDED:

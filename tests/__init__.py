@@ -1,0 +1,1 @@
+"""Tests, by cost: unit (no servers), contract, simulation (pure), integration (real servers)."""

@@ -1,0 +1,85 @@
+"""Fixtures for real servers and fresh databases, shared by all tests. See tests/servers.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from migrator.embedded.mariadb import find_mariadb
+from migrator.embedded.postgres import postgres_installation
+from tests.servers import (
+    Database,
+    DockerServers,
+    EmbeddedServers,
+    MariaDBServer,
+    PostgresServer,
+    fresh_database,
+    provider,
+)
+
+
+def pytest_report_header() -> str:
+    """Which servers the tests will meet; a failure report without it is hard to read."""
+    choice = os.environ.get("MIGRATOR_TEST_SERVERS", "embedded")
+    if choice != "embedded":
+        return f"servers: {choice}"
+    programs = [postgres_installation(18) / "bin" / "postgres"]
+    found = find_mariadb()
+    if found is not None:
+        programs.append(found[0])
+    versions = [
+        subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        for program in programs
+    ]
+    if found is None:
+        versions.append("MariaDB: to be installed by the first test that needs it")
+    return "servers: embedded; " + "; ".join(versions)
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[EmbeddedServers | DockerServers]:
+    """Starts servers; everything it started stops at the end of the session."""
+    with provider() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def postgres(servers: EmbeddedServers | DockerServers) -> PostgresServer:
+    """The source PostgreSQL server."""
+    return servers.postgres("postgres")
+
+
+@pytest.fixture(scope="session")
+def postgres_target(servers: EmbeddedServers | DockerServers) -> PostgresServer:
+    """A second PostgreSQL cluster, for targets."""
+    return servers.postgres("postgres_target")
+
+
+@pytest.fixture(scope="session")
+def mariadb(servers: EmbeddedServers | DockerServers) -> MariaDBServer:
+    """The source MariaDB server."""
+    return servers.mariadb("mariadb")
+
+
+@pytest.fixture
+def old_pg(postgres: PostgresServer) -> Iterator[Database]:
+    """An empty source database on PostgreSQL."""
+    with fresh_database(postgres, "old") as database:
+        yield database
+
+
+@pytest.fixture
+def new_pg(postgres_target: PostgresServer) -> Iterator[Database]:
+    """An empty target database on PostgreSQL."""
+    with fresh_database(postgres_target, "new") as database:
+        yield database
+
+
+@pytest.fixture
+def old_maria(mariadb: MariaDBServer) -> Iterator[Database]:
+    """An empty source database on MariaDB."""
+    with fresh_database(mariadb, "old") as database:
+        yield database

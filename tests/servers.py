@@ -1,0 +1,242 @@
+"""Where tests get real database servers from: embedded ones, or Docker containers.
+
+``MIGRATOR_TEST_SERVERS`` chooses: ``embedded`` (the default) or ``docker`` (testcontainers; a Docker engine
+must answer). A server that can't be started fails the test that asked for it: nothing is ever skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+import pymysql
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from migrator.embedded.mariadb import EmbeddedMariaDB
+from migrator.embedded.postgres import EmbeddedPostgres
+from migrator.embedded.process import scratch_directory
+
+POSTGRES_IMAGE = "postgres:18.1"
+MARIADB_IMAGE = "mariadb:10.11.15"
+MARIADB_OPTIONS = (
+    "--server-id=10 --log-bin=binlog --binlog-format=ROW --binlog-row-image=FULL"
+    " --binlog-row-metadata=FULL --character-set-server=utf8mb4 --default-time-zone=+00:00"
+)
+
+_NO_SUCH_THREAD = 1094  # the session ended by itself in the meantime
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """One database of one server, and how to log in; ``kind`` is ``postgresql`` or ``mariadb``."""
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str
+    kind: str
+
+    @property
+    def dsn(self) -> str:
+        """A libpq connection string (PostgreSQL only)."""
+        return make_conninfo(
+            host=self.host,
+            port=self.port,
+            dbname=self.database,
+            user=self.user,
+            password=self.password or None,
+        )
+
+    def connect(self, **options: Any) -> Any:
+        """An autocommit connection: psycopg's or PyMySQL's, after the kind."""
+        if self.kind == "postgresql":
+            return psycopg.connect(self.dsn, **{"autocommit": True, **options})
+        login = {"user": self.user, "password": self.password, "database": self.database}
+        server = {"host": self.host, "port": self.port, "charset": "utf8mb4"}
+        return pymysql.connect(**{**login, **server, "autocommit": True, **options})
+
+    def execute(self, *statements: str) -> None:
+        """Run statements one by one, each in a transaction of its own."""
+        connection = self.connect()
+        try:
+            for statement in statements:
+                with connection.cursor() as cursor:
+                    cursor.execute(statement)
+        finally:
+            connection.close()
+
+    def query(self, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        """All rows of one query."""
+        connection = self.connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement, parameters)
+                return [tuple(row) for row in cursor.fetchall()]
+        finally:
+            connection.close()
+
+
+class Server(Protocol):
+    """A running server of which tests take databases."""
+
+    @property
+    def version(self) -> str:
+        """The server's own version string."""
+
+    def create(self, name: str) -> Database:
+        """Create an empty database."""
+
+    def drop(self, database: Database) -> None:
+        """Drop it, with sessions and replication slots."""
+
+
+@contextmanager
+def fresh_database(server: Server, prefix: str) -> Iterator[Database]:
+    """An empty database with a unique name, dropped afterwards."""
+    database = server.create(f"{prefix}_{uuid.uuid4().hex[:12]}")
+    try:
+        yield database
+    finally:
+        server.drop(database)
+
+
+class PostgresServer:
+    """A PostgreSQL server, wherever it runs: ``embedded`` is None if it is a container."""
+
+    def __init__(self, database: Database, embedded: EmbeddedPostgres | None):
+        self.admin = database
+        self.embedded = embedded
+
+    @property
+    def version(self) -> str:
+        """Such as "18.4"."""
+        return str(self.admin.query("SHOW server_version")[0][0])
+
+    def create(self, name: str) -> Database:
+        """Create an empty database owned by the superuser."""
+        with self.admin.connect() as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return _of(self.admin, name)
+
+    def drop(self, database: Database) -> None:
+        """Cut its sessions, drop its replication slots, then the database."""
+        name = sql.Identifier(database.database)
+        with self.admin.connect() as connection:
+            connection.execute(sql.SQL("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false").format(name))
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s",
+                [database.database],
+            )
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                " WHERE database = %s AND NOT temporary",
+                [database.database],
+            )
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+class MariaDBServer:
+    """A MariaDB server, wherever it runs: ``embedded`` is None if it is a container."""
+
+    def __init__(self, database: Database, embedded: EmbeddedMariaDB | None):
+        self.admin = database
+        self.embedded = embedded
+
+    @property
+    def version(self) -> str:
+        """Such as "10.11.19-MariaDB-log"."""
+        return str(self.admin.query("SELECT version()")[0][0])
+
+    def create(self, name: str) -> Database:
+        """Create an empty database."""
+        self.admin.execute(f"CREATE DATABASE `{name}`")
+        return _of(self.admin, name)
+
+    def drop(self, database: Database) -> None:
+        """Cut its sessions (an open transaction would block the drop), then drop it."""
+        for (session,) in self.admin.query(
+            "SELECT id FROM information_schema.processlist WHERE db = %s", [database.database]
+        ):
+            try:
+                self.admin.execute(f"KILL {int(session)}")
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != _NO_SUCH_THREAD:
+                    raise
+        self.admin.execute(f"DROP DATABASE `{database.database}`")
+
+
+def _of(admin: Database, name: str) -> Database:
+    return Database(admin.host, admin.port, name, admin.user, admin.password, admin.kind)
+
+
+class EmbeddedServers:
+    """Servers started from wheels and the machine's packages, under one temporary folder."""
+
+    def __init__(self, directory: Path, stack: ExitStack):
+        self._directory = directory
+        self._stack = stack
+
+    def postgres(self, name: str) -> PostgresServer:
+        """Start a PostgreSQL cluster called ``name``."""
+        server = self._stack.enter_context(EmbeddedPostgres(self._directory / name))
+        admin = Database(server.host, server.port, "postgres", server.superuser, "", "postgresql")
+        return PostgresServer(admin, server)
+
+    def mariadb(self, name: str) -> MariaDBServer:
+        """Start a MariaDB server called ``name``."""
+        server = self._stack.enter_context(EmbeddedMariaDB(self._directory / name))
+        admin = Database(server.host, server.port, "mysql", server.superuser, server.password, "mariadb")
+        return MariaDBServer(admin, server)
+
+
+class DockerServers:
+    """Servers as Docker containers, through testcontainers."""
+
+    def __init__(self, stack: ExitStack):
+        self._stack = stack
+
+    def postgres(self, name: str) -> PostgresServer:
+        """Start a PostgreSQL container; ``name`` is not used."""
+        from testcontainers.community.postgres import PostgresContainer
+
+        container = PostgresContainer(POSTGRES_IMAGE, username="postgres", password="test", dbname="postgres")
+        container.with_command(
+            "postgres -c wal_level=logical -c max_wal_senders=20 -c max_replication_slots=20 -c timezone=UTC"
+        )
+        server = self._stack.enter_context(container)
+        host, port = server.get_container_host_ip(), int(server.get_exposed_port(5432))
+        return PostgresServer(Database(host, port, "postgres", "postgres", "test", "postgresql"), None)
+
+    def mariadb(self, name: str) -> MariaDBServer:
+        """Start a MariaDB container; ``name`` is not used."""
+        from testcontainers.community.mysql import MySqlContainer
+
+        container = MySqlContainer(MARIADB_IMAGE, username="root", root_password="test", password="test")
+        container.with_command(MARIADB_OPTIONS)
+        server = self._stack.enter_context(container)
+        host, port = server.get_container_host_ip(), int(server.get_exposed_port(3306))
+        return MariaDBServer(Database(host, port, "mysql", "root", "test", "mariadb"), None)
+
+
+@contextmanager
+def provider() -> Iterator[EmbeddedServers | DockerServers]:
+    """The servers that ``MIGRATOR_TEST_SERVERS`` asks for; all of them stop at the end."""
+    choice = os.environ.get("MIGRATOR_TEST_SERVERS", "embedded")
+    with ExitStack() as stack:
+        if choice == "embedded":
+            yield EmbeddedServers(stack.enter_context(scratch_directory("migrator-test-")), stack)
+        elif choice == "docker":
+            import docker
+
+            docker.from_env().ping()  # raises with the engine's address if no engine answers
+            yield DockerServers(stack)
+        else:
+            raise ValueError(f"MIGRATOR_TEST_SERVERS is {choice!r}; use 'embedded' or 'docker'")
