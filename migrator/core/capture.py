@@ -1,0 +1,282 @@
+"""The capture state machine: log records and chunks in, one ordered stream out (DBLog, arXiv 2010.12597, section 4).
+
+Theory. Let D be the transactions delivered so far (a prefix of the log) and W the transactions that a chunk's read
+view contains. A chunk row may go out when both hold for its key:
+
+* everything in W that touched it was delivered (else an older event would follow a newer row). True once the log was
+  read up to ``chunk.high``, a position taken after the SELECT;
+* everything in D that touched it is in W (else an older row would follow a newer event). Decided by the witness, or
+  by the window between low and high watermark where the engine makes commits visible in log order.
+
+Then the row equals the last delivered state of its key: emitting it is never wrong and never news.
+
+The DBLog step each method implements is listed in docs/paper-map.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from migrator.core.dump import DumpPlan
+from migrator.core.touched import EVERY_KEY, Stale, TouchedKeys
+from migrator.errors import SourceError
+from migrator.model.chunk import Chunk, ChunkRequest, Witness
+from migrator.model.event import (
+    Key,
+    LogProgress,
+    LogRecord,
+    MarkKind,
+    Row,
+    RowChange,
+    SchemaChange,
+    TransactionPart,
+    WatermarkSeen,
+)
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.table import TableId, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class EmitPart:
+    """Deliver these log events next."""
+
+    part: TransactionPart
+
+
+@dataclass(frozen=True, slots=True)
+class EmitChunk:
+    """Deliver these chunk rows next; ``rows`` is the chunk without its stale rows."""
+
+    chunk: Chunk
+    rows: Any
+    kept_rows: int
+    dump: TableDump
+
+
+@dataclass(frozen=True, slots=True)
+class EmitSchema:
+    """From here on the table has this row schema."""
+
+    schema: TableSchema
+
+
+Output = EmitPart | EmitChunk | EmitSchema
+DropKeys = Callable[[TableSchema, Any, frozenset[Key]], tuple[Any, int]]
+"""``(schema, rows, keys) -> (rows without those keys, how many are left)``; pure."""
+
+
+@dataclass(slots=True)
+class _Window:
+    """Keys of one chunk's table touched since its low watermark came by (``EVERY_KEY``: too many)."""
+
+    table: TableId
+    keys: set[Key] | None
+    high_seen: bool = False
+
+
+class Capture:
+    """Reconciles chunks with the log.
+
+    Args:
+        checkpoint: where to go on from.
+        schemas: row schemas of the captured tables.
+        plan: which chunks to read.
+        drop_keys: takes rows out of a chunk.
+        max_keys: bound of keys remembered per transaction or window.
+        has_witness: whether chunks come with a witness. Without one, keys are noted in windows only.
+
+    Raises (from its inputs):
+        SourceError: the log went backwards (for instance the connection now leads to a lagging replica).
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        schemas: Mapping[TableId, TableSchema],
+        plan: DumpPlan,
+        drop_keys: DropKeys,
+        max_keys: int = 20_000,
+        has_witness: bool = True,
+    ):
+        self._schemas = dict(schemas)
+        self._plan = plan
+        self._drop_keys = drop_keys
+        self._max_keys = max_keys
+        self._has_witness = has_witness
+        self._position = checkpoint.position
+        self._partial = (checkpoint.partial_order, checkpoint.partial_index)
+        self._touched = TouchedKeys(max_keys, checkpoint.unconfirmed)
+        self._waiting: list[Chunk] = []
+        self._newest_witness: Witness | None = None
+        self._bounds: dict[int, Witness | None] = {}
+        self._windows: dict[str, _Window] = {}
+
+    # -- what the shell asks ------------------------------------------------------------------------------------
+
+    def next_request(self) -> ChunkRequest | None:
+        """The next chunk to read, if any; none while it would surely have to be read again."""
+        table, newest = self._plan.next_table(), self._newest_witness
+        if table is not None and newest is not None and self._touched.must_wait(table, newest):
+            return None
+        request = self._plan.next_request()
+        if request is not None:
+            # The SELECT has not begun: its witness will contain whatever the newest one does.
+            self._bounds[request.id] = self._newest_witness
+            if request.token:
+                self._windows[request.token] = _Window(request.table, set())
+        return request
+
+    def checkpoint(self) -> Checkpoint:
+        """Where to resume if everything that was output so far is durable."""
+        order, index = self._partial
+        return Checkpoint(self._position, order, index, self._touched.unconfirmed(), self._plan.dumps())
+
+    def in_transaction(self) -> bool:
+        """Whether the last output was a part of a transaction with more to come."""
+        return self._partial[0] is not None
+
+    # -- inputs -------------------------------------------------------------------------------------------------
+
+    def on_record(self, record: LogRecord) -> list[Output]:
+        """The next log record."""
+        match record:
+            case TransactionPart():
+                return self._on_part(record)
+            case LogProgress():
+                self._advance(record.position)
+                return self._place_chunks()
+            case SchemaChange():
+                self._schemas[record.schema.id] = record.schema
+                return [EmitSchema(record.schema)]
+            case WatermarkSeen():
+                return self._on_watermark(record)
+
+    def on_chunk(self, chunk: Chunk) -> list[Output]:
+        """A chunk was read."""
+        self._newest_witness = chunk.witness or self._newest_witness
+        if not self._plan.arrived(chunk):
+            self._forget(chunk)
+            return []
+        self._bounds[chunk.request.id] = chunk.witness
+        self._waiting.append(chunk)
+        return self._place_chunks()
+
+    def on_witness(self, witness: Witness | None) -> None:
+        """A witness of now was taken: forget what every read view, present or to come, contains."""
+        if witness is None:
+            return
+        self._newest_witness = witness
+        bounds = [witness, *self._bounds.values()]
+        if None not in bounds:
+            self._touched.confirm([bound for bound in bounds if bound is not None])
+
+    # -- log side -----------------------------------------------------------------------------------------------
+
+    def _on_part(self, part: TransactionPart) -> list[Output]:
+        order, index = self._partial
+        if order is None and part.position.order <= self._position.order:
+            raise SourceError(
+                "the source log went backwards",
+                where=f"position {part.position.token} after {self._position.token}",
+                cause="the connection may lead to another server, or to a replica that lags",
+                remedy="point the source settings at the server that was captured so far, and start again",
+            )
+        stored = index if order == part.position.order else 0
+        part = _skip(part, stored)
+        for table, keys in self._keys_by_table(part.changes).items():
+            if self._has_witness:
+                self._touched.note(part.id, table, keys)
+            self._note_in_windows(table, keys)
+        if part.last:
+            self._partial = (None, 0)
+            self._advance(part.position)
+        else:
+            self._partial = (part.position.order, max(stored, part.first_index + len(part.changes)))
+        return [EmitPart(part), *self._place_chunks()]
+
+    def _advance(self, position: Position) -> None:
+        self._position = max(self._position, position)
+
+    def _keys_by_table(self, changes: Iterable[RowChange]) -> dict[TableId, set[Key]]:
+        keys: dict[TableId, set[Key]] = {}
+        for change in changes:
+            places = self._schemas[change.table].key_indexes()
+            found = keys.setdefault(change.table, set())
+            found.update(_key(image, places) for image in (change.before, change.after) if image is not None)
+        return keys
+
+    def _note_in_windows(self, table: TableId, keys: set[Key]) -> None:
+        for window in self._windows.values():
+            if window.table == table and window.keys is not EVERY_KEY:
+                window.keys |= keys
+                if len(window.keys) > self._max_keys:
+                    window.keys = EVERY_KEY
+
+    def _on_watermark(self, seen: WatermarkSeen) -> list[Output]:
+        window = self._windows.get(seen.token)
+        if window is None:
+            return []  # stale token: the watermark of an earlier attempt
+        if seen.kind is MarkKind.LOW:
+            window.keys = set()
+            return []
+        window.high_seen = True
+        return self._place_chunks()
+
+    # -- chunk side ---------------------------------------------------------------------------------------------
+
+    def _place_chunks(self) -> list[Output]:
+        """Emits every waiting chunk whose place in the log has been reached."""
+        outputs: list[Output] = []
+        for chunk in list(self._waiting):
+            if chunk in self._waiting and self._plan.is_head(chunk) and self._reached(chunk):
+                outputs += self._place(chunk)
+        return outputs
+
+    def _reached(self, chunk: Chunk) -> bool:
+        window = self._windows.get(chunk.request.token)
+        if window is not None:
+            return window.high_seen
+        return self._position >= chunk.high
+
+    def _place(self, chunk: Chunk) -> list[Output]:
+        table = chunk.request.table
+        stale = self.stale(chunk)
+        schema = self._schemas[table]
+        if stale.reread or chunk.schema_version != schema.version():
+            for given_up in [other for other in self._waiting if other.request.table == table]:
+                self._waiting.remove(given_up)
+                self._forget(given_up)
+            self._plan.read_again(table)
+            return []
+        rows, kept = self._drop_keys(schema, chunk.rows, stale.keys)
+        self._waiting.remove(chunk)
+        self._forget(chunk)
+        return [EmitChunk(chunk, rows, kept, self._plan.emitted(chunk, chunk.row_count - kept))]
+
+    def stale(self, chunk: Chunk) -> Stale:
+        """Which rows of a chunk about to be emitted must not be (the reconciliation)."""
+        window = self._windows.get(chunk.request.token)
+        if window is not None and window.keys is EVERY_KEY:
+            return Stale(frozenset(), reread=True)
+        keys = frozenset(window.keys) if window is not None and window.keys else frozenset()
+        if chunk.witness is None:
+            return Stale(keys, reread=False)
+        missed = self._touched.stale(chunk.request.table, chunk.witness)
+        return replace(missed, keys=missed.keys | keys)
+
+    def _forget(self, chunk: Chunk) -> None:
+        self._bounds.pop(chunk.request.id, None)
+        self._windows.pop(chunk.request.token, None)
+
+
+def _key(row: Row, places: tuple[int, ...]) -> Key:
+    return tuple(row[place] for place in places)
+
+
+def _skip(part: TransactionPart, index: int) -> TransactionPart:
+    """The part without the changes before ``index``: they were delivered before the log was read again."""
+    known = max(0, min(index - part.first_index, len(part.changes)))
+    return replace(part, first_index=part.first_index + known, changes=part.changes[known:])
