@@ -207,9 +207,12 @@ class EmbeddedPostgres:
         wheel = postgres_installation(self.version)
         if is_reachable(wheel / "bin", user):
             return wheel
-        copy = root / wheel.name
+        copy = root / "programs" / _WHEEL / wheel.name
         if not copy.exists():
             shutil.copytree(wheel, copy, symlinks=True)
+            # The programs look for their libraries in this folder beside the package (their RUNPATH says so).
+            libraries = wheel.parent.with_name(f"{_WHEEL}.libs")
+            shutil.copytree(libraries, root / "programs" / libraries.name)
         return copy
 
     def _initialise(self, installation: Path, data: Path, user: str | None) -> None:
