@@ -1,8 +1,8 @@
 """From old tables to new ones: the user's mapping as PySpark functions, and everything that runs it.
 
-Reading order: ``registry`` (what a user writes) -> ``session`` (the one Spark session) -> ``plan`` (what a function
-does, read from its analysed plan) -> ``pipeline`` (run it over rows). ``columns`` is the column library for mapping
-authors and ``testing`` runs a mapping in their unit tests.
+Reading order: ``registry`` (what a user writes) -> ``session`` (the one Spark session) -> ``plan`` (what a
+function does, read from its analysed plan) -> ``pipeline`` (run it over rows). ``columns`` is the column
+library for mapping authors and ``testing`` runs a mapping in their unit tests.
 """
 
 from __future__ import annotations

@@ -1,23 +1,40 @@
 """Runs a target mapping over rows: DataFrames in, DataFrames out, no databases.
 
-Frames are keyed by source table name. All output has exactly the plan's columns, in the plan's order and types.
+Frames are keyed by source table name. Output has exactly the plan's columns, in the plan's order and types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
 
-from migrator.model.table import TableSchema
-from transforms.plan import MappingPlan
+from migrator.errors import MappingError
+from transforms.casts import cast_column, spark_type
+from transforms.cause import spark_cause
+from transforms.frames import arrow_frame, empty_frame, parquet_frame, spark_schema
+from transforms.plan import MappingPlan, call
+
+__all__ = [
+    "SIDE",
+    "FailingRow",
+    "arrow_frame",
+    "empty_frame",
+    "failing_row",
+    "map_delta",
+    "map_rows",
+    "parquet_frame",
+    "spark_cause",
+    "spark_schema",
+]
 
 SIDE = "__side"
-"""Column of :func:`map_delta` saying which image a target row was made from: 0 before, 1 after (tinyint, first)."""
+"""First column of :func:`map_delta`: 0 if a target row was made from before images, 1 from after images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +45,82 @@ class FailingRow:
     cause: str
 
 
-def spark_schema(schema: TableSchema) -> StructType:
-    """The Spark type of a source table's rows; every column nullable."""
-    raise SystemExit("being written")
-
-
-def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> DataFrame:
-    """A DataFrame of rows held in memory (small path). Columns of ``rows`` beyond the schema are dropped."""
-    raise SystemExit("being written")
-
-
-def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchema) -> DataFrame:
-    """A DataFrame over Parquet files that all have that schema (large path). No paths means no rows."""
-    raise SystemExit("being written")
-
-
 def map_rows(spark: SparkSession, plan: MappingPlan, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """f(frames), cast to the plan's columns. A source without a frame has no rows."""
-    raise SystemExit("being written")
+    """f(frames), cast to the plan's columns. A source without a frame has no rows.
+
+    Nothing runs until the result is collected; a value that does not fit its target column fails that job.
+
+    Raises:
+        MappingError: a frame for a table that the function doesn't take, or the function fails when called.
+    """
+    strange = sorted(set(frames) - set(plan.schemas))
+    if strange:
+        raise MappingError(
+            f"target table {plan.target.name!r} takes no rows of {', '.join(strange)}",
+            where=plan.target.where(),
+            remedy="this is a fault of the tool: report it",
+        )
+    given = {name: frames.get(name) or empty_frame(spark, schema) for name, schema in plan.schemas.items()}
+    result = call(plan.target, given)
+    types = {field.name: field.dataType for field in result.schema.fields}
+    quoted = {column.name: F.col(f"`{column.name.replace('`', '``')}`") for column in plan.columns}
+    return result.select(
+        *(
+            cast_column(quoted[column.name], column.name, types[column.name], spark_type(column.spark_type))
+            for column in plan.columns
+        )
+    )
 
 
 def map_delta(
     spark: SparkSession, plan: MappingPlan, before: Mapping[str, DataFrame], after: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """f(before) and f(after) in one DataFrame, told apart by the first column :data:`SIDE`."""
-    raise SystemExit("being written")
+    """f(before) and f(after) in one DataFrame, told apart by :data:`SIDE`, so that one Spark job serves both.
+
+    Args:
+        spark: a running session.
+        plan: the checked mapping.
+        before: net before images by source table; absent means none.
+        after: net after images by source table; absent means none.
+    """
+    sides = [
+        map_rows(spark, plan, frames).select(F.lit(side).cast("tinyint").alias(SIDE), "*")
+        for side, frames in enumerate((before, after))
+    ]
+    return sides[0].unionAll(sides[1])
 
 
 def failing_row(spark: SparkSession, plan: MappingPlan, source: str, rows: pa.Table) -> FailingRow | None:
-    """One row of ``rows`` on which mapping fails, by bisection; None if it fails on none of them."""
-    raise SystemExit("being written")
+    """One row of ``rows`` on which the mapping fails, or None if it fails on none of them.
+
+    Halves the rows until one is left: at most ``log2(rows) + 2`` Spark jobs. Row-wise functions fail on
+    some rows exactly if they fail on one of them alone.
+
+    Args:
+        spark: a running session.
+        plan: the checked mapping.
+        source: the table that the rows belong to.
+        rows: source rows, with at least the columns of that table's schema.
+    """
+    first, count = 0, rows.num_rows
+    cause = _failure(spark, plan, source, rows)
+    while cause is not None and count > 1:
+        half = count // 2
+        found = _failure(spark, plan, source, rows.slice(first, half))
+        if found is not None:
+            cause, count = found, half
+        else:
+            first, count = first + half, count - half
+    if cause is None or count == 0:
+        return None
+    alone = _failure(spark, plan, source, rows.slice(first, 1))
+    return FailingRow(first, alone) if alone is not None else None
+
+
+def _failure(spark: SparkSession, plan: MappingPlan, source: str, rows: pa.Table) -> str | None:
+    frame = arrow_frame(spark, rows, plan.schemas[source])
+    try:
+        map_rows(spark, plan, {source: frame}).write.format("noop").mode("overwrite").save()
+    except (PySparkException, Py4JError) as error:
+        return spark_cause(error)
+    return None

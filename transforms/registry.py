@@ -129,8 +129,8 @@ class Mapping:
 def load_mapping(path: Path) -> Mapping:
     """Runs the user's mapping file and returns its one ``Mapping``.
 
-    Each call runs the file afresh, under a new module name, together with the modules beside it. Functions of those
-    modules travel to Python workers by value, so executors need no copy of the project.
+    Each call runs the file afresh, under a new module name, together with the modules beside it. Functions
+    of those modules travel to Python workers by value, so executors need no copy of the project.
 
     Raises:
         MappingError: the file is missing, can't be run, or doesn't hold exactly one Mapping with a target.
@@ -200,14 +200,15 @@ def _folder_first(folder: Path) -> Iterator[None]:
 
 
 def _note_modules_beside(names: set[str], folder: Path) -> None:
-    # Pickled by reference, a function of these modules could not be found by a worker, whose path is not ours.
+    # Pickled by reference, a function of these modules could not be found by a worker, whose path is not
+    # ours.
     from pyspark import cloudpickle
 
     for name in sorted(names):
         module = sys.modules.get(name)
         origin = getattr(module, "__file__", None)
         if module is not None and origin and Path(origin).resolve().is_relative_to(folder):
-            cloudpickle.register_pickle_by_value(module)
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
             if not name.startswith("migration_mapping_"):
                 _beside[name] = Path(origin)
 

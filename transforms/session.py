@@ -1,7 +1,7 @@
 """The one Spark session of a process: quiet, local to the loopback, UTC, ANSI, and gone when we are gone.
 
-The JVM is a child that reads our end of its standard input: when this process dies, however it dies, the pipe breaks
-and the JVM exits. Everything the JVM and Python workers print goes to a log file.
+The JVM is a child that reads our end of its standard input: when this process dies, however it dies, the
+pipe breaks and the JVM exits. Everything the JVM and Python workers print goes to a log file.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
     log_path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with log_path.open("ab") as log:
-            gateway = launch_gateway(settings, popen_kwargs={"stdout": log, "stderr": log})
+            gateway = launch_gateway(settings, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=settings, gateway=gateway))
     except (PySparkRuntimeError, OSError) as error:
         raise MigratorError(

@@ -1,0 +1,18 @@
+"""One Spark session for a whole test run: starting a JVM takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from transforms.session import spark_session, stop_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Local Spark on two cores with our settings; its log is in the run's temporary folder."""
+    log_path = tmp_path_factory.mktemp("spark") / "spark.log"
+    yield spark_session(master="local[2]", conf={}, java_home=None, log_path=log_path)
+    stop_session()

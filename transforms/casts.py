@@ -1,0 +1,89 @@
+"""From the type a mapping produces to the type of its target column, without ever changing a value.
+
+The rule for mapping authors: a conversion that keeps every value is done for you, one that keeps most
+values is done and checked row by row, and any other must be written in the mapping, where a reader sees it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+_PRINTABLE = (T.BooleanType, T.IntegralType, T.DecimalType, T.DateType, T.TimestampNTZType)
+_HINTS: dict[tuple[type[T.DataType], type[T.DataType]], str] = {
+    (T.TimestampNTZType, T.TimestampType): "say in which zone the naive time is: columns.instant(c, zone)",
+    (
+        T.TimestampType,
+        T.TimestampNTZType,
+    ): "say in which zone: F.convert_timezone(F.lit('UTC'), F.lit(zone), ...)",
+    (T.ByteType, T.BooleanType): "use columns.flag(c)",
+    (T.StringType, T.DateType): "use columns.mysql_date(c) or F.to_date(c, format)",
+    (T.StringType, T.TimestampNTZType): "use columns.mysql_datetime(c) or F.to_timestamp_ntz(c, format)",
+}
+
+
+@functools.lru_cache(maxsize=1024)
+def spark_type(text: str) -> T.DataType:
+    """The type that a Spark SQL type name stands for, e.g. ``decimal(12,2)``. Needs a running session."""
+    return T.DataType.fromDDL(text)
+
+
+def cast_problem(found: T.DataType, wanted: T.DataType) -> str | None:
+    """Why values of one type can't become another without losing something, with what to write; None if they can."""
+    if _exact(found, wanted) or _checked(found, wanted):
+        return None
+    hint = _HINTS.get(
+        (type(found), type(wanted)), f"convert it in the mapping: c.cast({wanted.simpleString()!r})"
+    )
+    return f"{found.simpleString()} does not become {wanted.simpleString()} by itself; {hint}"
+
+
+def cast_column(column: Column, name: str, found: T.DataType, wanted: T.DataType) -> Column:
+    """The column in the wanted type, named ``name``; a value that doesn't fit raises in the Spark job.
+
+    Meant for pairs that :func:`cast_problem` allows, under ANSI mode (overflow raises).
+    """
+    if found == wanted:
+        return column.alias(name)
+    cast = column.cast(wanted)
+    if _exact(found, wanted) or not _loses_digits(found, wanted):
+        return cast.alias(name)
+    text = F.concat(
+        F.lit(f"column {name}: "), column.cast("string"), F.lit(f" is no exact {wanted.simpleString()}")
+    )
+    kept = column.isNull() | (cast.cast(found) == column)
+    return F.when(kept, cast).otherwise(F.raise_error(text).cast(wanted)).alias(name)
+
+
+def _exact(found: T.DataType, wanted: T.DataType) -> bool:
+    if found == wanted or isinstance(found, T.NullType):
+        return True
+    if isinstance(wanted, T.StringType):
+        return isinstance(found, (T.StringType, *_PRINTABLE))
+    if isinstance(found, T.DateType):
+        return isinstance(wanted, T.TimestampNTZType)
+    if isinstance(found, T.FloatType):
+        return isinstance(wanted, T.DoubleType)
+    return False
+
+
+def _checked(found: T.DataType, wanted: T.DataType) -> bool:
+    """Numbers into exact numbers: range by ANSI mode, digits after the point by a comparison."""
+    return (
+        isinstance(found, T.NumericType)
+        and isinstance(wanted, T.NumericType)
+        and not (isinstance(found, T.DoubleType) and isinstance(wanted, T.FloatType))
+    )
+
+
+def _loses_digits(found: T.DataType, wanted: T.DataType) -> bool:
+    if isinstance(wanted, T.IntegralType):
+        return not isinstance(found, T.IntegralType)
+    if isinstance(wanted, T.DecimalType):
+        return not isinstance(found, T.IntegralType) and not (
+            isinstance(found, T.DecimalType) and found.scale <= wanted.scale
+        )
+    return True  # into float or double

@@ -1,0 +1,67 @@
+"""The short cause inside a Spark failure: one line, no stack."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import CapturedException, PythonException
+
+_CONTEXT = re.compile(r"\n?== (?:SQL|DataFrame)|\s*SQLSTATE: \w+")
+_LENGTH_MAX = 500
+
+
+def spark_cause(error: BaseException) -> str:
+    """Names what went wrong in a Spark job: Spark's error class and message, or the last line of a Python
+    traceback.
+
+    Args:
+        error: whatever PySpark or Py4J raised.
+
+    Returns:
+        one line of at most 500 characters.
+    """
+    if isinstance(error, PythonException):
+        return _clip(_last_python_line(str(error)))
+    if isinstance(error, Py4JJavaError):
+        return _clip(_java_cause(error.java_exception))
+    if isinstance(error, CapturedException) and error._origin is not None:
+        return _clip(_java_cause(error._origin))
+    if isinstance(error, PySparkException):
+        return _clip(_without_context(str(error)))
+    return _clip(f"{type(error).__name__}: {error}")
+
+
+def _java_cause(exception: object) -> str:
+    """Message of the innermost exception that has one: outer ones only say that a job or a task failed."""
+    message = ""
+    while exception is not None:
+        text = exception.getMessage()  # type: ignore[attr-defined]
+        if text and "Traceback (most recent call last)" in text:
+            return _last_python_line(text)
+        message = f"{_simple_name(exception)}: {_without_context(text)}" if text else message
+        exception = exception.getCause()  # type: ignore[attr-defined]
+    return message or "Spark gave no cause"
+
+
+def _simple_name(exception: object) -> str:
+    return str(exception.getClass().getSimpleName())  # type: ignore[attr-defined]
+
+
+def _without_context(text: str) -> str:
+    return _CONTEXT.split(text, maxsplit=1)[0].strip()
+
+
+def _last_python_line(text: str) -> str:
+    """The line of a traceback that names the exception: the first one after the frames, which are indented."""
+    body = text.rsplit("Traceback (most recent call last)", 1)[-1].splitlines()[1:]
+    for line in body:
+        if line.strip() and not line.startswith((" ", "\t")):
+            return line.strip()
+    return _without_context(text)
+
+
+def _clip(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LENGTH_MAX else line[: _LENGTH_MAX - 3] + "..."

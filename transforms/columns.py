@@ -1,0 +1,180 @@
+"""Column library for mapping authors: the conversions that legacy schemas need again and again.
+
+All are native Spark expressions (no Python per row). A ``Column`` or a column's name is taken wherever
+``Value`` stands. NULL in gives NULL out; a value that none of the documented cases covers fails the job,
+naming the value.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+import zoneinfo
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from migrator.errors import MappingError
+
+Value = Column | str
+"""A column, or the name of one."""
+
+_OFFSET = re.compile(r"(Z|UTC|GMT|[+-](0\d|1[0-8]):[0-5]\d)")
+_DATE = r"^\d{4}-\d{2}-\d{2}$"
+_DATETIME = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
+
+
+def uuid5(namespace: str, *parts: Value) -> Column:
+    """A stable UUID (RFC 9562, version 5) in canonical text: the same parts give the same id, on any machine.
+
+    The name is the parts as text, joined by ``|``. So parts should not contain ``|``, or ``("a|b", "c")`` and
+    ``("a", "b|c")`` share an id. Use integers, text, dates and decimals; other types have no single text form.
+
+    Args:
+        namespace: UUID that sets this kind of id apart from others, e.g. one you made once with ``uuidgen``.
+        parts: at least one.
+
+    Raises:
+        MappingError: the namespace is no UUID, or there are no parts.
+    """
+    digits = _uuid5_digits(namespace, parts)
+    bounds = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+    return F.concat_ws("-", *(F.substring(digits, start, length) for start, length in bounds)).alias("uuid5")
+
+
+def uuid5_binary(namespace: str, *parts: Value) -> Column:
+    """As :func:`uuid5`, as its 16 bytes."""
+    return F.unhex(_uuid5_digits(namespace, parts)).alias("uuid5_binary")
+
+
+def instant(naive: Value, zone: Value) -> Column:
+    """The instant at which a clock in ``zone`` showed the naive timestamp.
+
+    In the hour that a clock skips in spring, the time is read with the offset before the change (02:30
+    becomes 03:30 summer time); in the hour that comes twice in autumn, the first is meant.
+
+    Args:
+        naive: timestamp without zone.
+        zone: a zone name (``"Europe/Berlin"``) or offset (``"+02:00"``) as ``str``; a ``Column`` holds one
+        a row.
+
+    Raises:
+        MappingError: the literal zone is unknown.
+    """
+    if isinstance(zone, str):
+        _check_zone(zone)
+        zone = F.lit(zone)
+    return F.to_utc_timestamp(_column(naive).cast("timestamp"), zone)
+
+
+def from_parts(year: Value, month: Value, day: Value, hhmm: Value) -> Column:
+    """A naive timestamp from a date in parts and a time of day as the integer ``hhmm``.
+
+    517 is 05:17, 0 is 00:00, 2400 is 00:00 of the next day. Other numbers with minutes beyond 59 or past
+    2400, and dates that don't exist, fail.
+    """
+    time = _column(hhmm).cast("int")
+    minute = time % 100
+    valid = time.between(0, 2400) & (minute < 60)
+    minutes = F.floor(time / 100).cast("int") * 60 + minute
+    checked = _checked(time, valid, minutes, "int", "is no time of day as hhmm")
+    midnight = F.make_date(_column(year), _column(month), _column(day)).cast("timestamp_ntz")
+    return midnight + F.make_dt_interval(mins=checked)
+
+
+def blank_to_null(text: Value) -> Column:
+    """NULL for text that is empty or only spaces; any other text unchanged, its own spaces kept."""
+    column = _column(text)
+    return F.when(F.trim(column) != "", column)
+
+
+def zero_date_to_null(text: Value) -> Column:
+    """NULL for MariaDB's zero date or datetime (``0000-00-00...``) in text; any other text unchanged."""
+    column = _column(text)
+    return F.when(~_is_zero(column), column)
+
+
+def mysql_date(text: Value) -> Column:
+    """A date from MariaDB's text ``YYYY-MM-DD``. The zero date is NULL; partial dates (``2024-05-00``) fail."""
+    return _calendar(text, _DATE, "date")
+
+
+def mysql_datetime(text: Value) -> Column:
+    """A naive timestamp from MariaDB's text ``YYYY-MM-DD hh:mm:ss[.ffffff]``, for DATETIME columns.
+
+    The zero datetime is NULL; partial ones fail. TIMESTAMP columns arrive in UTC: wrap them in
+    ``instant(mysql_datetime(c), "UTC")``.
+    """
+    return _calendar(text, _DATETIME, "timestamp_ntz")
+
+
+def flag(number: Value) -> Column:
+    """A boolean from an integer flag: 0 false, 1 true. Other numbers fail; ``c != 0`` is how to allow them."""
+    column = _column(number)
+    return _checked(column, column.isin(0, 1), column == 1, "boolean", "is no flag (0 or 1)")
+
+
+def cents(amount: Value) -> Column:
+    """An amount of money in whole cents, as bigint. Fractions of a cent fail, and so do amounts beyond bigint."""
+    column = _column(amount)
+    rounded = column.cast("decimal(20,2)")
+    return _checked(
+        column, rounded == column, (rounded * 100).cast("bigint"), "bigint", "is no whole number of cents"
+    )
+
+
+def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> Column:
+    try:
+        prefix = uuid.UUID(namespace).bytes
+    except ValueError as error:
+        raise MappingError(
+            f"uuid5: {namespace!r} is no UUID",
+            cause=str(error),
+            remedy="make one with uuidgen and keep it for good",
+        ) from error
+    if not parts:
+        raise MappingError("uuid5: no parts", remedy="name the columns that identify the row")
+    texts = [piece for part in parts for piece in (F.lit("|"), _column(part).cast("string"))][1:]
+    digest = F.sha1(F.concat(F.lit(prefix), F.concat(*texts).cast("binary")))
+    # Version 5 in the high half of byte 6; variant 10 in the top two bits of byte 8 (RFC 9562, 5.5).
+    variant = F.translate(F.substring(digest, 17, 1), "0123456789abcdef", "89ab89ab89ab89ab")
+    return F.concat(
+        F.substring(digest, 1, 12),
+        F.lit("5"),
+        F.substring(digest, 14, 3),
+        variant,
+        F.substring(digest, 18, 15),
+    )
+
+
+def _calendar(text: Value, pattern: str, spark_type: str) -> Column:
+    column = _column(text)
+    whole = column.rlike(pattern) & ~column.rlike("^0000|-00")
+    parsed = _checked(column, whole, column.cast(spark_type), spark_type, f"is no full {spark_type}")
+    return F.when(~_is_zero(column), parsed)
+
+
+def _is_zero(column: Column) -> Column:
+    return column.startswith("0000-00-00")
+
+
+def _checked(value: Column, valid: Column, result: Column, spark_type: str, complaint: str) -> Column:
+    message = F.concat(F.lit("value "), value.cast("string"), F.lit(f" {complaint}"))
+    return F.when(value.isNull() | valid, result).otherwise(F.raise_error(message).cast(spark_type))
+
+
+def _column(value: Value) -> Column:
+    return F.col(value) if isinstance(value, str) else value
+
+
+def _check_zone(zone: str) -> None:
+    if _OFFSET.fullmatch(zone):
+        return
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise MappingError(
+            f"unknown time zone {zone!r}",
+            cause=str(error),
+            remedy='use an IANA name such as "Europe/Berlin" or an offset such as "+02:00"',
+        ) from error

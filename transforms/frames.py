@@ -1,0 +1,120 @@
+"""Rows become DataFrames: from Arrow held in memory, from Parquet files, or none at all.
+
+Values survive exactly. In particular the extremes of int32 days and int64 microseconds (PostgreSQL's
+infinities) and dates before 1582 pass as the raw numbers they are: Spark and Arrow both count in the
+proleptic Gregorian calendar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from migrator.errors import MappingError
+from migrator.model.table import Column, TableSchema
+
+_SPARK: dict[str, T.DataType] = {
+    "bool": T.BooleanType(),
+    "int8": T.ByteType(),
+    "int16": T.ShortType(),
+    "int32": T.IntegerType(),
+    "int64": T.LongType(),
+    "float32": T.FloatType(),
+    "float64": T.DoubleType(),
+    "string": T.StringType(),
+    "binary": T.BinaryType(),
+    "date": T.DateType(),
+    "timestamp": T.TimestampNTZType(),
+    "timestamptz": T.TimestampType(),
+}
+_ARROW: dict[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+}
+
+
+def spark_schema(schema: TableSchema) -> T.StructType:
+    """The Spark type of a source table's rows, column by column.
+
+    Every column is nullable whatever the source says: Spark drops NULL checks it holds to be needless, so a
+    NULL that should not exist would turn into a wrong value instead of an error.
+    """
+    return T.StructType(
+        [T.StructField(column.name, _spark_type(column, schema)) for column in schema.columns]
+    )
+
+
+def empty_frame(spark: SparkSession, schema: TableSchema) -> DataFrame:
+    """A source table without rows."""
+    return arrow_frame(spark, _arrow_schema(schema).empty_table(), schema)
+
+
+def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> DataFrame:
+    """A DataFrame of rows held in memory (small path).
+
+    Args:
+        spark: a running session.
+        rows: Arrow columns found by name; columns beyond the schema are dropped.
+        schema: the source table's schema.
+
+    Raises:
+        MappingError: a column is missing, or of a type that doesn't hold exactly the schema's values.
+    """
+    wanted = _arrow_schema(schema)
+    missing = [name for name in wanted.names if name not in rows.column_names]
+    if missing:
+        raise MappingError(
+            "rows lack columns of their table",
+            where=str(schema.id),
+            cause=f"missing {', '.join(missing)}",
+            remedy="this is a fault of the tool: report it",
+        )
+    return spark.createDataFrame(rows.select(wanted.names).cast(wanted), spark_schema(schema))
+
+
+def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchema) -> DataFrame:
+    """A DataFrame over Parquet files that all hold that schema (large path). No paths means no rows."""
+    if not paths:
+        return empty_frame(spark, schema)
+    return spark.read.schema(spark_schema(schema)).parquet(*map(str, paths))
+
+
+def _spark_type(column: Column, schema: TableSchema) -> T.DataType:
+    decimal = column.decimal()
+    if decimal is not None:
+        return T.DecimalType(*decimal)
+    if column.type not in _SPARK:
+        raise _unknown_type(column, schema)
+    return _SPARK[column.type]
+
+
+def _arrow_schema(schema: TableSchema) -> pa.Schema:
+    fields = []
+    for column in schema.columns:
+        decimal = column.decimal()
+        if decimal is None and column.type not in _ARROW:
+            raise _unknown_type(column, schema)
+        fields.append(pa.field(column.name, pa.decimal128(*decimal) if decimal else _ARROW[column.type]))
+    return pa.schema(fields)
+
+
+def _unknown_type(column: Column, schema: TableSchema) -> MappingError:
+    return MappingError(
+        f"column {column.name} has the unknown logical type {column.type!r}",
+        where=str(schema.id),
+        remedy="this is a fault of the source adapter: report it",
+    )

@@ -1,0 +1,166 @@
+"""Recognises row-wise functions from the analysed plan, and the columns they read from the optimised one.
+
+Each node of a plan either is made of constants only, or depends on source tables. The rules say which nodes
+keep ``f(A + B) = f(A) + f(B)``; whatever no rule knows is refused. The walk goes over Spark's own tree
+through Py4J, for the answer must be about what Spark will run, not about what the source text looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+# One input row makes rows of its own here, whatever rows are beside it; order and partitioning do not matter.
+_UNARY = {
+    "Project", "Filter", "Generate", "Expand", "SubqueryAlias", "View", "ResolvedHint", "Sort", "Repartition",
+    "RepartitionByExpression", "RebalancePartitions", "CTERelationDef", "LateralJoin",
+}  # fmt: skip
+_CONSTANT_ONLY = {"Aggregate", "Distinct", "Intersect", "Except"}
+_CONSTANT_LEAVES = {"LocalRelation", "OneRowRelation", "Range"}
+_GENERATORS = {"Explode", "PosExplode", "Inline", "Stack", "JsonTuple", "VariantExplode"}
+_SUBQUERIES = {"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery"}
+_CLOCKS = {
+    "CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp", "CurrentUser",
+}  # fmt: skip
+_CLOCK_WORDS = {"now", "today", "yesterday", "tomorrow"}
+_WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
+_LEFT_SIDE = {"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}
+_RIGHT_SIDE = {"INNER", "CROSS", "RIGHT OUTER"}
+
+Tables = frozenset[str]
+
+
+class PlanWalk:
+    """One walk over the analysed plan of a mapping function.
+
+    Attributes:
+        tables: source tables met.
+        grains: what keeps the function from being row-wise, e.g. ``Aggregate over flights``.
+        unrepeatable: expressions that give another value when rows are replayed, e.g. ``rand``.
+    """
+
+    def __init__(self, sources: dict[int, str], marker: str) -> None:
+        """Args: sources: table by id of the RDD its empty frame stands on; marker: the name of those RDDs."""
+        self._sources = sources
+        self._marker = marker
+        self._ctes: dict[int, Tables] = {}
+        self.tables: set[str] = set()
+        self.grains: list[str] = []
+        self.unrepeatable: list[str] = []
+
+    def visit(self, node: Any) -> Tables:
+        """The source tables that a subtree depends on; none means it is constant."""
+        kind = _kind(node)
+        for expression in _items(node.expressions()):
+            self._expression(expression)
+        children = [self.visit(child) for child in _items(node.children())]
+        if not children:
+            return self._leaf(node, kind)
+        over = frozenset[str]().union(*children)
+        if kind == "WithCTE":
+            return children[-1]
+        if kind == "CTERelationDef":
+            self._ctes[node.id()] = over
+        if kind == "Join":
+            self._join(node, *children)
+        elif kind == "Union":
+            if over and not all(children):
+                self._refuse(f"Union of constant rows with {_list(over)}")
+        elif kind == "Generate" and _kind(node.generator()) not in _GENERATORS:
+            self._refuse(f"table function {_kind(node.generator())} over {_list(over)}")
+        elif kind not in _UNARY and (over or not _constant(node, kind)):
+            self._refuse(f"{_WORDS.get(kind, kind)} over {_list(over) or 'constant rows'}")
+        return over
+
+    def _leaf(self, node: Any, kind: str) -> Tables:
+        if kind == "LogicalRDD":
+            table = self._sources.get(node.rdd().id())
+            if table is not None:
+                self.tables.add(table)
+                return frozenset((table,))
+            if self._marker in node.rdd().toDebugString():
+                self._refuse("a copy of source rows made outside the plan (RDD, checkpoint)")
+        elif kind == "CTERelationRef":
+            return self._ctes.get(node.cteId(), frozenset())
+        elif kind not in _CONSTANT_LEAVES:
+            self._refuse(f"{kind}, data that is no source table")
+        return frozenset()
+
+    def _join(self, node: Any, left: Tables, right: Tables) -> None:
+        kind = str(node.joinType().sql())
+        if left and right:
+            same = left == right and len(left) == 1
+            self._refuse(f"Join of {_list(left)} with {'itself' if same else _list(right)}")
+        elif (left and kind not in _LEFT_SIDE) or (right and kind not in _RIGHT_SIDE):
+            self._refuse(f"{kind} Join that keeps constant rows, over {_list(left | right)}")
+
+    def _expression(self, expression: Any) -> None:
+        kind = _kind(expression)
+        if kind in _SUBQUERIES:
+            over = self.visit(expression.plan())
+            if over:
+                self._refuse(f"subquery over {_list(over)}")
+        children = list(_items(expression.children()))
+        if kind in _CLOCKS or (not expression.deterministic() and all(c.deterministic() for c in children)):
+            self._unrepeatable(_function_name(expression, kind))
+        if kind == "Cast" and _kind(children[0]) == "Literal":
+            word = str(children[0].value()).strip().lower()
+            if word in _CLOCK_WORDS and "string" not in expression.dataType().simpleString():
+                self._unrepeatable(f"'{word}'")
+        for child in children:
+            self._expression(child)
+
+    def _refuse(self, text: str) -> None:
+        if text not in self.grains:
+            self.grains.append(text)
+
+    def _unrepeatable(self, name: str) -> None:
+        if name not in self.unrepeatable:
+            self.unrepeatable.append(name)
+
+
+def columns_read(optimised: Any, sources: dict[int, str]) -> dict[str, set[int]]:
+    """Indexes of the columns that an optimised plan needs of each source table.
+
+    The optimiser has pruned what nothing uses; what is left is referenced by a node, passed on by a union
+    (which refers to its inputs by place), or handed out by the whole plan.
+    """
+    needed = {attribute.exprId().id() for attribute in _items(optimised.output())}
+    leaves: list[tuple[str, list[int]]] = []
+    waiting = [optimised]
+    while waiting:
+        node = waiting.pop()
+        children = list(_items(node.children()))
+        waiting.extend(children)
+        needed.update(attribute.exprId().id() for attribute in _items(node.references().toSeq()))
+        if _kind(node) == "Union":
+            needed.update(a.exprId().id() for child in children for a in _items(child.output()))
+        if _kind(node) == "LogicalRDD" and node.rdd().id() in sources:
+            ids = [attribute.exprId().id() for attribute in _items(node.output())]
+            leaves.append((sources[node.rdd().id()], ids))
+    read: dict[str, set[int]] = {}
+    for table, ids in leaves:
+        read.setdefault(table, set()).update(index for index, number in enumerate(ids) if number in needed)
+    return read
+
+
+def _constant(node: Any, kind: str) -> bool:
+    if kind == "Deduplicate":  # by some of the columns, which row stays is open
+        return bool(node.keys().size() == node.output().size())
+    return kind in _CONSTANT_ONLY
+
+
+def _function_name(expression: Any, kind: str) -> str:
+    return str(expression.name() if kind == "PythonUDF" else expression.prettyName())
+
+
+def _kind(tree: Any) -> str:
+    return str(tree.getClass().getSimpleName())
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    return (sequence.apply(index) for index in range(sequence.size()))
+
+
+def _list(tables: Tables) -> str:
+    return " and ".join(sorted(tables))
