@@ -27,47 +27,10 @@ from transforms.frames import spark_schema
 from transforms.registry import TargetMapping
 from transforms.row_wise import PlanWalk, columns_read
 
-_LATER = "joined and aggregated mappings come
-with
-a
-later
-version;
-fo
-fo
-fo
-fo
-for
-
-
-n
-no
-now
-write
-it
-row-wise,
-fro
-fro
-fro
-fro
-fro
-fro
-fro
-fro
-fro
-from
-one
-sourc
-sourc
-sourc
-sourc
-sourc
-sourc
-sourc
-sourc
-sourc
-sourc
-sourc
-source table"
+_LATER = (
+    "joined and aggregated mappings come with a later version; "
+    "for now write it row-wise, each target row from one source row"
+)
 
 
 class MappingKind(enum.Enum):
@@ -257,133 +220,8 @@ def _grain_problems(target: TargetMapping, walk: PlanWalk) -> Iterator[_Problem]
         yield _Problem(
             "it makes other values each time it runs",
             f"uses {', '.join(walk.unrepeatable)}",
-            "derive the value
-            from
-           
-            source
-           
-            columns (columns.uuid5
-           
-           
-           
-           
-            makes
-           
-           
-           
-           
-           
-            stable
-           
-           
-           
-           
-           
-           
-            ids),
-         
-          
-           
-         
-          
-           
-         
-          
-           
-           
-           
-           
-            or
-           
-            let
-           
-           
-           
-           
-           
-           
-            the
-          
-           
-          
-           
-          
-           
-          
-           
-           
-           
-           
-          
-           
-          
-           
-          
-           
-            target's
-           
-           
-           
-           
-           
-           
-           
-            column
-           
-           
-           
-           
-           
-           
-           
-           
-           
-            "
-           
-           
-           
-           
-           
-            "default
-           
-          
-           
-           
-          
-           
-           
-           
-           
-          
-           
-          
-           
-          
-           
-            fill it:
-            replays
-          
-           
-          
-           
-          
-           
-            and
-           
-           
-           
-           
-           
-           
-           
-           
-            the verifier must get the same rows",
-      
-       
-      
-       
-      
-       
+            "derive the value from source columns (columns.uuid5 makes stable ids), or let the target's column "
+            "default fill it: replays and the verifier must get the same rows",
         )
 
 
