@@ -15,6 +15,8 @@ import psycopg
 import pytest
 from kazoo.client import KazooClient
 
+from migrator.embedded import java as java_module
+from migrator.embedded import mariadb as mariadb_module
 from migrator.embedded import postgres as postgres_module
 from migrator.embedded.java import java_home, java_version
 from migrator.embedded.mariadb import EmbeddedMariaDB
@@ -283,4 +285,25 @@ def test_a_missing_wheel_is_an_error_that_names_the_extra(monkeypatch: pytest.Mo
     monkeypatch.setattr(postgres_module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MigratorError) as caught:
         postgres_module.postgres_installation(18)
+    assert "dbmigrator[embedded]" in caught.value.remedy
+
+
+def test_missing_mariadb_without_root_rights_says_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mariadb_module, "find_mariadb", lambda: None)
+    monkeypatch.setattr(mariadb_module.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(
+        mariadb_module.shutil, "which", lambda name: None if name == "sudo" else f"/usr/bin/{name}"
+    )
+    with pytest.raises(MigratorError, match="needs root rights") as caught:
+        mariadb_module.install_mariadb()
+    assert "sudo apt-get install" in caught.value.remedy
+
+
+def test_no_java_at_all_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_module, "_wheel_java", lambda: None)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(MigratorError) as caught:
+        java_home()
+    assert "/nowhere is no working Java" in caught.value.cause
     assert "dbmigrator[embedded]" in caught.value.remedy
