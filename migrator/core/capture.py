@@ -134,6 +134,10 @@ class Capture:
         order, index = self._partial
         return Checkpoint(self._position, order, index, self._touched.unconfirmed(), self._plan.dumps())
 
+    def schema(self, table: TableId) -> TableSchema:
+        """The table's row schema as of the last record."""
+        return self._schemas[table]
+
     def in_transaction(self) -> bool:
         """Whether the last output was a part of a transaction with more to come."""
         return self._partial[0] is not None

@@ -1,0 +1,277 @@
+"""The one configuration object, read from ``migration.toml`` and the environment.
+
+Unknown settings are refused, and all problems are reported together with file, line and remedy. Passwords come from
+environment variables named in the file; they are never printed, logged or stored.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from migrator.errors import ConfigError
+from migrator.model.limits import ApplyLimits, CaptureLimits
+
+SOURCE_KINDS = ("postgresql", "mariadb")
+TARGET_KINDS = ("postgresql",)
+PLACEMENTS = ("witness", "watermark")
+TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306}
+NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One side's connection. ``schema`` is empty on MariaDB; ``password`` is never shown."""
+
+    kind: str
+    host: str
+    port: int
+    database: str
+    schema: str
+    user: str
+    password: str | None = field(default=None, repr=False)
+    tls: str = "prefer"
+    tls_ca: str = ""
+
+    def address(self) -> str:
+        """Who and where, without the password."""
+        return f"{self.kind}://{self.user}@{self.host}:{self.port}/{self.database}"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Spark master URL and ``spark.*`` options, passed through."""
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a migration project configures. Paths are absolute."""
+
+    file: Path
+    name: str
+    mapping: Path
+    state: Path
+    alembic: Path
+    source: Server
+    target: Server
+    placement: str = "witness"
+    server_id: int = 0
+    capture: CaptureLimits = field(default_factory=CaptureLimits)
+    apply: ApplyLimits = field(default_factory=ApplyLimits)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+
+    def event_log(self) -> Path:
+        """Directory of the event log."""
+        return self.state / "eventlog"
+
+    def reports(self) -> Path:
+        """Directory of verification reports."""
+        return self.state / "reports"
+
+
+_MIGRATION: dict[str, type] = {"name": str, "mapping": str, "state": str, "alembic": str}
+_SERVER: dict[str, type] = {
+    "kind": str,
+    "host": str,
+    "port": int,
+    "database": str,
+    "schema": str,
+    "user": str,
+    "password_env": str,
+    "tls": str,
+    "tls_ca": str,
+}
+_SOURCE: dict[str, type] = {**_SERVER, "placement": str, "server_id": int}
+
+
+def _limits(cls: type) -> dict[str, type]:
+    return {each.name: float if each.name.endswith("_s") else int for each in fields(cls)}
+
+
+_SECTIONS: dict[str, dict[str, type]] = {
+    "migration": _MIGRATION,
+    "source": _SOURCE,
+    "target": _SERVER,
+    "capture": _limits(CaptureLimits),
+    "apply": _limits(ApplyLimits),
+    "spark": {"master": str, "conf": dict},
+}
+
+
+def load(file: Path, environment: Mapping[str, str] | None = None) -> Settings:
+    """Reads and checks a project's ``migration.toml``.
+
+    Args:
+        file: the file.
+        environment: where passwords come from; the process's environment by default.
+
+    Raises:
+        ConfigError: everything that is wrong with it, in one message.
+    """
+    try:
+        text = file.read_text()
+    except OSError as error:
+        raise ConfigError(
+            f"{file} can't be read",
+            cause=error.strerror or str(error),
+            remedy="run the command in a migration project's folder, or name its file with --config;"
+            " `migrator init` makes a project",
+        ) from error
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"{file} is no valid TOML", cause=str(error), remedy="correct the line named"
+        ) from error
+    reader = _Reader(file, text, document, os.environ if environment is None else environment)
+    settings = reader.settings()
+    if reader.problems or settings is None:
+        raise ConfigError(
+            f"{len(reader.problems)} problem(s) in {file}",
+            where="; ".join(reader.problems),
+            remedy="correct the settings named; docs/operating.md lists all of them",
+        )
+    return settings
+
+
+class _Reader:
+    """Turns a TOML document into settings, collecting problems instead of stopping at the first."""
+
+    def __init__(self, file: Path, text: str, document: dict[str, Any], environment: Mapping[str, str]):
+        self._file = file
+        self._lines = text.splitlines()
+        self._document = document
+        self._environment = environment
+        self.problems: list[str] = []
+
+    def settings(self) -> Settings | None:
+        """The settings, or None when there are problems."""
+        for section, value in self._document.items():
+            self._check_section(section, value)
+        root = self._file.resolve().parent
+        name = self._text("migration", "name")
+        if name and not NAME.fullmatch(name):
+            self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
+        source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
+        placement = self._choice("source", "placement", PLACEMENTS, "witness")
+        self._check_positive()
+        if self.problems:
+            return None
+        return Settings(
+            file=self._file.resolve(),
+            name=name,
+            mapping=root / self._text("migration", "mapping", "mapping.py"),
+            state=root / self._text("migration", "state", ".migrator"),
+            alembic=root / self._text("migration", "alembic", "alembic"),
+            source=source,
+            target=target,
+            placement=placement,
+            server_id=self._get("source", "server_id", 0),
+            capture=CaptureLimits(**self._document.get("capture", {})),
+            apply=ApplyLimits(**self._document.get("apply", {})),
+            spark=self._spark(),
+        )
+
+    # -- checks -------------------------------------------------------------------------------------------------
+
+    def _check_section(self, section: str, value: object) -> None:
+        known = _SECTIONS.get(section)
+        if known is None or not isinstance(value, dict):
+            self.problems.append(
+                f"line {self._line(section, '')}: unknown section [{section}]; there are {', '.join(_SECTIONS)}"
+            )
+            return
+        for key, given in value.items():
+            wanted = known.get(key)
+            if wanted is None:
+                self._problem(section, key, f"unknown setting; [{section}] has {', '.join(known)}")
+            elif not _fits(given, wanted):
+                self._problem(section, key, f"{given!r} is not {_TYPE_NAMES[wanted]}")
+
+    def _check_positive(self) -> None:
+        for section in ("capture", "apply"):
+            for key, given in self._document.get(section, {}).items():
+                if _fits(given, float) and given <= 0:
+                    self._problem(section, key, f"{given!r} is not above 0")
+
+    def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
+        kind = self._choice(section, "kind", kinds, None)
+        password = None
+        variable = self._get(section, "password_env", "")
+        if variable:
+            password = self._environment.get(variable)
+            if password is None:
+                self._problem(section, "password_env", f"the environment has no variable {variable}; set it")
+        return Server(
+            kind=kind,
+            host=self._text(section, "host", "127.0.0.1"),
+            port=self._get(section, "port", DEFAULT_PORTS.get(kind, 0)),
+            database=self._text(section, "database"),
+            schema=self._text(section, "schema", "public" if kind == "postgresql" else ""),
+            user=self._text(section, "user"),
+            password=password,
+            tls=self._choice(section, "tls", TLS_MODES, "prefer"),
+            tls_ca=self._get(section, "tls_ca", ""),
+        )
+
+    def _spark(self) -> SparkSettings:
+        conf = self._get("spark", "conf", {})
+        return SparkSettings(
+            self._text("spark", "master", "local[*]"), {str(key): str(value) for key, value in conf.items()}
+        )
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    def _get(self, section: str, key: str, default: Any) -> Any:
+        table = self._document.get(section)
+        value = table.get(key, default) if isinstance(table, dict) else default
+        return value if _fits(value, type(default)) else default
+
+    def _text(self, section: str, key: str, default: str | None = None) -> str:
+        value = str(self._get(section, key, default or ""))
+        table = self._document.get(section)
+        if not value and not (isinstance(table, dict) and key in table and not isinstance(table[key], str)):
+            if default is None:
+                self.problems.append(f"line {self._line(section, '')}: [{section}] needs the setting {key!r}")
+            return default or ""
+        return value
+
+    def _choice(self, section: str, key: str, allowed: tuple[str, ...], default: str | None) -> str:
+        value = self._text(section, key, default)
+        if value and value not in allowed:
+            self._problem(section, key, f"{value!r} is none of {', '.join(allowed)}")
+        return value
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def _problem(self, section: str, key: str, text: str) -> None:
+        self.problems.append(f"line {self._line(section, key)}: {section}.{key}: {text}")
+
+    def _line(self, section: str, key: str) -> int:
+        """Line number of a setting, or of its section's heading; 1 when the section is missing."""
+        start = next(
+            (n for n, line in enumerate(self._lines, 1) if line.strip().startswith(f"[{section}")), 0
+        )
+        if key:
+            pattern = re.compile(rf"\s*(\[{section}\.)?\"?{re.escape(key)}\"?\s*[=\]]")
+            found = (n for n, line in enumerate(self._lines, 1) if n > start and pattern.match(line))
+            return next(found, start or 1)
+        return start or 1
+
+
+_TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", dict: "a table"}
+
+
+def _fits(value: object, wanted: type) -> bool:
+    if isinstance(value, bool):
+        return wanted is bool
+    return isinstance(value, (int, float) if wanted is float else wanted)

@@ -1,0 +1,37 @@
+"""Bounds that the user may set, with the defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLimits:
+    """Bounds of capture.
+
+    Attributes:
+        chunk_rows: rows of the first chunk; later ones adapt to ``chunk_target_s``.
+        chunk_rows_min, chunk_rows_max: bounds of the adaptation.
+        chunk_target_s: how long one chunk SELECT should take, which bounds how long a read view is held.
+        segment_rows: a segment is written at the latest when it holds this many rows.
+        linger_s: a segment is written at the latest this long after its first row.
+        heartbeat_s: how often the position moves on while there is nothing to write.
+        backlog_bytes: chunks wait while the event log holds more than this.
+    """
+
+    chunk_rows: int = 20_000
+    chunk_rows_min: int = 500
+    chunk_rows_max: int = 100_000
+    chunk_target_s: float = 0.4
+    segment_rows: int = 100_000
+    linger_s: float = 0.03
+    heartbeat_s: float = 0.5
+    backlog_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyLimits:
+    """Bounds of apply. ``batch_rows``: rows mapped and applied in one target transaction (a larger source
+    transaction is still applied whole)."""
+
+    batch_rows: int = 200_000

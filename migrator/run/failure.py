@@ -1,0 +1,54 @@
+"""One place where a failed thread leaves its error, and through which all threads learn to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Stopping:
+    """Stop flag of a run, with the first error if one was the reason.
+
+    The error is raised again in the main thread, so that a failure in a background thread can't be lost.
+    """
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+
+    def request(self) -> None:
+        """Asks every loop to stop after what it is doing."""
+        self._event.set()
+
+    def requested(self) -> bool:
+        """Whether to stop."""
+        return self._event.is_set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits until a stop is requested, at most ``timeout_s``; whether it is."""
+        return self._event.wait(timeout_s)
+
+    def failed(self, error: BaseException) -> None:
+        """A thread ended with an error: keep the first one, stop the others."""
+        with self._lock:
+            self._error = self._error or error
+        self._event.set()
+
+    def raise_failure(self) -> None:
+        """Raises the error that stopped the run, if one did."""
+        if self._error is not None:
+            raise self._error
+
+    def thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        """A started thread whose error stops the run."""
+
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:  # handed to the main thread, which raises it
+                self.failed(error)
+
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread.start()
+        return thread

@@ -1,0 +1,76 @@
+"""What a run shows of itself: counters written by the loops, read by the display and by ``--until caught-up``."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from migrator.model.position import Position
+from migrator.model.progress import TableDump
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The counters at one moment. Totals count since this process started, dump progress since the dump began.
+
+    ``lag_s`` is the age, at the moment its target transaction committed, of the newest source commit in the last
+    batch that held any; None before the first one.
+    """
+
+    dumps: tuple[TableDump, ...] = ()
+    captured_changes: int = 0
+    captured_transactions: int = 0
+    applied_changes: int = 0
+    applied_transactions: int = 0
+    applied_chunk_rows: int = 0
+    applied_batches: int = 0
+    segments: int = 0
+    captured: Position | None = None
+    applied: Position | None = None
+    applied_dump_complete: bool = False
+    lag_s: float | None = None
+    reconnects: int = 0
+    note: str = ""
+
+
+@dataclass
+class Progress:
+    """Thread-safe holder of the present ``Snapshot`` and of recent lags."""
+
+    _now: Snapshot = field(default_factory=Snapshot)
+    _lags_s: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def snapshot(self) -> Snapshot:
+        """The counters now."""
+        with self._lock:
+            return self._now
+
+    def set(self, **values: object) -> None:
+        """Replaces counters."""
+        with self._lock:
+            self._now = replace(self._now, **values)  # type: ignore[arg-type]
+
+    def add(self, **amounts: int) -> None:
+        """Adds to counters."""
+        with self._lock:
+            self._now = replace(
+                self._now, **{name: getattr(self._now, name) + n for name, n in amounts.items()}
+            )
+
+    def committed(self, committed_at_us: int) -> None:
+        """Notes the lag of a batch that was committed to the target just now."""
+        lag_s = max(0.0, time.time() - committed_at_us / 1e6)
+        with self._lock:
+            self._lags_s.append(lag_s)
+            self._now = replace(self._now, lag_s=lag_s)
+
+    def lag_quantiles_s(self) -> tuple[float, float] | None:
+        """Median and 99th percentile of the batch lags seen by this process, or None without any."""
+        with self._lock:
+            lags = sorted(self._lags_s)
+        if not lags:
+            return None
+        return lags[len(lags) // 2], lags[min(len(lags) - 1, int(len(lags) * 0.99))]

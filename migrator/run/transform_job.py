@@ -1,0 +1,150 @@
+"""Runs the user's mapping on Spark over one batch of the event log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from migrator.errors import MappingError
+from migrator.model.progress import Checkpoint
+from migrator.model.target import TargetTable
+from migrator.ports.eventlog import Batch, NetDelta
+from migrator.ports.target import TargetBatch, TargetRows
+from transforms.cause import spark_cause
+from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_rows, parquet_frame
+from transforms.plan import MappingPlan
+
+_JOBS_AT_ONCE = 4
+"""Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
+
+
+class TransformJob:
+    """Maps batches. Pure as far as rows go: the same batch gives the same target rows.
+
+    Args:
+        spark: the session.
+        plans: checked mappings by target table, in the order of the mapping.
+        tables: reflected target tables by name.
+    """
+
+    def __init__(
+        self, spark: SparkSession, plans: Mapping[str, MappingPlan], tables: Mapping[str, TargetTable]
+    ):
+        self._spark = spark
+        self._plans = plans
+        self._tables = tables
+        self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="spark-job")
+
+    def close(self) -> None:
+        """Waits for jobs under way."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
+        """The target rows of a batch.
+
+        Args:
+            batch: what to map.
+            known: the checkpoint of the batch before, to tell whether a table's dump was over by then.
+
+        Raises:
+            MappingError: the mapping fails on a row; names table, key and cause.
+        """
+        touched = {table.name for table in batch.tables()}
+        affected = [plan for plan in self._plans.values() if touched & set(plan.reads)]
+        chunks = {plan.target.name: self._pool.submit(self._chunk, plan, batch) for plan in affected}
+        deltas = {plan.target.name: self._pool.submit(self._delta, plan, batch) for plan in affected}
+        rows = []
+        for plan in affected:
+            chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
+            if any(part is not None and part.num_rows for part in (chunk, before, after)):
+                table = self._tables[plan.target.name]
+                strict = chunk is None and _dumped(plan, known)
+                rows.append(TargetRows(table, chunk, before, after, strict))
+        return TargetBatch(batch.last, batch.checkpoint, tuple(rows))
+
+    def _chunk(self, plan: MappingPlan, batch: Batch) -> pa.Table | None:
+        paths: dict[str, list[Path]] = {}
+        for schema, files, _ in batch.chunks:
+            if schema.id.name in plan.reads:
+                paths.setdefault(schema.id.name, []).extend(Path(file) for file in files)
+        if not paths:
+            return None
+        frames = {
+            name: parquet_frame(self._spark, files, plan.schemas[name]) for name, files in paths.items()
+        }
+        return self._collect(plan, map_rows(self._spark, plan, frames), lambda: _read_files(paths))
+
+    def _delta(self, plan: MappingPlan, batch: Batch) -> tuple[pa.Table | None, pa.Table | None]:
+        deltas = {delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in plan.reads}
+        if not deltas:
+            return None, None
+        before = {name: delta.before for name, delta in deltas.items() if delta.before.num_rows}
+        after = {name: delta.after for name, delta in deltas.items() if delta.after.num_rows}
+        if not before and not after:
+            return None, None
+        frame = map_delta(self._spark, plan, self._frames(plan, before), self._frames(plan, after))
+        mapped = self._collect(plan, frame, lambda: _images(deltas.values()))
+        side = mapped[SIDE]
+        rows = mapped.drop_columns([SIDE])
+        return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
+
+    def _frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+        return {name: arrow_frame(self._spark, rows, plan.schemas[name]) for name, rows in tables.items()}
+
+    def _collect(self, plan: MappingPlan, frame: DataFrame, rows: Any) -> pa.Table:
+        try:
+            return frame.toArrow()
+        except (PySparkException, Py4JError) as error:
+            raise self._located(plan, rows(), error) from error
+
+    def _located(self, plan: MappingPlan, tables: Mapping[str, pa.Table], error: Exception) -> MappingError:
+        """The error of a failed job, naming a row that causes it if one row alone does."""
+        for name, rows in tables.items():
+            found = failing_row(self._spark, plan, name, rows)
+            if found is not None:
+                schema = plan.schemas[name]
+                row = rows.slice(found.index, 1).to_pylist()[0]
+                key = ", ".join(f"{column}={row[column]!r}" for column in schema.key)
+                return MappingError(
+                    f"the mapping of target table {plan.target.name!r} fails on a row",
+                    where=f"{schema.id} with {key}; {plan.target.where()}",
+                    cause=found.cause,
+                    remedy="correct the mapping, or the row in the source; then start again: nothing was lost",
+                )
+        return MappingError(
+            f"the Spark job of target table {plan.target.name!r} fails",
+            where=plan.target.where(),
+            cause=spark_cause(error),
+            remedy="no single row causes it: see the Spark log in the state folder",
+        )
+
+
+def _dumped(plan: MappingPlan, known: Checkpoint | None) -> bool:
+    if known is None:
+        return False
+    done = {dump.table.name for dump in known.dumps if dump.done}
+    return set(plan.reads) <= done
+
+
+def _read_files(paths: Mapping[str, Sequence[Path]]) -> dict[str, pa.Table]:
+    return {
+        name: pa.concat_tables([pq.read_table(file) for file in files], promote_options="default")
+        for name, files in paths.items()
+    }
+
+
+def _images(deltas: Any) -> dict[str, pa.Table]:
+    found: dict[str, pa.Table] = {}
+    delta: NetDelta
+    for delta in deltas:
+        found[delta.schema.id.name] = pa.concat_tables([delta.before, delta.after])
+    return found
