@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ MAX_FUNCTION_LINES = 60
 # Where a third-party package may be imported, as path prefixes: who replaces it looks in one place.
 HOMES = {
     "pyspark": ("transforms/", "verify/", "migrator/run/", "migrator/wiring"),
-    "py4j": ("transforms/",),
+    "py4j": ("transforms/", "migrator/run/"),
     "click": ("migrator/cli", "migrator/__main__.py", "scenarios/"),
     "datacompy": ("verify/",),
     "kazoo": ("migrator/adapters/", "migrator/embedded/"),
@@ -32,6 +33,8 @@ HOMES = {
     "pytest": (),
     "hypothesis": (),
 }
+
+MODULE_OF = {"mysql_replication": "pymysqlreplication"}  # where it differs from the distribution
 
 
 def name_of(path: Path) -> str:
@@ -118,6 +121,19 @@ def test_every_package_is_listed_for_installation() -> None:
     }
     assert len(listed) == len(set(listed))
     assert set(listed) == found
+
+
+def test_every_imported_package_is_a_declared_requirement() -> None:
+    """An import that another package's requirements happen to satisfy breaks with that package's next version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["embedded"]]
+    names = {re.split(r"[\[<>=~ ]", requirement)[0].replace("-", "_") for requirement in declared}
+    modules = {MODULE_OF.get(name, name) for name in names} | {"py4j"}  # py4j's version is pyspark's choice
+    own = {*PACKAGES, *sys.stdlib_module_names}
+    for path in MODULES:
+        if not is_user_project(name_of(path)):
+            used = {module.partition(".")[0] for module in imported_modules(path)}
+            assert used - own <= modules, name_of(path)
 
 
 def test_the_rules_catch_what_they_are_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
