@@ -1,0 +1,284 @@
+"""Appends segments to an event log directory.
+
+Order of one append: data files, their fsync, the data directory's fsync, then the manifest under a temporary
+name with its fsync, then ``link`` to the number (fails if it exists), then the segments directory's fsync. A
+crash before the link leaves files that mean nothing; after it the segment is complete.
+
+Why a stale leader can do no harm. Numbers are taken by ``link``, so of two writers only one gets a number and
+the other is fenced for good. Opening the log raises ``epoch``, which an older writer meets at its next append
+even before a number is taken. Two more interleavings need care:
+
+* Old leader L1 has written its data for segment 42 and stands still; L2 opens the log. If L2 now removed L1's
+  files as orphans, L1 could wake up and create manifest 42 without data. So files are removed only once their
+  number is taken: then nobody can create it any more.
+* L1 stands still so long that L2's segment 42 was applied and released. The number is free again, L1's
+  ``link`` succeeds. But ``released`` was raised to 42 before manifest 42 was removed, so L1 sees it after its
+  link, takes the manifest back and is fenced. No reader looks below ``released``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from migrator.adapters.files import durable
+from migrator.adapters.files.layout import Layout
+from migrator.adapters.files.manifest_file import encode_manifest, newest_manifest, read_manifest
+from migrator.adapters.files.parquet import encode_rows, file_schema
+from migrator.adapters.files.segment_signal import SegmentSignal
+from migrator.errors import EventLogError, FencedError
+from migrator.model.segment import Manifest, SegmentFile
+from migrator.ports.eventlog import SegmentContent, TableData
+
+Step = Callable[[str], None]
+_COUNT_EVERY_S = 0.5
+
+
+class FileSegmentWriter:
+    """A ``SegmentWriter`` on a directory. One thread uses it.
+
+    Args:
+        directory: of the event log; created when missing.
+        epoch: of the lease under which this process writes.
+        after: segment number of the target's ledger. Numbering never falls to or below it, even if the
+            directory was lost; then what lies below counts as released.
+        signal: told of every new segment.
+        step: called with ``segment.data`` (data files written), ``segment.synced`` (data durable) and
+            ``segment.created`` (segment durable and visible); what it raises acts like a crash at that point.
+
+    Raises ``FencedError`` when a higher epoch wrote or opened the log, ``EventLogError`` when the directory
+    can't be used or its newest manifest is damaged.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        epoch: int,
+        *,
+        after: int = 0,
+        signal: SegmentSignal | None = None,
+        step: Step | None = None,
+    ) -> None:
+        self._layout = Layout.of(directory)
+        self._epoch = epoch
+        self._signal = signal
+        self._step: Step = step or (lambda name: None)
+        self._broken: EventLogError | FencedError | None = None
+        self._leftovers = True
+        self._bytes = 0
+        self._count_again = 0.0
+        try:
+            self._open(after)
+        except OSError as error:
+            raise durable.disk_refused(
+                "the event log can't be opened", self._layout.directory, error
+            ) from error
+
+    def last(self) -> Manifest | None:
+        """The newest segment, its manifest checked; None in an empty event log."""
+        return self._last
+
+    def total_bytes(self) -> int:
+        """Bytes that the event log takes on disk, for backpressure; counted anew at most every half second."""
+        now = time.monotonic()
+        if now >= self._count_again:
+            self._bytes = self._layout.total_bytes()
+            self._count_again = now + _COUNT_EVERY_S
+        return self._bytes
+
+    def append(self, content: SegmentContent) -> Manifest:
+        """Writes the segment of the next number; durable and visible on return.
+
+        Raises ``FencedError`` when that number was created by another leader or a higher epoch opened the
+        log: this writer is of no use any more. Raises ``EventLogError`` when the disk refuses; after that
+        nothing of the segment is visible and append may be tried again, unless the error says otherwise.
+        """
+        if self._broken is not None:
+            raise self._broken
+        number = self._next
+        written: list[Path] = []
+        try:
+            self._remove_leftovers()
+            files = self._write_data(number, content, written)
+            self._step("segment.synced")
+            manifest = self._manifest(number, content, files)
+            self._check_epoch()
+            created = durable.create_if_absent(
+                self._layout.manifest(number),
+                encode_manifest(self._layout, manifest),
+                self._layout.segments / f".{number:010d}-{self._epoch}-{os.getpid()}.tmp",
+            )
+            self._check_created(number, created)
+        except OSError as error:
+            raise self._refused(number, written, error) from error
+        except FencedError as error:
+            self._broken = error
+            self._remove(written)
+            raise
+        return self._created(manifest)
+
+    def _open(self, after: int) -> None:
+        layout = self._layout
+        durable.make_directory(layout.segments)
+        durable.make_directory(layout.data)
+        self._last = newest_manifest(layout)
+        if self._last is not None and self._last.epoch > self._epoch:
+            raise _fenced(self._epoch, f"segment {self._last.number} has epoch {self._last.epoch}")
+        durable.raise_number(layout.epoch, self._epoch)
+        self._check_epoch()
+        newest = self._last.number if self._last else 0
+        released = durable.raise_number(layout.released, after if after > newest else 0)
+        self._opened_at = newest
+        self._next = max(newest, released) + 1
+        for path in layout.temporaries():
+            path.unlink(missing_ok=True)
+        self._remove_orphans(newest)
+
+    def _write_data(self, number: int, content: SegmentContent, written: list[Path]) -> list[SegmentFile]:
+        """Writes all data files, then syncs them together: the filesystem commits its journal once for most."""
+        files: list[SegmentFile] = []
+        with contextlib.ExitStack() as opened:
+            handles: list[int] = []
+            for data in content.data:
+                if data.rows.num_rows == 0:
+                    continue
+                buffer = _encode(data)
+                path, handle = self._new_data_file(number, len(files))
+                opened.callback(os.close, handle)
+                handles.append(handle)
+                written.append(path)
+                durable.write_all(handle, memoryview(buffer))
+                digest = hashlib.sha256(buffer).hexdigest()
+                files.append(
+                    SegmentFile(data.schema, data.kind, str(path), data.rows.num_rows, buffer.size, digest)
+                )
+            self._step("segment.data")
+            for handle in handles:
+                os.fsync(handle)
+        if written:
+            durable.sync_directory(self._layout.data)
+        return files
+
+    def _new_data_file(self, number: int, place: int) -> tuple[Path, int]:
+        """A new file. The plain name is taken when an earlier attempt under this epoch crashed."""
+        while True:
+            path = self._layout.data_file(number, self._epoch, place)
+            try:
+                return path, durable.open_new(path)
+            except FileExistsError:
+                place += 1000
+
+    def _manifest(self, number: int, content: SegmentContent, files: list[SegmentFile]) -> Manifest:
+        return Manifest(
+            number=number,
+            epoch=self._epoch,
+            checkpoint=content.checkpoint,
+            ends_transaction=content.ends_transaction,
+            committed_at_us=content.committed_at_us,
+            transactions=content.transactions,
+            row_changes=content.row_changes,
+            files=tuple(files),
+        )
+
+    def _check_epoch(self) -> None:
+        highest = durable.read_number(self._layout.epoch)
+        if highest > self._epoch:
+            raise _fenced(self._epoch, f"the event log was opened under epoch {highest}")
+
+    def _check_created(self, number: int, created: bool) -> None:
+        if created and durable.read_number(self._layout.released) < number:
+            return
+        if created:
+            self._layout.manifest(number).unlink()
+            raise _fenced(
+                self._epoch, f"segment {number} was written and released by another leader long ago"
+            )
+        other = read_manifest(self._layout, number)
+        raise _fenced(
+            self._epoch, f"segment {number} was created under epoch {other.epoch if other else '?'}"
+        )
+
+    def _created(self, manifest: Manifest) -> Manifest:
+        self._last = manifest
+        self._next = manifest.number + 1
+        self._bytes += sum(file.size_bytes for file in manifest.files)
+        if self._signal is not None:
+            self._signal.announce(manifest.number)
+        self._step("segment.created")
+        return manifest
+
+    def _refused(self, number: int, written: list[Path], error: OSError) -> EventLogError | FencedError:
+        """Cleans up after the disk refused, and says what it was."""
+        path = self._layout.manifest(number)
+        if os.path.exists(path):
+            # the name is visible, its durability unknown, and a reader may be at it: neither take it back nor
+            # go on
+            what = f"segment {number} was created, but may not survive a power cut"
+            self._broken = durable.disk_refused(what, path, error)
+            return self._broken
+        self._remove(written)
+        try:
+            self._check_epoch()  # a newer leader removes our temporary file: then that is the cause
+        except FencedError as fenced:
+            self._broken = fenced
+            return fenced
+        return durable.disk_refused(f"segment {number} can't be written", self._layout.directory, error)
+
+    def _remove_leftovers(self) -> None:
+        """Removes what earlier writers left for the first number that this writer has taken since."""
+        if self._leftovers and self._last is not None and self._last.number > self._opened_at:
+            self._remove_orphans(self._last.number)
+            self._leftovers = False
+
+    def _remove_orphans(self, up_to: int) -> None:
+        """Removes data files of taken or released numbers that no manifest names (why: see the module)."""
+        released = durable.read_number(self._layout.released)
+        named: dict[int, set[str] | None] = {}
+        orphans = []
+        for number, path in self._layout.data_files():
+            if number > up_to and number > released:
+                continue
+            if number not in named:
+                manifest = read_manifest(self._layout, number)
+                named[number] = {file.path for file in manifest.files} if manifest else None
+            known = named[number]
+            # a missing manifest above ``released`` is damage for the reader to report: keep what could repair
+            # it
+            if (known is not None and str(path) not in known) or (known is None and number <= released):
+                orphans.append(path)
+        for path in orphans:
+            path.unlink(missing_ok=True)
+
+    def _remove(self, paths: list[Path]) -> None:
+        for path in paths:
+            with contextlib.suppress(
+                OSError
+            ):  # without a manifest it is nothing; the next writer tries again
+                path.unlink(missing_ok=True)
+
+
+def _encode(data: TableData) -> pa.Buffer:
+    expected = file_schema(data.schema, data.kind)
+    if not data.rows.schema.equals(expected):
+        raise EventLogError(
+            f"rows of {data.schema.id} don't have the layout of a {data.kind.value} file",
+            where=str(data.schema.id),
+            cause=f"{data.rows.schema.to_string()!r} instead of {expected.to_string()!r}",
+            remedy="this is a defect of the migrator: please report it with this message",
+        )
+    return encode_rows(data.rows)
+
+
+def _fenced(epoch: int, cause: str) -> FencedError:
+    return FencedError(
+        f"this leader (epoch {epoch}) may not write to the event log any more",
+        where="event log",
+        cause=cause,
+        remedy="nothing is lost; if no other migrator is running, start again: it goes on from the newest segment",
+    )

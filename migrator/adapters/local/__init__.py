@@ -1,0 +1,1 @@
+"""Leadership and runtime requests on one machine, without ZooKeeper."""
