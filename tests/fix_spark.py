@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import SparkSession
 
-from transforms.session import spark_session, stop_session
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Local Spark on two cores with our settings; its log is in the run's temporary folder."""
+    from transforms.session import spark_session, stop_session  # only here: importing PySpark takes a second
+
     log_path = tmp_path_factory.mktemp("spark") / "spark.log"
     yield spark_session(master="local[2]", conf={}, java_home=None, log_path=log_path)
     stop_session()

@@ -32,7 +32,7 @@ def spark_type(text: str) -> T.DataType:
 
 
 def cast_problem(found: T.DataType, wanted: T.DataType) -> str | None:
-    """Why values of one type can't become another without losing something, with what to write; None if they can."""
+    """Why values of one type can't become another unchanged, with what to write instead; None if they can."""
     if _exact(found, wanted) or _checked(found, wanted):
         return None
     hint = _HINTS.get(

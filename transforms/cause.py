@@ -40,7 +40,11 @@ def _java_cause(exception: object) -> str:
         text = exception.getMessage()  # type: ignore[attr-defined]
         if text and "Traceback (most recent call last)" in text:
             return _last_python_line(text)
-        message = f"{_simple_name(exception)}: {_without_context(text)}" if text else message
+        if text:
+            named = text.startswith("[")  # [ERROR_CLASS] says more than the Java class
+            message = (
+                _without_context(text) if named else f"{_simple_name(exception)}: {_without_context(text)}"
+            )
         exception = exception.getCause()  # type: ignore[attr-defined]
     return message or "Spark gave no cause"
 
@@ -54,7 +58,7 @@ def _without_context(text: str) -> str:
 
 
 def _last_python_line(text: str) -> str:
-    """The line of a traceback that names the exception: the first one after the frames, which are indented."""
+    """The line of a traceback that names the exception: the first one after the frames, indented."""
     body = text.rsplit("Traceback (most recent call last)", 1)[-1].splitlines()[1:]
     for line in body:
         if line.strip() and not line.startswith((" ", "\t")):

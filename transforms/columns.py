@@ -28,7 +28,7 @@ def uuid5(namespace: str, *parts: Value) -> Column:
     """A stable UUID (RFC 9562, version 5) in canonical text: the same parts give the same id, on any machine.
 
     The name is the parts as text, joined by ``|``. So parts should not contain ``|``, or ``("a|b", "c")`` and
-    ``("a", "b|c")`` share an id. Use integers, text, dates and decimals; other types have no single text form.
+    ``("a", "b|c")`` share an id. Use integers, text, dates and decimals: other types have no one text form.
 
     Args:
         namespace: UUID that sets this kind of id apart from others, e.g. one you made once with ``uuidgen``.
@@ -39,7 +39,11 @@ def uuid5(namespace: str, *parts: Value) -> Column:
     """
     digits = _uuid5_digits(namespace, parts)
     bounds = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-    return F.concat_ws("-", *(F.substring(digits, start, length) for start, length in bounds)).alias("uuid5")
+    groups = [F.substring(digits, start, length) for start, length in bounds]
+    # Not concat_ws: that would make an empty text of a NULL.
+    return F.concat(groups[0], *(piece for group in groups[1:] for piece in (F.lit("-"), group))).alias(
+        "uuid5"
+    )
 
 
 def uuid5_binary(namespace: str, *parts: Value) -> Column:
@@ -95,7 +99,7 @@ def zero_date_to_null(text: Value) -> Column:
 
 
 def mysql_date(text: Value) -> Column:
-    """A date from MariaDB's text ``YYYY-MM-DD``. The zero date is NULL; partial dates (``2024-05-00``) fail."""
+    """A date from the text ``YYYY-MM-DD``. The zero date is NULL; partial ones (``2024-05-00``) fail."""
     return _calendar(text, _DATE, "date")
 
 
@@ -109,13 +113,13 @@ def mysql_datetime(text: Value) -> Column:
 
 
 def flag(number: Value) -> Column:
-    """A boolean from an integer flag: 0 false, 1 true. Other numbers fail; ``c != 0`` is how to allow them."""
+    """A boolean from an integer flag: 0 false, 1 true. Others fail; ``c != 0`` is how to allow them."""
     column = _column(number)
     return _checked(column, column.isin(0, 1), column == 1, "boolean", "is no flag (0 or 1)")
 
 
 def cents(amount: Value) -> Column:
-    """An amount of money in whole cents, as bigint. Fractions of a cent fail, and so do amounts beyond bigint."""
+    """An amount of money in whole cents, as bigint. Fractions of a cent and amounts beyond bigint fail."""
     column = _column(amount)
     rounded = column.cast("decimal(20,2)")
     return _checked(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from migrator.errors import MappingError
 from migrator.model.table import Column, TableSchema
@@ -91,6 +92,38 @@ def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchem
     if not paths:
         return empty_frame(spark, schema)
     return spark.read.schema(spark_schema(schema)).parquet(*map(str, paths))
+
+
+def constants(spark: SparkSession, schema: str, rows: Sequence[tuple[object, ...]]) -> DataFrame:
+    """A small constant table to join in a mapping, e.g. ``constants(orders.sparkSession, "code string", [("x",)])``.
+
+    Spark knows its size and broadcasts it. Of ``spark.createDataFrame(rows)`` it does not, and shuffles the source.
+
+    Args:
+        spark: any frame's ``sparkSession``.
+        schema: names and Spark types, as in ``"code string, rate decimal(5,2)"``.
+        rows: tuples of Python values.
+
+    Raises:
+        MappingError: a row doesn't fit the schema.
+    """
+    struct = T.DataType.fromDDL(schema)
+    if not isinstance(struct, T.StructType):
+        raise MappingError(
+            f"{schema!r} names no columns", remedy='write names and types: "code string, n int"'
+        )
+    arrow = to_arrow_schema(struct, timezone="UTC")
+    try:
+        columns = zip(*rows, strict=True) if rows else [()] * len(arrow)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)]
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise MappingError(
+            "constant rows don't fit their schema",
+            where=schema,
+            cause=str(error),
+            remedy="give every row one value of the right type for each column",
+        ) from error
+    return spark.createDataFrame(pa.table(arrays, schema=arrow), struct)
 
 
 def _spark_type(column: Column, schema: TableSchema) -> T.DataType:

@@ -110,7 +110,7 @@ def analyse(
         kind=MappingKind.ROW_WISE,
         columns=tuple(column for column in columns if column.name in written),
         schemas=used,
-        reads=_reads(result, target, sources, used),
+        reads=_reads(result, sources, used),
     )
 
 
@@ -154,7 +154,7 @@ def _call_error(target: TargetMapping, error: Exception) -> MappingError:
         f"the mapping of target table {target.name!r} fails when called",
         where=where,
         cause=spark_cause(error),
-        remedy="correct the line; the function is called with DataFrames and must return one without running it",
+        remedy="correct the line; it is called with DataFrames and must return one without running it",
     )
 
 
@@ -220,8 +220,8 @@ def _grain_problems(target: TargetMapping, walk: PlanWalk) -> Iterator[_Problem]
         yield _Problem(
             "it makes other values each time it runs",
             f"uses {', '.join(walk.unrepeatable)}",
-            "derive the value from source columns (columns.uuid5 makes stable ids), or let the target's column "
-            "default fill it: replays and the verifier must get the same rows",
+            "derive the value from source columns (columns.uuid5 makes stable ids), or let the target's "
+            "column default fill it: replays and the verifier must get the same rows",
         )
 
 
@@ -285,12 +285,9 @@ def _error(target: TargetMapping, problems: Sequence[_Problem]) -> MappingError:
 
 
 def _reads(
-    result: DataFrame, target: TargetMapping, sources: dict[int, str], schemas: Mapping[str, TableSchema]
+    result: DataFrame, sources: dict[int, str], schemas: Mapping[str, TableSchema]
 ) -> dict[str, tuple[str, ...]]:
-    try:
-        read = columns_read(result._jdf.queryExecution().optimizedPlan(), sources)
-    except Exception as error:  # constants are computed here, and may fail to be
-        raise _call_error(target, error) from error
+    read = columns_read(result._jdf.queryExecution().optimizedPlan(), sources)
     return {
         name: tuple(column for index, column in enumerate(schema.names()) if index in read[name])
         for name, schema in schemas.items()

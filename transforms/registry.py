@@ -33,7 +33,7 @@ Grain = str | Callable[..., object] | None
 
 _numbers = itertools.count(1)
 _beside: dict[str, Path] = {}
-"""Modules that a mapping imported from its own folder, by name: forgotten before the next mapping is loaded."""
+"""Modules that a mapping imported from its own folder; forgotten before the next mapping is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Mapping:
                     f"target table {name!r} is mapped twice",
                     where=where,
                     cause=f"it is already mapped by {self._targets[name].where()}",
-                    remedy="keep one function per target table; combine rows from several sources with unionByName",
+                    remedy="keep one function per target table; combine several sources with unionByName",
                 )
             self._targets[name] = target
             return function
@@ -149,7 +149,7 @@ def load_mapping(path: Path) -> Mapping:
             f"{path.name} must define exactly one Mapping",
             where=str(file),
             cause=f"{len(found)} found at the top level of the file",
-            remedy="write `mapping = Mapping()` once (from transforms import Mapping) and decorate every function with it",
+            remedy="write `mapping = Mapping()` once (from transforms import Mapping) and use it throughout",
         )
     mapping = next(iter(found.values()))
     if not mapping.targets:
@@ -224,6 +224,16 @@ def _load_error(error: BaseException, file: Path) -> MappingError:
     ]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(file)
     cause = f"{type(error).__name__}: {error}"
+    if (
+        isinstance(error, AssertionError)
+        and "pyspark" in traceback.extract_tb(error.__traceback__)[-1].filename
+    ):
+        return MappingError(
+            f"{file.name} uses Spark while it is loaded",
+            where=where,
+            cause="a Spark function such as F.col, F.lit or F.expr is called outside the target functions",
+            remedy="move the line into the function that needs it",
+        )
     if isinstance(error, ImportError):
         return MappingError(
             f"{file.name} imports something that can't be imported",
@@ -235,7 +245,7 @@ def _load_error(error: BaseException, file: Path) -> MappingError:
         f"{file.name} fails while it is loaded",
         where=where,
         cause=cause,
-        remedy="correct the line; a mapping file only declares functions and must run no queries when imported",
+        remedy="correct the line; a mapping file only declares functions and runs no queries when loaded",
     )
 
 
@@ -282,7 +292,7 @@ def _parameters(function: Callable[..., object], where: str) -> tuple[str, ...]:
             "the function's parameters can't be read as source tables",
             where=where,
             cause=f"not a plain parameter: {', '.join(map(str, wrong))}" if wrong else "it has no parameter",
-            remedy="name each parameter after one source table, without default, * or /; other values belong in the body",
+            remedy="name each parameter after one source table, without default, * or /",
         )
     return tuple(p.name for p in parameters)
 

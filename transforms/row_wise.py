@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
+from pyspark import SparkContext
+
 # One input row makes rows of its own here, whatever rows are beside it; order and partitioning do not matter.
 _UNARY = {
     "Project", "Filter", "Generate", "Expand", "SubqueryAlias", "View", "ResolvedHint", "Sort", "Repartition",
@@ -20,8 +23,10 @@ _CONSTANT_LEAVES = {"LocalRelation", "OneRowRelation", "Range"}
 _GENERATORS = {"Explode", "PosExplode", "Inline", "Stack", "JsonTuple", "VariantExplode"}
 _SUBQUERIES = {"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery"}
 _CLOCKS = {
-    "CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp", "CurrentUser",
+    "CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp",
+    "CurrentUser",
 }  # fmt: skip
+_REPLACEABLE = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
 _CLOCK_WORDS = {"now", "today", "yesterday", "tomorrow"}
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
 _LEFT_SIDE = {"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}
@@ -101,11 +106,13 @@ class PlanWalk:
             if over:
                 self._refuse(f"subquery over {_list(over)}")
         children = list(_items(expression.children()))
+        if is_instance_of(_gateway(), expression, _REPLACEABLE):  # to_date(x) stands for a cast, and so on
+            children.append(expression.replacement())
         if kind in _CLOCKS or (not expression.deterministic() and all(c.deterministic() for c in children)):
             self._unrepeatable(_function_name(expression, kind))
         if kind == "Cast" and _kind(children[0]) == "Literal":
-            word = str(children[0].value()).strip().lower()
-            if word in _CLOCK_WORDS and "string" not in expression.dataType().simpleString():
+            word = str(children[0].value()).strip().lower()  # "now", or "today Europe/Berlin"
+            if word.split(" ")[0] in _CLOCK_WORDS and "string" not in expression.dataType().simpleString():
                 self._unrepeatable(f"'{word}'")
         for child in children:
             self._expression(child)
@@ -152,6 +159,10 @@ def _constant(node: Any, kind: str) -> bool:
 
 def _function_name(expression: Any, kind: str) -> str:
     return str(expression.name() if kind == "PythonUDF" else expression.prettyName())
+
+
+def _gateway() -> Any:
+    return SparkContext._gateway
 
 
 def _kind(tree: Any) -> str:

@@ -6,10 +6,12 @@ pipe breaks and the JVM exits. Everything the JVM and Python workers print goes 
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from migrator.errors import ConfigError, MigratorError
@@ -70,7 +73,7 @@ def spark_session(
                 raise MigratorError(
                     "Spark already runs in this process with other settings",
                     where=f"master {_running.master}",
-                    cause=f"asked for master {master} with {dict(wanted)}, running with {dict(_running.conf)}",
+                    cause=f"asked for {master} with {dict(wanted)}, running with {dict(_running.conf)}",
                     remedy="use one set of Spark settings per process, or call stop_session() before",
                 )
             return _running.session
@@ -148,12 +151,22 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
     return settings
 
 
+def _silence_python_side() -> None:
+    """What PySpark says is in the errors it raises; on the terminal it would say it twice, with a JVM stack."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    warnings.filterwarnings(
+        "ignore", message="PySpark does not yet fully support pandas", category=FutureWarning
+    )
+
+
 def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers take whatever python3 is first on PATH
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)
     if settings.get("spark.master", "").startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    _silence_python_side()
     log_path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with log_path.open("ab") as log:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from migrator.errors import MappingError
 from transforms.cause import spark_cause
@@ -34,10 +35,9 @@ def run(
     Args:
         mapping: the mapping under test.
         target: name of the target table.
-        tables: rows of every source table of that target, as dicts, all with the same columns. Types follow
-        the
-            Python values (int: bigint, naive datetime: timestamp_ntz, aware: timestamp, Decimal: exact).
-            Give a ``pyarrow.Table`` where the type matters or there are no rows.
+        tables: rows of every source table of that target, as dicts, all with the same columns. Types
+            follow the Python values (int: bigint, naive datetime: timestamp_ntz, aware: timestamp, Decimal:
+            exact). Give a ``pyarrow.Table`` where the type matters or there are no rows.
 
     Raises:
         MappingError: no such target, a source table too many or too few, or the function fails.
@@ -84,7 +84,7 @@ def run(
 
 def _frame(spark: SparkSession, name: str, rows: Sequence[Rows[str, object]] | pa.Table) -> DataFrame:
     if isinstance(rows, pa.Table):
-        return spark.createDataFrame(rows)
+        return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
     if not rows:
         raise MappingError(
             f"source table {name!r} has no rows, so its columns are unknown",
@@ -95,7 +95,7 @@ def _frame(spark: SparkSession, name: str, rows: Sequence[Rows[str, object]] | p
             f"rows of source table {name!r} have different columns", remedy="give every row all columns"
         )
     try:
-        return spark.createDataFrame(pa.Table.from_pylist([dict(row) for row in rows]))
+        return _frame(spark, name, pa.Table.from_pylist([dict(row) for row in rows]))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise MappingError(
             f"rows of source table {name!r} mix types in one column",

@@ -1,0 +1,128 @@
+"""The Spark session as a process: settings, silence, and the end of the JVM with its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from migrator.errors import MigratorError
+from transforms.session import running_session, spark_session
+
+pytestmark = pytest.mark.spark
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from pyspark import SparkContext
+from transforms.session import spark_session, stop_session
+
+java_home = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+spark = spark_session(master="local[1]", conf={"spark.driver.memory": "512m"}, java_home=java_home,
+                      log_path=Path(sys.argv[1]))
+assert spark.sql("select 1 + 1").toArrow().to_pylist()[0].popitem()[1] == 2
+print(spark._jvm.System.getProperty("java.version"), SparkContext._gateway.proc.pid, flush=True)
+if sys.stdin.readline().strip() == "stop":
+    stop_session()
+    stop_session()
+    print("stopped", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead but not yet reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def start(tmp_path: Path, *java_home: str) -> tuple[subprocess.Popen[str], str, int]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "logs" / "spark.log"), *java_home],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert child.stdout is not None
+    words = child.stdout.readline().split()
+    if not words:
+        pytest.fail(f"Spark did not start: {child.communicate()[1]}")
+    return child, words[0], int(words[1])
+
+
+def test_the_jvm_dies_with_a_killed_process_and_nothing_was_printed(tmp_path: Path) -> None:
+    child, _, jvm = start(tmp_path)
+    assert alive(jvm)
+    child.send_signal(signal.SIGKILL)
+    _, printed = child.communicate()
+    assert until(lambda: not alive(jvm)), "the JVM outlived its parent"
+    assert printed == ""
+    assert (tmp_path / "logs" / "spark.log").stat().st_size > 0
+    assert [entry.name for entry in tmp_path.iterdir()] == ["logs"], (
+        "Spark left files in the working directory"
+    )
+
+
+def test_stopping_ends_the_jvm_while_the_process_goes_on(tmp_path: Path) -> None:
+    child, _, jvm = start(tmp_path)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write("stop\n")
+    child.stdin.flush()
+    assert child.stdout.readline() == "stopped\n"
+    assert not alive(jvm)
+    assert child.poll() is None
+    child.communicate("\n")
+    assert child.returncode == 0
+
+
+def test_the_session_is_made_once_and_guards_what_rows_mean(spark: SparkSession, tmp_path: Path) -> None:
+    assert running_session() is spark
+    assert spark_session(master="local[2]", conf={}, java_home=None, log_path=tmp_path / "x.log") is spark
+    with pytest.raises(MigratorError, match="already runs"):
+        spark_session(master="local[1]", conf={}, java_home=None, log_path=tmp_path / "x.log")
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert spark.conf.get("spark.sql.parquet.datetimeRebaseModeInRead") == "CORRECTED"
+    assert spark.conf.get("spark.ui.enabled") == "false"
+
+
+def test_a_java_that_does_not_work_is_explained(tmp_path: Path) -> None:
+    program = PROGRAM.replace("spark = ", "from migrator.errors import MigratorError\ntry: spark = ").replace(
+        "assert spark", "except MigratorError as error: sys.exit(f'{error}')\nassert spark", 1
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "spark.log"), str(tmp_path / "no-java")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 1
+    assert "Spark can't be started" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "JAVA_HOME" in done.stderr
