@@ -1,0 +1,3 @@
+"""PostgreSQL as a source: catalog, preflight, log reader (pgoutput), chunk reader, visibility witness,
+watermark.
+"""

@@ -1,0 +1,151 @@
+"""The source's structure, and what log reading needs there: one publication and one replication slot.
+
+Grants needed: REPLICATION, CONNECT, SELECT on the tables and USAGE on their schema. ``prepare`` makes the
+publication itself if the role owns the tables and may CREATE in the database; otherwise an owner makes it once,
+with the statement that preflight prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+
+from migrator.adapters.postgres.connection import connect, query_failure
+from migrator.adapters.postgres.lsn import parse_lsn, position_up_to, without_page_header
+from migrator.adapters.postgres.preflight import findings
+from migrator.adapters.postgres.publication import publish
+from migrator.adapters.postgres.reflection import psycopg_query, reflect
+from migrator.adapters.postgres.relations import WATERMARK_ID
+from migrator.adapters.postgres.replication import SLOT_STATE, SlotState, lost_slot
+from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.errors import SourceError
+from migrator.model.finding import Finding
+from migrator.model.position import Position
+from migrator.model.table import TableId, TableSchema
+
+_ESTIMATE = """
+SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::int8
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND (
+  (n.nspname = $1 AND c.relname = $2)
+  OR c.oid IN (SELECT t.relid FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace m ON m.oid = r.relnamespace
+               CROSS JOIN LATERAL pg_catalog.pg_partition_tree(r.oid) t
+               WHERE r.relkind = 'p' AND m.nspname = $1 AND r.relname = $2))
+"""
+INSERT_POSITION = """
+SELECT pg_catalog.pg_current_wal_insert_lsn()::text,
+       pg_catalog.current_setting('wal_block_size')::int8,
+       pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size'))::int8,
+       system_identifier::text
+FROM pg_catalog.pg_control_system()
+"""
+_WATERMARK_ROW = """
+INSERT INTO migrator.watermark (migration, token, kind) VALUES ($1, '', 'low') ON CONFLICT (migration) DO NOTHING
+"""
+_SLOT_TIMEOUT = "300s"
+
+Result = TypeVar("Result")
+
+
+def table_id(source: PostgresSource, name: str) -> TableId:
+    """``schema.table``, or ``table`` in the configured schema."""
+    schema, dot, table = name.partition(".")
+    return TableId(schema, table) if dot else TableId(source.schema, name)
+
+
+def insert_position(row: Sequence[Any]) -> Position:
+    """The position at the end of the WAL, from a row of ``INSERT_POSITION``."""
+    lsn, page_bytes, segment_bytes, system = row
+    return position_up_to(without_page_header(parse_lsn(lsn), page_bytes, segment_bytes), system)
+
+
+class PostgresCatalog:
+    """Implements ``SourceCatalog``. Opens a connection per call and closes it again."""
+
+    def __init__(self, source: PostgresSource):
+        self._source = source
+
+    def tables(self, names: Sequence[str]) -> list[TableSchema]:
+        """See ``SourceCatalog.tables``. Also raises SourceError for tables without a usable key."""
+        wanted = [table_id(self._source, name) for name in names]
+        found = self._with_connection(
+            "the source's tables can't be read",
+            lambda connection: [reflect(psycopg_query(connection), table) for table in wanted],
+        )
+        missing = [str(table) for table, reflected in zip(wanted, found, strict=True) if reflected is None]
+        if missing:
+            raise SourceError(
+                f"the source has no such table: {', '.join(missing)}",
+                where=self._source.address,
+                remedy="correct the names in the mapping, or source.schema",
+            )
+        schemas = [reflected.schema for reflected in found if reflected is not None]
+        keyless = [str(schema.id) for schema in schemas if not schema.key]
+        if keyless:
+            raise SourceError(
+                f"no usable key: {', '.join(keyless)}",
+                where=self._source.address,
+                cause="neither an immediate primary key nor a unique index on columns that are NOT NULL",
+                remedy="add a primary key: ALTER TABLE ... ADD PRIMARY KEY (...);",
+            )
+        return schemas
+
+    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+        """See ``SourceCatalog.preflight``."""
+        wanted = [table_id(self._source, name) for name in tables]
+        return self._with_connection(
+            "preflight of the source failed",
+            lambda connection: findings(self._source, psycopg_query(connection), wanted),
+        )
+
+    def prepare(self, tables: Sequence[TableSchema]) -> None:
+        """See ``SourceCatalog.prepare``. Raises GapError when the slot exists but lost its log."""
+        self._with_connection(
+            "the source can't be prepared for log reading",
+            lambda connection: self._prepare(connection, [schema.id for schema in tables]),
+        )
+
+    def estimated_rows(self, table: TableSchema) -> int:
+        """See ``SourceCatalog.estimated_rows``: ``reltuples``, summed over partitions."""
+        return self._with_connection(
+            "the size of a table can't be read",
+            lambda connection: int(
+                connection.execute(_ESTIMATE, [table.id.schema, table.id.name]).fetchone()[0]
+            ),
+        )
+
+    def position(self) -> Position:
+        """See ``SourceCatalog.position``: the WAL's insert position, which every visible commit lies before."""
+        return self._with_connection(
+            "the source's log position can't be read",
+            lambda connection: insert_position(connection.execute(INSERT_POSITION).fetchone()),
+        )
+
+    def _prepare(self, connection: Any, tables: list[TableId]) -> None:
+        captured = [*tables, WATERMARK_ID] if self._source.placement == WATERMARK else tables
+        if self._source.placement == WATERMARK:
+            connection.execute(_WATERMARK_ROW, [self._source.migration])
+        # Publication first: a slot decodes with the catalog as of each place in its log, and fails at any place
+        # where the publication didn't exist yet.
+        publish(self._source, connection, captured)
+        row = connection.execute(f"{SLOT_STATE} WHERE slot_name = $1", [self._source.slot]).fetchone()
+        if row is None:
+            # Waits for the transactions that are open now to end; others go on meanwhile.
+            connection.execute(f"SET statement_timeout = '{_SLOT_TIMEOUT}'")
+            connection.execute(f"SET lock_timeout = '{_SLOT_TIMEOUT}'")
+            connection.execute(
+                "SELECT pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [self._source.slot]
+            )
+        elif (slot := SlotState.of(*row)).lost:
+            raise lost_slot(self._source, slot.lost)
+
+    def _with_connection(self, what: str, work: Callable[[Any], Result]) -> Result:
+        connection = connect(self._source, "catalog")
+        try:
+            return work(connection)
+        except psycopg.Error as error:
+            raise query_failure(self._source, what, error) from error
+        finally:
+            connection.close()

@@ -1,0 +1,317 @@
+"""The source log as transactions: reads pgoutput and delivers what ``migrator.model.event`` describes.
+
+pgoutput sends whole committed transactions in commit order, so Begin already means "committed". A transaction
+is handed out in parts of bounded size. After a reconnect the server sends everything whose commit record
+starts at or after the place asked for; transactions at or before ``after`` are skipped by their order all the
+same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from migrator.adapters.postgres.connection import connect
+from migrator.adapters.postgres.lsn import (
+    commit_position,
+    format_lsn,
+    position_up_to,
+    token_parts,
+)
+from migrator.adapters.postgres.pgoutput import (
+    UNCHANGED,
+    Begin,
+    Commit,
+    Delete,
+    Insert,
+    RawRow,
+    Relation,
+    Truncate,
+    Update,
+    parse,
+)
+from migrator.adapters.postgres.reflection import psycopg_query
+from migrator.adapters.postgres.relations import (
+    Captured,
+    RelationFacts,
+    Relations,
+    catalog_lookup,
+    incomplete_image,
+)
+from migrator.adapters.postgres.replication import ReplicationStream, lost_slot
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.errors import ConnectionFailed, GapError, SourceError
+from migrator.model.event import (
+    LogProgress,
+    LogRecord,
+    MarkKind,
+    Operation,
+    Row,
+    RowChange,
+    SchemaChange,
+    TransactionPart,
+    WatermarkSeen,
+)
+from migrator.model.position import Position
+from migrator.model.table import TableSchema
+
+_MAX_MESSAGES_PER_READ = 200_000
+"""A server that sends nothing of interest must not keep ``read`` busy for ever."""
+
+
+class PostgresLogReader:
+    """Implements ``LogReader``.
+
+    Args:
+        source: where to read.
+        schemas: row schemas of the captured tables as used so far; a table's present one for a first start.
+    """
+
+    def __init__(self, source: PostgresSource, schemas: Sequence[TableSchema]):
+        self._source = source
+        self._catalog: Any = None
+        self._relations = Relations(schemas, self._look_up)
+        self._stream: ReplicationStream | None = None
+        self._system = ""
+        self._after = Position(-1, "")
+        self._transaction: Begin | None = None
+        self._skipping = False
+        self._records: list[LogRecord] = []
+        self._changes: list[RowChange] = []
+        self._changes_bytes = 0
+        self._first_index = 0
+        self._partial = False
+
+    def start(self, after: Position | None) -> Position:
+        """See ``LogReader.start``; None starts at the slot's confirmed place (its creation, for a new
+        slot).
+        """
+        self.close()
+        schemas = self._relations.schemas()
+        self._relations = Relations(schemas, self._look_up)
+        self._transaction, self._skipping, self._partial = None, False, False
+        self._records, self._changes, self._changes_bytes, self._first_index = [], [], 0, 0
+        stream = ReplicationStream(self._source)
+        try:
+            self._system, flushed = stream.identify()
+            slot = stream.slot()
+            if slot is None:
+                raise lost_slot(self._source, "the slot doesn't exist")
+            if slot.lost:
+                raise lost_slot(self._source, slot.lost)
+            start = position_up_to(slot.confirmed, self._system) if after is None else after
+            lsn = self._checked_start(start, slot.confirmed, flushed)
+            stream.begin(lsn)
+        except BaseException:
+            stream.close()
+            raise
+        self._stream = stream
+        self._after = start
+        return start
+
+    def read(self, timeout_s: float) -> list[LogRecord]:
+        """See ``LogReader.read``. Also sends feedback, so call it at least every few seconds."""
+        stream = self._started()
+        until = time.monotonic() + timeout_s
+        messages = delivered = 0
+        while delivered < self._source.part_rows and messages < _MAX_MESSAGES_PER_READ:
+            payload, wal_end = stream.next()
+            if payload:
+                messages += 1
+                delivered += self._take(payload)
+            elif payload is None:
+                self._keepalive(wal_end)
+            elif not stream.wait(0.0 if self._records else max(0.0, until - time.monotonic())):
+                break
+        records, self._records = self._records, []
+        return records
+
+    def acknowledge(self, position: Position) -> None:
+        """See ``LogReader.acknowledge``; goes out with the next feedback that ``read`` sends."""
+        lsn, _ = token_parts(position)
+        self._started().acknowledge(lsn)
+
+    def close(self) -> None:
+        """See ``LogReader.close``; the last acknowledgement is sent before."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with contextlib.suppress(ConnectionFailed):  # feedback is a hint: the server keeps its log longer
+                stream.tell()
+            stream.close()
+        catalog, self._catalog = self._catalog, None
+        if catalog is not None:
+            catalog.close()
+
+    def _started(self) -> ReplicationStream:
+        if self._stream is None:
+            raise SourceError("the log reader isn't started", remedy="call start() first")
+        return self._stream
+
+    def _checked_start(self, start: Position, confirmed: int, flushed: int) -> int:
+        """The LSN to start at. The server would silently skip to ``confirmed`` if asked for less: a gap."""
+        lsn, system = token_parts(start)
+        problem = ""
+        if system != self._system:
+            problem = f"the position is of server {system}, this is server {self._system}"
+        elif lsn < confirmed:
+            problem = (
+                f"the position is {format_lsn(lsn)}, but the slot only goes back to {format_lsn(confirmed)}"
+            )
+        elif lsn > flushed and start.order >= flushed:
+            problem = f"the position is {format_lsn(lsn)}, but the server's log ends at {format_lsn(flushed)}"
+        if problem:
+            raise GapError(
+                "the source log doesn't hold the position that is needed",
+                where=f"slot {self._source.slot} at {self._source.address}",
+                cause=problem,
+                remedy="check that this is the same server as before; else start the migration anew (it dumps again)",
+            )
+        return lsn
+
+    def _look_up(self, relation: Relation) -> RelationFacts:
+        if self._catalog is None or self._catalog.closed:
+            self._catalog = connect(self._source, "catalog")
+        return catalog_lookup(psycopg_query(self._catalog))(relation)
+
+    def _take(self, payload: bytes) -> int:
+        """Takes one message in; returns 1 for a captured row change."""
+        message = parse(payload)
+        if isinstance(message, Insert | Update | Delete):
+            if self._skipping:
+                return 0
+            return self._change(message, len(payload))
+        if isinstance(message, Begin):
+            self._transaction = message
+            self._skipping = message.final_lsn <= self._after.order
+            self._first_index = 0
+        elif isinstance(message, Commit):
+            self._commit(message)
+        elif isinstance(message, Relation):
+            schema = self._relations.see(message, self._where())
+            if schema is not None:
+                self._hand_out_part()
+                self._records.append(SchemaChange(schema))
+        elif isinstance(message, Truncate) and not self._skipping:
+            self._truncate(message)
+        return 0
+
+    def _change(self, message: Insert | Update | Delete, size_bytes: int) -> int:
+        table = self._relations.captured(message.relation_oid)
+        if table is None:
+            if self._relations.is_watermark(message.relation_oid) and not isinstance(message, Delete):
+                self._watermark(message.new)
+            return 0
+        self._changes.append(self._row_change(message, table))
+        self._changes_bytes += size_bytes
+        if len(self._changes) >= self._source.part_rows or self._changes_bytes >= self._source.part_bytes:
+            self._hand_out_part()
+        return 1
+
+    def _row_change(self, message: Insert | Update | Delete, table: Captured) -> RowChange:
+        schema = table.schema
+        if isinstance(message, Insert):
+            return RowChange(schema.id, Operation.INSERT, None, self._row(message.new, table))
+        # With another replica identity an unchanged large column would be missing from the old image as well.
+        if message.old is None or not table.full_images:
+            operation = "UPDATE" if isinstance(message, Update) else "DELETE"
+            raise incomplete_image(schema.id, operation, self._where())
+        before = self._row(message.old, table)
+        if isinstance(message, Delete):
+            return RowChange(schema.id, Operation.DELETE, before, None)
+        new = message.new
+        if UNCHANGED in new:
+            new = tuple(
+                old if value is UNCHANGED else value for value, old in zip(new, message.old, strict=True)
+            )
+        return RowChange(schema.id, Operation.UPDATE, before, self._row(new, table))
+
+    def _row(self, raw: RawRow, table: Captured) -> Row:
+        if UNCHANGED in raw:
+            raise incomplete_image(table.schema.id, "UPDATE", self._where())
+        if len(raw) != len(table.schema.columns):
+            raise SourceError(
+                f"a row of {table.schema.id} has {len(raw)} values for {len(table.schema.columns)} columns",
+                where=f"{table.schema.id} at {self._where()}",
+                retryable=True,
+            )
+        if not table.binary:
+            return raw  # type: ignore[return-value]  # no UNCHANGED left: checked above
+        values: list[Any] = list(raw)
+        for place in table.binary:
+            if values[place] is not None:
+                values[place] = bytes.fromhex(values[place][2:])  # bytea_output is pinned to hex: \x...
+        return tuple(values)
+
+    def _watermark(self, new: RawRow) -> None:
+        """Columns: migration, token, kind. Other migrations' rows are theirs."""
+        migration, token, kind = new[:3]
+        if migration == self._source.migration and isinstance(token, str) and isinstance(kind, str):
+            self._hand_out_part()
+            self._records.append(WatermarkSeen(token, MarkKind(kind)))
+
+    def _truncate(self, message: Truncate) -> None:
+        tables = [
+            table.schema.id for oid in message.relation_oids if (table := self._relations.captured(oid))
+        ]
+        if tables:
+            names = ", ".join(map(str, tables))
+            raise SourceError(
+                f"{names} was emptied by TRUNCATE, which isn't carried to the target",
+                where=f"{names} at {self._where()}",
+                cause="the log has no row images for a TRUNCATE",
+                remedy="start the migration of this table anew; use DELETE instead of TRUNCATE while it runs",
+            )
+
+    def _commit(self, message: Commit) -> None:
+        begin, self._transaction = self._begun(), None
+        position = commit_position(begin.final_lsn, message.end_lsn, self._system)
+        if not self._skipping:
+            if self._changes or self._partial:
+                self._append_part(begin, position, last=True)
+            else:
+                self._records.append(LogProgress(position))
+            self._after = position
+        self._skipping = self._partial = False
+
+    def _hand_out_part(self) -> None:
+        """What is collected of the open transaction, as a part that isn't the last.
+
+        Its token can't be known before Commit: it is the commit record's start, from which the server would
+        send this transaction again.
+        """
+        if self._changes:
+            begin = self._begun()
+            self._append_part(
+                begin, commit_position(begin.final_lsn, begin.final_lsn, self._system), last=False
+            )
+            self._partial = True
+
+    def _append_part(self, begin: Begin, position: Position, *, last: bool) -> None:
+        changes = tuple(self._changes)
+        self._records.append(
+            TransactionPart((begin.xid,), position, begin.committed_at_us, self._first_index, changes, last)
+        )
+        self._first_index += len(changes)
+        self._changes, self._changes_bytes = [], 0
+
+    def _keepalive(self, wal_end: int) -> None:
+        """Inside a transaction a keepalive says nothing: its place may lie before the commit being
+        streamed.
+        """
+        position = position_up_to(wal_end, self._system)
+        if self._transaction is None and position > self._after:
+            self._after = position
+            self._records.append(LogProgress(position))
+
+    def _begun(self) -> Begin:
+        if self._transaction is None:
+            raise SourceError(
+                "the log has a row outside of a transaction", where=self._source.address, retryable=True
+            )
+        return self._transaction
+
+    def _where(self) -> str:
+        place = self._transaction.final_lsn if self._transaction else self._after.order
+        return f"position {format_lsn(max(place, 0))}"

@@ -1,0 +1,116 @@
+"""Preflight of one table: is it there, readable, keyed, and logged with full images?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from migrator.adapters.postgres.reflection import Query, ReflectedTable, reflect
+from migrator.adapters.postgres.relations import quoted
+from migrator.model.finding import Finding
+from migrator.model.table import TableId
+
+_KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+_PERSISTENCE = {"u": "unlogged", "t": "temporary"}
+
+_ACCESS = """
+SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
+       pg_catalog.has_table_privilege(c.oid, 'SELECT'),
+       pg_catalog.row_security_active(c.oid),
+       EXISTS (SELECT 1 FROM pg_catalog.pg_inherits i
+               WHERE c.relkind = 'r' AND (i.inhparent = c.oid OR (i.inhrelid = c.oid AND NOT c.relispartition))),
+       c.relispartition
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::int8::oid
+"""
+_IDENTITY = """
+SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text
+FROM (SELECT $1::int8::oid AS oid
+      UNION SELECT t.relid FROM pg_catalog.pg_partition_tree($1::int8::oid::regclass) t) tree
+JOIN pg_catalog.pg_class c ON c.oid = tree.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relreplident <> 'f' OR (c.relkind NOT IN ('r', 'p')) OR (c.relkind = 'r' AND c.relpersistence <> 'p')
+ORDER BY 1, 2
+"""
+_GENERATED = """
+SELECT pg_catalog.string_agg(a.attname::text, ', ' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
+WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> ''
+"""
+
+
+def table_findings(query: Query, table: TableId, role: str) -> Iterator[Finding]:
+    """All findings of one table for the role that reads it."""
+    name, reflected = str(table), reflect(query, table)
+    if reflected is None:
+        yield Finding("table", name, "the table does not exist", "correct the mapping, or source.schema")
+        return
+    if reflected.kind in _KINDS:
+        problem = f"it is {_KINDS[reflected.kind]}, which has no log"
+        yield Finding("table_kind", name, problem, "map the tables behind it instead")
+        return
+    if reflected.persistence in _PERSISTENCE:
+        problem = f"it is {_PERSISTENCE[reflected.persistence]}, so its changes are not in the log"
+        yield Finding("table_kind", name, problem, f"ALTER TABLE {quoted(table)} SET LOGGED;")
+        return
+    yield from _access(query, table, reflected, role)
+    yield from _identity(query, reflected)
+    yield from _structure(query, table, reflected)
+
+
+def _access(query: Query, table: TableId, reflected: ReflectedTable, role: str) -> Iterator[Finding]:
+    name = str(table)
+    usage, select, row_security, inherits, partition = query(_ACCESS, [reflected.oid])[0]
+    schema = '"' + table.schema.replace('"', '""') + '"'
+    if not usage:
+        remedy = f'GRANT USAGE ON SCHEMA {schema} TO "{role}";'
+        yield Finding("usage", name, f"role {role!r} may not use schema {table.schema!r}", remedy)
+    if not select:
+        remedy = f'GRANT SELECT ON {quoted(table)} TO "{role}";'
+        yield Finding("select", name, f"role {role!r} may not read the table", remedy)
+    if row_security:
+        problem = f"row-level security hides rows from role {role!r}"
+        yield Finding("row_security", name, problem, f'ALTER ROLE "{role}" BYPASSRLS;')
+    if inherits:
+        problem = "it takes part in table inheritance: its rows and its log events are not the same set"
+        yield Finding(
+            "inheritance", name, problem, "turn the tables into a partitioned table, or separate them"
+        )
+    if partition:
+        problem = "it is a partition: its changes are published as its root's"
+        yield Finding("partition", name, problem, "map the partitioned table itself")
+
+
+def _identity(query: Query, reflected: ReflectedTable) -> Iterator[Finding]:
+    """Of the table and, for a partitioned one, of every partition: the log has what each leaf says."""
+    for schema, name, kind, persistence in query(_IDENTITY, [reflected.oid]):
+        member = TableId(schema, name)
+        if kind not in ("r", "p") or persistence != "p":
+            problem = "a partition that isn't an ordinary logged table has no log"
+            yield Finding("table_kind", str(member), problem, f"ALTER TABLE {quoted(member)} SET LOGGED;")
+        else:
+            problem = "its replica identity is not FULL: before images lack columns"
+            remedy = f"ALTER TABLE {quoted(member)} REPLICA IDENTITY FULL;"
+            yield Finding("replica_identity", str(member), problem, remedy)
+
+
+def _structure(query: Query, table: TableId, reflected: ReflectedTable) -> Iterator[Finding]:
+    name = str(table)
+    if not reflected.schema.key:
+        yield Finding(
+            "key",
+            name,
+            "neither an immediate primary key nor a unique index on columns that are NOT NULL "
+            "(a deferrable key does not count)",
+            f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY (...);",
+        )
+    generated: list[tuple[Any, ...]] = query(_GENERATED, [reflected.oid])
+    if generated[0][0]:
+        yield Finding(
+            "generated_columns",
+            name,
+            f"generated columns are not in the log and will not be read: {generated[0][0]}",
+            "compute them in the mapping, or in the new schema",
+            fatal=False,
+        )
+    for column in reflected.schema.columns:
+        if column.name.startswith("__"):
+            problem = f"column {column.name!r}: names beginning with two underscores are ours"
+            yield Finding("column_name", name, problem, "rename the column")

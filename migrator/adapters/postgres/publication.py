@@ -1,0 +1,70 @@
+"""The publication: exactly the captured tables, all operations, partitioned tables as their roots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import sql
+
+from migrator.adapters.postgres.reflection import Query
+from migrator.adapters.postgres.relations import quoted
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.model.table import TableId
+
+_FLAGS = """
+SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot AND NOT puballtables
+FROM pg_catalog.pg_publication WHERE pubname = $1
+"""
+_MEMBERS = """
+SELECT n.nspname::text, c.relname::text, r.prattrs IS NULL AND r.prqual IS NULL
+FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
+JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname = $1
+"""
+_SCHEMAS = """
+SELECT 1 FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_namespace s ON s.pnpubid = p.oid
+WHERE p.pubname = $1
+"""
+_OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
+
+
+def published(query: Query, name: str) -> tuple[bool, bool, set[TableId]] | None:
+    """(operations and root publishing right, whole tables only, tables) of a publication; None if there is none."""
+    flags = query(_FLAGS, [name])
+    if not flags:
+        return None
+    members = query(_MEMBERS, [name])
+    whole = all(row[2] for row in members) and not query(_SCHEMAS, [name])
+    return bool(flags[0][0]), whole, {TableId(schema, table) for schema, table, _ in members}
+
+
+def is_right(query: Query, name: str, tables: Sequence[TableId]) -> bool:
+    """Whether the publication exists with exactly these tables, whole, and all operations."""
+    return published(query, name) == (True, True, set(tables))
+
+
+def create_statement(name: str, tables: Sequence[TableId]) -> str:
+    """The statement that makes the publication, as preflight prints it."""
+    listed = ", ".join(quoted(table) for table in sorted(tables))
+    return f'CREATE PUBLICATION "{name}" FOR TABLE {listed} WITH ({_OPTIONS});'
+
+
+def publish(source: PostgresSource, connection: Any, tables: Sequence[TableId]) -> None:
+    """Makes or corrects the publication; does nothing if it is right already (a DBA may have made it)."""
+
+    def query(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = connection.execute(statement, parameters).fetchall()
+        return rows
+
+    if is_right(query, source.slot, tables):
+        return
+    name = sql.Identifier(source.slot)
+    listed = sql.SQL(", ").join(sql.Identifier(table.schema, table.name) for table in sorted(tables))
+    if published(query, source.slot) is None:
+        statement = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({})")
+        connection.execute(statement.format(name, listed, sql.SQL(_OPTIONS)))
+        return
+    with connection.transaction():
+        connection.execute(sql.SQL("ALTER PUBLICATION {} SET TABLE {}").format(name, listed))
+        connection.execute(sql.SQL("ALTER PUBLICATION {} SET ({})").format(name, sql.SQL(_OPTIONS)))

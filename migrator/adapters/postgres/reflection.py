@@ -1,0 +1,137 @@
+"""Reads a table's structure from pg_catalog.
+
+Left out of the row schema: dropped columns, and generated columns, which pgoutput doesn't publish by default;
+    so the
+dump doesn't read them either. What a mapping needs of them it computes itself.
+
+The key is the primary key, else the narrowest unique index that is immediate, valid, without expressions,
+predicate or nullable columns. A deferrable key isn't one: two rows may share it inside a transaction, and
+then the log's images can't be told apart by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from migrator.adapters.postgres.types import Domains, base_type, logical_type
+from migrator.model.table import Column, TableId, TableSchema
+
+Query = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+"""Runs one statement with ``$1`` placeholders; used with psycopg and with ADBC."""
+
+_TABLE = """
+SELECT c.oid::int8, c.relkind::text, c.relpersistence::text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
+_COLUMNS = """
+SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
+       pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated::text,
+       coalesce(l.collname::text, ''), t.typoutput::pg_catalog.regproc::text
+FROM pg_catalog.pg_attribute a
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation AND l.collname <> 'default'
+WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+_KEYS = """
+SELECT k.place::int4, a.attname::text, a.attnotnull, a.attgenerated::text, i.indexrelid::int8
+FROM pg_catalog.pg_index i
+CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k(number, place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+WHERE i.indrelid = $1::int8::oid AND i.indisunique AND i.indimmediate AND i.indisvalid
+  AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts
+ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid, k.place
+"""
+_DOMAINS = "SELECT oid::int8, typbasetype::int8, typtypmod::int4 FROM pg_catalog.pg_type WHERE typtype = 'd'"
+_TYPE_NAME = "SELECT pg_catalog.format_type($1::int8::oid, $2::int4)"
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectedColumn:
+    """A column with what the adapter needs beyond the model.
+
+    Attributes:
+        column: the model's column.
+        number: ``attnum``, which tells a column from a later one of the same name.
+        base_oid: its type, domains followed.
+        output_function: SQL name of its type's output function.
+    """
+
+    column: Column
+    number: int
+    base_oid: int
+    output_function: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectedTable:
+    """A table as the catalog has it. ``kind`` is ``relkind``, ``persistence`` is ``relpersistence``."""
+
+    oid: int
+    kind: str
+    persistence: str
+    schema: TableSchema
+    columns: tuple[ReflectedColumn, ...]
+
+
+def psycopg_query(connection: Any) -> Query:
+    """A query function on a psycopg connection that has the raw cursor factory."""
+
+    def query(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = connection.execute(statement, parameters).fetchall()
+        return rows
+
+    return query
+
+
+def reflect(query: Query, table: TableId) -> ReflectedTable | None:
+    """The table as it is now (as the query's snapshot shows it), or None. ``schema.key`` is () without a
+    key.
+    """
+    found = query(_TABLE, [table.schema, table.name])
+    if not found:
+        return None
+    oid, kind, persistence = found[0]
+    domains = domains_of(query)
+    columns = []
+    for number, name, type_oid, modifier, declared, not_null, generated, collation, output in query(
+        _COLUMNS, [oid]
+    ):
+        if generated:
+            continue
+        base, base_modifier = base_type(type_oid, modifier, domains)
+        column = Column(name, logical_type(base, base_modifier), not not_null, declared, collation)
+        columns.append(ReflectedColumn(column, number, base, output))
+    key = choose_key(query(_KEYS, [oid]))
+    schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
+    return ReflectedTable(oid, kind, persistence, schema, tuple(columns))
+
+
+def choose_key(rows: Iterable[tuple[int, str, bool, str, int]]) -> tuple[str, ...]:
+    """The first index all of whose columns are not null and not generated, from rows of the keys query."""
+    indexes: dict[int, list[str] | None] = {}
+    for _, name, not_null, generated, index in rows:
+        names = indexes.setdefault(index, [])
+        if not not_null or generated:
+            indexes[index] = None
+        elif names is not None:
+            names.append(name)
+    return next((tuple(names) for names in indexes.values() if names), ())
+
+
+def domains_of(query: Query) -> Domains:
+    """All domains of the database."""
+    return {oid: (base, modifier) for oid, base, modifier in query(_DOMAINS, [])}
+
+
+def describe_types(query: Query, types: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
+    """For each (type OID, modifier): the type as declared, and its logical type."""
+    domains = domains_of(query)
+    described = []
+    for oid, modifier in types:
+        ((declared,),) = query(_TYPE_NAME, [oid, modifier])
+        described.append((declared, logical_type(*base_type(oid, modifier, domains))))
+    return described

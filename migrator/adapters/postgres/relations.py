@@ -1,0 +1,146 @@
+"""What the log reader knows about the relations of its stream: which are captured, and with which row
+schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from migrator.adapters.postgres.pgoutput import Relation
+from migrator.adapters.postgres.reflection import Query, describe_types, reflect
+from migrator.adapters.postgres.schema_change import carried_on
+from migrator.adapters.postgres.settings import CONTROL_SCHEMA, WATERMARK_TABLE
+from migrator.errors import SchemaError, SourceError
+from migrator.model.table import Column, TableId, TableSchema
+
+WATERMARK_ID = TableId(CONTROL_SCHEMA, WATERMARK_TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A captured table in the stream. ``binary`` are the places of bytea columns, whose text is
+    hexadecimal.
+    """
+
+    schema: TableSchema
+    binary: tuple[int, ...]
+    full_images: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelationFacts:
+    """The columns of a Relation message with their types resolved, and the table as the catalog has it at
+    present.
+    """
+
+    columns: tuple[Column, ...]
+    now: TableSchema | None
+    numbers: tuple[tuple[str, int], ...] = ()
+
+
+Lookup = Callable[[Relation], RelationFacts]
+
+
+def catalog_lookup(query: Query) -> Lookup:
+    """Resolves a Relation message with the source's catalog."""
+
+    def lookup(relation: Relation) -> RelationFacts:
+        described = describe_types(
+            query, [(column.type_oid, column.type_modifier) for column in relation.columns]
+        )
+        columns = tuple(
+            Column(column.name, logical, True, declared)
+            for column, (declared, logical) in zip(relation.columns, described, strict=True)
+        )
+        table = reflect(query, TableId(relation.schema, relation.name))
+        if table is None:
+            return RelationFacts(columns, None)
+        numbers = tuple((reflected.column.name, reflected.number) for reflected in table.columns)
+        return RelationFacts(columns, table.schema, numbers)
+
+    return lookup
+
+
+class Relations:
+    """The relations of one stream, by OID.
+
+    Args:
+        schemas: row schemas of the captured tables, as used so far.
+        lookup: asked once per Relation message of a captured table.
+    """
+
+    def __init__(self, schemas: Sequence[TableSchema], lookup: Lookup):
+        self._known = {schema.id: schema for schema in schemas}
+        self._lookup = lookup
+        self._captured: dict[int, Captured] = {}
+        self._watermark: set[int] = set()
+        self._numbers: dict[TableId, dict[str, int]] = {}
+        self._oids: dict[TableId, int] = {}
+
+    def schemas(self) -> list[TableSchema]:
+        """The row schemas as of the place read last."""
+        return list(self._known.values())
+
+    def captured(self, oid: int) -> Captured | None:
+        """The captured table of that OID, or None for a table that isn't captured."""
+        return self._captured.get(oid)
+
+    def is_watermark(self, oid: int) -> bool:
+        """Whether the relation is our own watermark table."""
+        return oid in self._watermark
+
+    def see(self, relation: Relation, where: str) -> TableSchema | None:
+        """Takes a Relation message in; returns the new row schema if it changed. Raises SchemaError,
+        named.
+        """
+        table = TableId(relation.schema, relation.name)
+        if table == WATERMARK_ID:
+            self._watermark.add(relation.oid)
+            return None
+        known = self._known.get(table)
+        if known is None:
+            renamed = self._captured.pop(relation.oid, None)
+            if renamed is not None:
+                raise _renamed(renamed.schema.id, f"it was renamed to {table}", where)
+            return None
+        if self._oids.setdefault(table, relation.oid) != relation.oid:
+            raise _renamed(table, "it was dropped and created again, or replaced by another table", where)
+        facts = self._lookup(relation)
+        self._check_numbers(table, facts, where)
+        schema = carried_on(known, facts.columns, facts.now, where)
+        binary = tuple(place for place, column in enumerate(schema.columns) if column.type == "binary")
+        self._captured[relation.oid] = Captured(schema, binary, relation.replica_identity == "f")
+        self._known[table] = schema
+        return schema if schema is not known else None
+
+    def _check_numbers(self, table: TableId, facts: RelationFacts, where: str) -> None:
+        """A column dropped and added again under its old name has a new number, and other values."""
+        numbers = self._numbers.setdefault(table, {})
+        for name, number in facts.numbers:
+            if numbers.setdefault(name, number) != number:
+                raise _renamed(table, f"column {name!r} was dropped and added again", where)
+
+
+def _renamed(table: TableId, cause: str, where: str) -> SchemaError:
+    return SchemaError(
+        f"table {table} changed in a way that can't be carried on",
+        where=f"{table} at {where}",
+        cause=cause,
+        remedy="undo the change, or start the migration of this table anew",
+    )
+
+
+def incomplete_image(table: TableId, operation: str, where: str) -> SourceError:
+    """The error for a change without its full before image."""
+    return SourceError(
+        f"an {operation} of {table} came without its full before image",
+        where=f"{table} at {where}",
+        cause="the table's REPLICA IDENTITY is not FULL (or wasn't when this was written)",
+        remedy=f"ALTER TABLE {quoted(table)} REPLICA IDENTITY FULL; then start the migration of this table anew",
+    )
+
+
+def quoted(table: TableId) -> str:
+    """The table's name with both parts quoted."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in (table.schema, table.name))

@@ -1,0 +1,96 @@
+"""Decides whether a table that looks different in the log can be carried on.
+
+A Relation message shows names and types of the published columns at its place in the log. Carried on: columns
+added at the end, and a text column allowed to be longer. Stopped, named: columns dropped, renamed or retyped,
+and a changed key.
+"""
+
+from __future__ import annotations
+
+import re
+
+from migrator.errors import SchemaError
+from migrator.model.table import Column, TableSchema
+
+_LIMITED = re.compile(r"(character varying|bit varying)\((\d+)\)")
+_UNLIMITED = {"character varying": ("character varying", "text"), "bit varying": ("bit varying",)}
+
+
+def carried_on(
+    known: TableSchema, seen: tuple[Column, ...], now: TableSchema | None, where: str
+) -> TableSchema:
+    """The row schema to use from here on: ``known`` itself when nothing changed.
+
+    Args:
+        known: the schema used so far.
+        seen: the columns as the log has them here.
+        now: the table as the catalog has it at present, later than ``where``; None if it is gone.
+        where: position, for messages.
+
+    Raises SchemaError naming the table, the column and the position.
+    """
+    if now is not None and now.key != known.key:
+        raise _stop(known, f"its key changed from ({', '.join(known.key)}) to ({', '.join(now.key)})", where)
+    for place, column in enumerate(known.columns):
+        if place < len(seen):
+            _check_same(known, column, seen[place], where)
+        elif now is None or column.name not in now.names():
+            raise _stop(known, f"column {column.name!r} was dropped", where)
+        # Otherwise this place of the log is older than the column: reading began behind an ADD COLUMN.
+    columns = tuple(
+        _with_catalog_facts(column, known, now)
+        if place >= len(known.columns)
+        else _merged(known, place, column)
+        for place, column in enumerate(seen)
+    )
+    changed = TableSchema(known.id, columns, known.key)
+    missing = [name for name in known.key if name not in changed.names()]
+    if missing:
+        raise _stop(known, f"key column {missing[0]!r} isn't in the log", where)
+    return known if changed.columns == known.columns else changed
+
+
+def _check_same(known: TableSchema, old: Column, new: Column, where: str) -> None:
+    if old.name != new.name:
+        raise _stop(
+            known, f"column {old.name!r} was dropped or renamed (the log has {new.name!r} there)", where
+        )
+    if old.type != new.type or not _same_or_wider(old.source_type, new.source_type):
+        raise _stop(
+            known, f"column {old.name!r} changed its type from {old.source_type} to {new.source_type}", where
+        )
+
+
+def _same_or_wider(old: str, new: str) -> bool:
+    """Whether values keep their text. Only a longer limit is sure to: any other change rewrites rows
+    unlogged.
+    """
+    if old == new:
+        return True
+    before, after = _LIMITED.fullmatch(old), _LIMITED.fullmatch(new)
+    if before is None:
+        return False
+    if after is None:
+        return new in _UNLIMITED[before[1]]
+    return before[1] == after[1] and int(after[2]) >= int(before[2])
+
+
+def _merged(known: TableSchema, place: int, seen: Column) -> Column:
+    old = known.columns[place]
+    return Column(old.name, seen.type, old.nullable, seen.source_type, old.collation)
+
+
+def _with_catalog_facts(seen: Column, known: TableSchema, now: TableSchema | None) -> Column:
+    for column in now.columns if now is not None else ():
+        if column.name == seen.name and column.type == seen.type:
+            return Column(seen.name, seen.type, column.nullable, seen.source_type, column.collation)
+    return seen
+
+
+def _stop(known: TableSchema, cause: str, where: str) -> SchemaError:
+    return SchemaError(
+        f"table {known.id} changed in a way that can't be carried on",
+        where=f"{known.id} at {where}",
+        cause=cause,
+        remedy="undo the change, or adapt the mapping and start the migration of this table anew",
+    )

@@ -1,0 +1,86 @@
+"""Where the old PostgreSQL database is and how it is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from migrator.errors import ConfigError
+
+WITNESS = "witness"
+WATERMARK = "watermark"
+CONTROL_SCHEMA = "migrator"
+WATERMARK_TABLE = "watermark"
+
+_MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+_TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresSource:
+    """Connection and reading options of a PostgreSQL source.
+
+    Attributes:
+        host, port, database, user, password: of the primary server; the password is never printed.
+        schema: schema of the tables when a name doesn't bring its own (``schema.table``).
+        migration: name of the migration; slot and publication are called ``migrator_<migration>``.
+        sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
+        placement: ``witness`` (nothing is written) or ``watermark`` (DBLog's watermark row).
+        part_rows: most row changes of one transaction part.
+        part_bytes: most bytes of log messages held for one transaction part.
+        connect_timeout_s: for every new connection.
+        silence_s: how long a log stream may be silent before the reader asks for a sign of life; after twice
+            that the connection counts as dead.
+    """
+
+    host: str
+    port: int
+    database: str
+    schema: str
+    user: str
+    migration: str
+    password: str | None = field(default=None, repr=False)
+    sslmode: str = "prefer"
+    sslrootcert: str = ""
+    sslcert: str = ""
+    sslkey: str = ""
+    placement: str = WITNESS
+    part_rows: int = 50_000
+    part_bytes: int = 64 << 20
+    connect_timeout_s: int = 10
+    silence_s: float = 20.0
+
+    def __post_init__(self) -> None:
+        problems = [
+            (
+                not _MIGRATION_NAME.fullmatch(self.migration),
+                "migration",
+                self.migration,
+                "[a-z][a-z0-9_]{0,30}",
+            ),
+            (self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
+            (
+                self.placement not in (WITNESS, WATERMARK),
+                "placement",
+                self.placement,
+                f"{WITNESS} | {WATERMARK}",
+            ),
+            (self.part_rows < 1, "part_rows", self.part_rows, "at least 1"),
+            (self.part_bytes < 1, "part_bytes", self.part_bytes, "at least 1"),
+            (self.silence_s <= 0, "silence_s", self.silence_s, "more than 0"),
+        ]
+        for wrong, name, value, allowed in problems:
+            if wrong:
+                raise ConfigError(
+                    f"source setting {name} is {value!r}", where=name, remedy=f"allowed: {allowed}"
+                )
+
+    @property
+    def slot(self) -> str:
+        """Name of the replication slot and of the publication."""
+        return f"migrator_{self.migration}"
+
+    @property
+    def address(self) -> str:
+        """The server in words, for messages."""
+        return f"{self.user}@{self.host}:{self.port}/{self.database}"
