@@ -1,0 +1,263 @@
+"""The SQL of a merge, as text. Pure: identifiers quoted, no values inside.
+
+Every statement reads the staging table ``s`` (columns ``chunk``, then ``c0``, ``c1``, ... in written order) and the
+table ``b`` of before keys (``k0``, ``k1``, ... in key order), and writes the target ``t``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from migrator.adapters.target_postgres.structure import ForeignKey, Structure
+from migrator.model.table import TableId
+
+
+def quoted(name: str) -> str:
+    """An identifier as PostgreSQL takes it literally."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(table: TableId) -> str:
+    """A table's quoted name with its schema."""
+    return f"{quoted(table.schema)}.{quoted(table.name)}"
+
+
+def columns(names: Iterable[str], alias: str = "") -> str:
+    """Quoted column names, separated by commas."""
+    prefix = f"{alias}." if alias else ""
+    return ", ".join(prefix + quoted(name) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Statements for one target table and one set of written columns.
+
+    Attributes:
+        structure: the target table.
+        written: columns the mapping writes, in staging order; the key's are among them.
+        expressions: per written column the SQL of its value; ``{0}`` stands for the staging column.
+        staging: quoted name of the staging table.
+        before: quoted name of the before keys' table, or empty when the batch has none.
+        key_expressions: per key column the SQL of a before key; ``{0}`` stands for its staging column.
+    """
+
+    structure: Structure
+    written: tuple[str, ...]
+    expressions: tuple[str, ...]
+    staging: str
+    before: str = ""
+    key_expressions: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """Quoted name of the target table."""
+        return qualified(self.structure.table.id)
+
+    def value(self, name: str, alias: str = "s") -> str:
+        """The staged value of a written column."""
+        place = self.written.index(name)
+        return self.expressions[place].replace("{0}", f"{alias}.c{place}")
+
+    def net_chunk(self) -> list[str]:
+        """Removes staged dump rows whose key the log delta touches: the delta is later than the dump row."""
+        same = " AND ".join(
+            f"{self.value(name)} = {self.value(name, 'a')}" for name in self.structure.table.key
+        )
+        statements = [
+            f"DELETE FROM {self.staging} s WHERE s.chunk"
+            f" AND EXISTS (SELECT 1 FROM {self.staging} a WHERE NOT a.chunk AND {same})"
+        ]
+        if self.before:
+            statements.append(f"DELETE FROM {self.staging} s WHERE s.chunk AND {self._in_before()}")
+        return statements
+
+    def delete(self) -> str:
+        """Deletes the rows whose keys vanish: in before, not in after."""
+        return f"DELETE FROM {self.target} t USING {self.before} b WHERE {self._same_before('t')} AND {self._gone()}"
+
+    def vanishing_parents(self, key: ForeignKey) -> str:
+        """Finds child rows that still point at a vanishing row. Values of the child's columns, one row at most."""
+        pairs = " AND ".join(
+            f"c.{quoted(child)} = t.{quoted(parent)}"
+            for child, parent in zip(key.child_columns, key.parent_columns, strict=True)
+        )
+        return (
+            f"SELECT {_texts(key.child_columns, 'c')} FROM {self.target} t"
+            f" JOIN {self.before} b ON {self._same_before('t')} JOIN {qualified(key.child)} c ON {pairs}"
+            f" WHERE {self._gone()} LIMIT 1"
+        )
+
+    def any_moving(self) -> str:
+        """Finds out whether some row must be deleted and inserted again (see ``Structure.moving``)."""
+        return (
+            f"SELECT 1 FROM {self.target} t JOIN {self.staging} s ON {self._same_staged()}"
+            f" WHERE {self._moves()} LIMIT 1"
+        )
+
+    def move(self, strict: bool) -> str:
+        """Deletes and inserts again, in one statement, the rows whose exclusive columns change.
+
+        In one statement because then a foreign key without action is checked at its end, when the row is there
+        again; the count makes all deletions happen before the first insertion, so values may swap.
+        """
+        kept = self.structure.kept(self.written)
+        names = columns([*self.written, *kept])
+        values = ", ".join(
+            [self.value(name) for name in self.written] + [f"m.{quoted(name)}" for name in kept]
+        )
+        key = self.structure.table.key
+        met = " AND ".join(f"t.{quoted(name)} = m.{quoted(name)}" for name in key)
+        source = (
+            f"{self.staging} s ON {' AND '.join(f'm.{quoted(name)} = {self.value(name)}' for name in key)}"
+        )
+        only = f" AND ({self._upserted()})" if strict else ""
+        return (
+            f"WITH moving AS MATERIALIZED (SELECT t.* FROM {self.target} t JOIN {self.staging} s"
+            f" ON {self._same_staged()} WHERE {self._moves()}{only}),"
+            f" gone AS (DELETE FROM {self.target} t USING moving m WHERE {met} RETURNING 1)"
+            f" INSERT INTO {self.target} ({names}) OVERRIDING SYSTEM VALUE"
+            f" SELECT {values} FROM moving m JOIN {source} WHERE (SELECT count(*) FROM gone) >= 0"
+        )
+
+    def insert_new(self) -> str:
+        """Inserts the rows that must not exist yet: log rows without a before key."""
+        only = "NOT s.chunk"
+        if self.before:
+            only += f" AND NOT {self._in_before()}"
+        return f"{self._insert()} WHERE {only}"
+
+    def upsert(self, strict: bool) -> str:
+        """Inserts or updates all staged rows (``strict``: apart from those of ``insert_new``)."""
+        updated = [
+            name
+            for name in self.written
+            if not self._identity_always(name)
+            and (name not in self.structure.table.key or not self._exact(name))
+        ]
+        action = "NOTHING"
+        if updated:
+            sets = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in updated)
+            # Images, not IS DISTINCT FROM: json has no equality, and 1.0 = 1.00 though they look different.
+            differ = f"{_images(updated, 't')} OPERATOR(pg_catalog.*<>) {_images(updated, 'excluded')}"
+            action = f"UPDATE SET {sets} WHERE {differ}"
+        only = f" WHERE {self._upserted()}" if strict else " WHERE true"
+        return f"{self._insert()}{only} ON CONFLICT ({columns(self.structure.table.key)}) DO {action}"
+
+    def duplicates(self) -> str:
+        """Finds a key that is staged twice on the same side: chunk, then the key's values as text."""
+        key = [self.value(name) for name in self.structure.table.key]
+        texts = ", ".join(f"({part})::text" for part in key)
+        return f"SELECT {texts} FROM {self.staging} s GROUP BY s.chunk, {', '.join(key)} HAVING count(*) > 1 LIMIT 1"
+
+    def staged_orphan(self, key: ForeignKey) -> str:
+        """Finds a row just written whose foreign key has no parent: its key's, then the foreign key's values."""
+        return (
+            f"SELECT {_texts((*self.structure.table.key, *key.child_columns), 't')} FROM {self.target} t"
+            f" JOIN {self.staging} s ON {self._same_staged()} WHERE {_orphan(key, 't')} LIMIT 1"
+        )
+
+    def bereaved(self, key: ForeignKey, child_key: Sequence[str]) -> str:
+        """Finds a child row whose parent vanished with this batch: its key's, then the foreign key's values.
+
+        Empty when the foreign key points at other columns than the key: then only the whole table can tell.
+        """
+        own = self.structure.table.key
+        if set(key.parent_columns) != set(own):
+            return ""
+        if not self.before:
+            return f"SELECT 1 FROM {self.target} WHERE false"
+        pairs = " AND ".join(
+            f"c.{quoted(child)} = {self._before_value(own.index(parent))}"
+            for child, parent in zip(key.child_columns, key.parent_columns, strict=True)
+        )
+        return (
+            f"SELECT {_texts((*child_key, *key.child_columns), 'c')} FROM {self.before} b"
+            f" JOIN {qualified(key.child)} c ON {pairs}"
+            f" WHERE NOT EXISTS (SELECT 1 FROM {self.target} t WHERE {self._same_before('t')}) LIMIT 1"
+        )
+
+    def _insert(self) -> str:
+        values = ", ".join(self.value(name) for name in self.written)
+        return (
+            f"INSERT INTO {self.target} AS t ({columns(self.written)}) OVERRIDING SYSTEM VALUE"
+            f" SELECT {values} FROM {self.staging} s"
+        )
+
+    def _same_staged(self) -> str:
+        return " AND ".join(f"t.{quoted(name)} = {self.value(name)}" for name in self.structure.table.key)
+
+    def _before_value(self, place: int) -> str:
+        return self.key_expressions[place].replace("{0}", f"b.k{place}")
+
+    def _same_before(self, alias: str) -> str:
+        return " AND ".join(
+            f"{alias}.{quoted(name)} = {self._before_value(place)}"
+            for place, name in enumerate(self.structure.table.key)
+        )
+
+    def _in_before(self) -> str:
+        same = " AND ".join(
+            f"{self.value(name)} = {self._before_value(place)}"
+            for place, name in enumerate(self.structure.table.key)
+        )
+        return f"EXISTS (SELECT 1 FROM {self.before} b WHERE {same})"
+
+    def _gone(self) -> str:
+        same = " AND ".join(
+            f"{self._before_value(place)} = {self.value(name)}"
+            for place, name in enumerate(self.structure.table.key)
+        )
+        return f"NOT EXISTS (SELECT 1 FROM {self.staging} s WHERE NOT s.chunk AND {same})"
+
+    def _upserted(self) -> str:
+        return f"s.chunk OR {self._in_before()}" if self.before else "s.chunk"
+
+    def _moves(self) -> str:
+        moving = self.structure.moving(self.written)
+        new = ", ".join(self.assigned(name) for name in moving)
+        return f"{_images(moving, 't')} OPERATOR(pg_catalog.*<>) ROW({new})::pg_catalog.record"
+
+    def assigned(self, name: str) -> str:
+        """The staged value as its column will hold it, modifier applied."""
+        storage = self.structure.column(name)
+        if storage is None:
+            return self.value(name)
+        return f"CAST(CAST({self.value(name)} AS {storage.declared}) AS {storage.cast})"
+
+    def _exact(self, name: str) -> bool:
+        storage = self.structure.column(name)
+        return storage is not None and storage.exact
+
+    def _identity_always(self, name: str) -> bool:
+        storage = self.structure.column(name)
+        return storage is not None and storage.identity_always
+
+
+def orphan(key: ForeignKey, child_key: Sequence[str]) -> str:
+    """Finds a child row without its parent in the whole table: its key's, then the foreign key's values as text."""
+    return (
+        f"SELECT {_texts((*child_key, *key.child_columns), 'c')} FROM {qualified(key.child)} c"
+        f" WHERE {_orphan(key, 'c')} LIMIT 1"
+    )
+
+
+def _orphan(key: ForeignKey, alias: str) -> str:
+    pairs = " AND ".join(
+        f"p.{quoted(parent)} = {alias}.{quoted(child)}"
+        for child, parent in zip(key.child_columns, key.parent_columns, strict=True)
+    )
+    missing = f"NOT EXISTS (SELECT 1 FROM {qualified(key.parent)} p WHERE {pairs})"
+    filled = " AND ".join(f"{alias}.{quoted(name)} IS NOT NULL" for name in key.child_columns)
+    if not key.match_full:
+        return f"{filled} AND {missing}"
+    some = " OR ".join(f"{alias}.{quoted(name)} IS NOT NULL" for name in key.child_columns)
+    return f"({some}) AND {missing}"
+
+
+def _texts(names: Iterable[str], alias: str) -> str:
+    return ", ".join(f"{alias}.{quoted(name)}::text" for name in names)
+
+
+def _images(names: Iterable[str], alias: str) -> str:
+    return f"ROW({columns(names, alias)})::pg_catalog.record"

@@ -1,0 +1,206 @@
+"""One table's share of a batch, encoded and checked before the transaction begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from migrator.adapters.target_postgres.encode import Encoded, encode
+from migrator.adapters.target_postgres.merge import Merge
+from migrator.adapters.target_postgres.staging import StagingTables
+from migrator.adapters.target_postgres.structure import Structure
+from migrator.errors import TargetError
+from migrator.model.table import TableId
+from migrator.ports.target import TargetRows
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Rows of one target table, ready to be loaded.
+
+    Attributes:
+        structure: the target table.
+        strict: whether after rows without a before row must not exist yet.
+        source: mapped rows, chunk rows first, then after rows; written columns only.
+        chunk_rows: how many of them are chunk rows.
+        encoded: the same rows column by column in their binary COPY form.
+        before: encoded key columns of the before rows, or None.
+        merge: the statements.
+    """
+
+    structure: Structure
+    strict: bool
+    source: pa.Table
+    chunk_rows: int
+    encoded: tuple[Encoded, ...]
+    before: pa.Table | None
+    merge: Merge
+
+    @property
+    def id(self) -> TableId:
+        """The target table."""
+        return self.structure.table.id
+
+    def direct(self) -> bool:
+        """Whether the chunk rows may go into the target table itself.
+
+        Not when new rows must not exist yet: a dump row of the same key would be there before them.
+        """
+        after_rows = self.source.num_rows - self.chunk_rows
+        return (
+            self.chunk_rows > 0
+            and all(one.direct for one in self.encoded)
+            and not (self.strict and after_rows)
+        )
+
+    def for_target(self) -> pa.Table:
+        """The chunk rows under the target's column names."""
+        rows = pa.table([one.values for one in self.encoded], names=list(self.merge.written))
+        return rows.slice(0, self.chunk_rows)
+
+    def for_staging(self, first: int, last: int) -> pa.Table:
+        """Rows ``first`` to ``last`` (exclusive) as the staging table's columns."""
+        chunk_rows = max(min(self.chunk_rows, last) - first, 0)
+        flags = pa.array([True] * chunk_rows + [False] * (last - first - chunk_rows), pa.bool_())
+        names = [f"c{place}" for place in range(len(self.encoded))]
+        rows = pa.table([one.values for one in self.encoded], names=names).slice(first, last - first)
+        return rows.add_column(0, "chunk", flags)
+
+    def key_of(self, row: int) -> str:
+        """The key of one row, for messages."""
+        return key_text(
+            self.structure.table.key, [self.source[name][row].as_py() for name in self.structure.table.key]
+        )
+
+    def check_keys(self, from_row: int = 0) -> None:
+        """Refuses two chunk rows, or two after rows, of one key. Raises ``TargetError`` naming table and key.
+
+        Exact for types whose equal values look the same; the others are checked by the server as well.
+        """
+        for first, last in (
+            (from_row, self.chunk_rows),
+            (max(from_row, self.chunk_rows), self.source.num_rows),
+        ):
+            keys = [self.encoded[self.merge.written.index(name)].values for name in self.structure.table.key]
+            names = [f"k{place}" for place in range(len(keys))]
+            rows = pa.table(keys, names=names).slice(first, max(last - first, 0))
+            if rows.num_rows < 2:
+                continue
+            groups = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64())).group_by(names)
+            counted = groups.aggregate([("row", "count"), ("row", "min")])
+            if counted.num_rows == rows.num_rows:
+                continue
+            twice = counted.filter(pc.greater(counted["row_count"], 1))
+            raise duplicate(self.id, self.key_of(first + int(pc.min(twice["row_min"]).as_py())))
+
+
+def duplicate(table: TableId, key: str) -> TargetError:
+    """The mapping returned one key twice."""
+    return TargetError(
+        f"the mapping returned two rows for key {key} of {table}",
+        where=f"{table}, {key}",
+        cause="a target row must come from one source row (or grain), else the last one would win by chance",
+        remedy="correct the mapping or its key, then start again: nothing of this batch was written",
+    )
+
+
+def key_text(names: tuple[str, ...], values: list[object]) -> str:
+    """``name=value`` pairs of a key, for messages."""
+    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
+
+
+def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> Prepared | None:
+    """Encodes one table's rows and finds its staging tables; None when there is nothing to do.
+
+    To be called outside of a transaction. Raises ``TargetError`` naming table and column.
+    """
+    chunk, before, after = (_filled(part) for part in (rows.chunk, rows.before, rows.after))
+    if chunk is None and before is None and after is None:
+        return None
+    table = structure.table
+    if not table.key:
+        raise TargetError(
+            f"the target table {table.id} has no primary key",
+            where=str(table.id),
+            cause="rows are updated and deleted by key",
+            remedy="add a primary key, or a unique index on NOT NULL columns, in a revision of the target",
+        )
+    parts = [part for part in (chunk, after) if part is not None]
+    model = parts[0] if parts else before
+    written = tuple(model.column_names) if model is not None else ()
+    _check_columns(structure, written)
+    source = _together(structure, written, parts) if parts else None
+    encoded_rows = source if source is not None else _nothing(structure, written)
+    encoded = tuple(
+        encode(structure.column(name), encoded_rows[name], str(table.id))  # type: ignore[arg-type]
+        for name in written
+    )
+    keys = None
+    if before is not None:
+        _check_columns(structure, tuple(before.column_names))
+        keys = [encode(structure.column(name), before[name], str(table.id)) for name in table.key]  # type: ignore[arg-type]
+    names = tuple(f"k{place}" for place in range(len(table.key)))
+    merge = Merge(
+        structure=structure,
+        written=written,
+        expressions=tuple(one.expression for one in encoded),
+        staging=staging.table(str(table.id), _staged_columns(encoded)),
+        before="" if keys is None else staging.table(f"{table.id} before", _columns(names, keys)),
+        key_expressions=() if keys is None else tuple(one.expression for one in keys),
+    )
+    return Prepared(
+        structure=structure,
+        strict=rows.strict_inserts,
+        source=encoded_rows,
+        chunk_rows=0 if chunk is None else chunk.num_rows,
+        encoded=encoded,
+        before=None if keys is None else pa.table([one.values for one in keys], names=list(names)),
+        merge=merge,
+    )
+
+
+def _filled(rows: pa.Table | None) -> pa.Table | None:
+    return rows if rows is not None and rows.num_rows else None
+
+
+def _staged_columns(encoded: tuple[Encoded, ...]) -> tuple[tuple[str, str], ...]:
+    names = tuple(f"c{place}" for place in range(len(encoded)))
+    return (("chunk", "boolean"), *_columns(names, list(encoded)))
+
+
+def _columns(names: tuple[str, ...], encoded: list[Encoded]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, one.staging_type) for name, one in zip(names, encoded, strict=True))
+
+
+def _nothing(structure: Structure, written: tuple[str, ...]) -> pa.Table:
+    return pa.table({name: pa.chunked_array([], pa.null()) for name in written})
+
+
+def _together(structure: Structure, written: tuple[str, ...], parts: list[pa.Table]) -> pa.Table:
+    for part in parts:
+        if set(part.column_names) != set(written):
+            raise TargetError(
+                f"dump rows and log rows of {structure.table.id} have different columns",
+                where=str(structure.table.id),
+                cause=f"{sorted(part.column_names)} against {sorted(written)}",
+                remedy="the mapping must return the same columns for every input",
+            )
+    return pa.concat_tables([part.select(written) for part in parts], promote_options="permissive")
+
+
+def _check_columns(structure: Structure, written: tuple[str, ...]) -> None:
+    table = structure.table
+    unknown = [name for name in written if table.column(name) is None]
+    generated = [column.name for column in table.columns if column.generated and column.name in written]
+    lacking = [name for name in table.key if name not in written]
+    for names, what, remedy in (
+        (unknown, "has no column", "correct the mapping, or add the column in a revision of the target"),
+        (generated, "computes by itself the column", "leave the column out of the mapping"),
+        (lacking, "needs for its key the column", "the mapping must return every key column"),
+    ):
+        if names:
+            raise TargetError(
+                f"the target table {table.id} {what} {', '.join(names)}", where=str(table.id), remedy=remedy
+            )

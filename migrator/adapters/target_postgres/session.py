@@ -1,0 +1,138 @@
+"""One ADBC connection that does everything of a target transaction: statements, parameters, binary COPY.
+
+The driver runs in autocommit mode and ``BEGIN``/``COMMIT`` are sent as statements: in its own transaction mode
+(1.13) it refuses ``ROLLBACK TO SAVEPOINT`` after an error. Its statement options leak from one ingest to the next,
+so each ingest has a cursor of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import adbc_driver_manager as manager
+import adbc_driver_postgresql.dbapi as adbc
+import pyarrow as pa
+
+from migrator.adapters.target_postgres.refusal import ConnectionLost, Refusal
+from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.errors import ConnectionFailed
+from migrator.model.table import TableId
+
+_LOGIN_REFUSED = (
+    "password",
+    "does not exist",
+    "authentication",
+    "no pg_hba.conf",
+    "permission",
+    "certificate",
+)
+
+
+class Session:
+    """An open session. One thread uses it.
+
+    Raises ``ConnectionFailed`` when the server can't be reached; every method raises ``Refusal`` with the server's
+    report, or ``ConnectionLost``.
+    """
+
+    def __init__(self, settings: PostgresTarget):
+        try:
+            self._connection = adbc.connect(settings.conninfo(), autocommit=True)
+        except manager.Error as error:
+            raise _not_connected(settings, str(error)) from None
+        self._cursor = self._connection.cursor()
+        self.pid = 0
+        self.backend_start = ""
+        try:
+            row = self.one(
+                "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+            )
+        except (Refusal, ConnectionLost) as error:
+            self.close()
+            raise _not_connected(settings, str(error)) from None
+        self.pid, self.backend_start = int(row[0]), str(row[1])
+
+    def run(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        """Runs one statement without reading a result."""
+        try:
+            self._cursor.execute(statement, tuple(parameters) or None)
+        except manager.Error as error:
+            raise self._explained(error) from None
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Runs one query and returns its rows."""
+        try:
+            self._cursor.execute(statement, tuple(parameters) or None)
+            return [tuple(row) for row in self._cursor.fetchall()]
+        except manager.Error as error:
+            raise self._explained(error) from None
+
+    def one(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """The first row of a query that has one."""
+        return self.rows(statement, parameters)[0]
+
+    def load(self, table: TableId | str, rows: pa.Table) -> None:
+        """Appends rows by binary COPY: to a table, or to a temporary table when only its name is given."""
+        cursor = self._connection.cursor()
+        try:
+            if isinstance(table, TableId):
+                cursor.adbc_ingest(table.name, rows, mode="append", db_schema_name=table.schema)
+            else:
+                cursor.adbc_ingest(table, rows, mode="append", temporary=True)
+        except manager.Error as error:
+            raise self._explained(error) from None
+        finally:
+            cursor.close()
+
+    def alive(self) -> bool:
+        """Whether the server still answers on this connection."""
+        try:
+            self._cursor.execute("SELECT 1")
+            self._cursor.fetchall()
+        except manager.Error as error:
+            return error.sqlstate is not None  # an aborted transaction answers too: 25P02
+        return True
+
+    def close(self) -> None:
+        """Ends the session; an open transaction is rolled back by the server. Safe to call twice."""
+        self._cursor.close()
+        self._connection.close()
+
+    def _explained(self, error: manager.Error) -> Exception:
+        message = str(error).partition("\n\nQuery was:")[0].replace("\n", " ").strip()
+        if error.sqlstate is None:
+            if not self.alive():
+                return ConnectionLost(message)
+            return Refusal(sqlstate="XX000", message=message)
+        given = dict(_details(error))
+        return Refusal(
+            sqlstate=error.sqlstate,
+            message=given.get("MESSAGE_PRIMARY", message),
+            detail=given.get("MESSAGE_DETAIL", ""),
+            constraint=given.get("CONSTRAINT_NAME", ""),
+            table=given.get("TABLE_NAME", ""),
+            column=given.get("COLUMN_NAME", ""),
+            context=given.get("CONTEXT", ""),
+            hint=given.get("MESSAGE_HINT", ""),
+        )
+
+
+def _details(error: manager.Error) -> list[tuple[str, str]]:
+    found = []
+    for name, value in error.details or []:
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        label = name.decode() if isinstance(name, bytes) else str(name)
+        found.append((label.removeprefix("PG_DIAG_"), text))
+    return found
+
+
+def _not_connected(settings: PostgresTarget, message: str) -> ConnectionFailed:
+    refused = any(word in message for word in _LOGIN_REFUSED)
+    return ConnectionFailed(
+        "the target can't be reached" if not refused else "the target refuses the login",
+        where=settings.address,
+        cause=message.replace("\n", " ").strip(),
+        remedy="check [target] host, port, user and password" if refused else "check that the server runs",
+        retryable=not refused,
+    )

@@ -1,0 +1,127 @@
+"""Where the new PostgreSQL database is and how it is written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from psycopg.conninfo import make_conninfo
+from sqlalchemy import URL
+
+from migrator.errors import ConfigError
+
+_MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+_TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+# TimeZone: timestamptz sums in the merge add days of 24 h. Isolation: the role's default may be another; the ledger's
+# row lock must see the newest row. Idle timeout and keepalives: a cut or frozen process must not hold the ledger's
+# lock for ever. temp_buffers: staging tables live there.
+_SESSION_OPTIONS = " ".join(
+    f"-c {name}={value}"
+    for name, value in {
+        "TimeZone": "UTC",
+        "DateStyle": "ISO",
+        "IntervalStyle": "postgres",
+        "default_transaction_isolation": "read\\ committed",
+        "idle_in_transaction_session_timeout": "60s",
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "3",
+        "temp_buffers": "64MB",
+    }.items()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTarget:
+    """Connection of a PostgreSQL target.
+
+    Attributes:
+        host, port, database, user, password: of the primary server; the password is never printed.
+        schema: schema of the target tables.
+        migration: name of the migration, key of its row in the ledger.
+        sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
+        connect_timeout_s: for every new connection.
+        lock_wait_s: how long a statement may wait for a lock before it is given up (retryable).
+    """
+
+    host: str
+    port: int
+    database: str
+    schema: str
+    user: str
+    migration: str
+    password: str | None = field(default=None, repr=False)
+    sslmode: str = "prefer"
+    sslrootcert: str = ""
+    sslcert: str = ""
+    sslkey: str = ""
+    connect_timeout_s: int = 10
+    lock_wait_s: int = 30
+
+    def __post_init__(self) -> None:
+        problems = [
+            (
+                not _MIGRATION_NAME.fullmatch(self.migration),
+                "migration",
+                self.migration,
+                "[a-z][a-z0-9_]{0,30}",
+            ),
+            (self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
+            (not self.schema, "schema", self.schema, "the name of a schema, usually public"),
+            (self.lock_wait_s < 1, "lock_wait_s", self.lock_wait_s, "at least 1"),
+        ]
+        for wrong, name, value, allowed in problems:
+            if wrong:
+                raise ConfigError(
+                    f"target setting {name} is {value!r}", where=name, remedy=f"allowed: {allowed}"
+                )
+
+    @property
+    def address(self) -> str:
+        """The server in words, for messages."""
+        return f"{self.user}@{self.host}:{self.port}/{self.database}"
+
+    @property
+    def application_name(self) -> str:
+        """Name of the sessions that write; a new leader ends older ones by it."""
+        return f"migrator {self.migration} target"
+
+    def conninfo(self) -> str:
+        """libpq connection string of a writing session, password included: never print it."""
+        return make_conninfo(
+            host=self.host,
+            port=self.port,
+            dbname=self.database,
+            user=self.user,
+            password=self.password,
+            connect_timeout=self.connect_timeout_s,
+            application_name=self.application_name,
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+            tcp_user_timeout=60_000,
+            options=f"{_SESSION_OPTIONS} -c lock_timeout={self.lock_wait_s}s",
+            **self._tls(),
+        )
+
+    def url(self) -> URL:
+        """SQLAlchemy URL for Alembic and verification, with the password inside (hidden when printed)."""
+        return URL.create(
+            "postgresql+psycopg",
+            username=self.user,
+            password=self.password,
+            host=self.host,
+            port=self.port,
+            database=self.database,
+            query={"connect_timeout": str(self.connect_timeout_s), **self._tls()},
+        )
+
+    def _tls(self) -> dict[str, str]:
+        given = {
+            "sslmode": self.sslmode,
+            "sslrootcert": self.sslrootcert,
+            "sslcert": self.sslcert,
+            "sslkey": self.sslkey,
+        }
+        return {name: value for name, value in given.items() if value}

@@ -1,0 +1,239 @@
+"""The PostgreSQL target: one transaction per batch, the ledger in it, and unknown outcomes looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import create_engine, pool
+
+from migrator.adapters.target_postgres import ledger as ledgers
+from migrator.adapters.target_postgres.explain import temporary
+from migrator.adapters.target_postgres.preflight import preflight
+from migrator.adapters.target_postgres.prepared import Prepared, prepare
+from migrator.adapters.target_postgres.reflect import catalog, reflect, require
+from migrator.adapters.target_postgres.refusal import LOCK_NOT_AVAILABLE, ConnectionLost, Refusal
+from migrator.adapters.target_postgres.session import Session
+from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.adapters.target_postgres.staging import StagingTables
+from migrator.adapters.target_postgres.structure import Structure
+from migrator.adapters.target_postgres.writer import BatchWriter, DirectLoads
+from migrator.errors import ConnectionFailed, TargetError
+from migrator.model.finding import Finding
+from migrator.model.ledger import Ledger
+from migrator.model.table import TableId
+from migrator.model.target import TargetTable
+from migrator.ports.target import TargetBatch
+from migrator.schema import upgrade_target
+
+# Sessions of the same migration and role that hold what we wait for: a cut-off or frozen earlier leader.
+_END_OLDER_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user"
+    " AND application_name = $1::text AND pid <> pg_backend_pid() AND pid = ANY(ARRAY("
+    " SELECT l.pid FROM pg_locks l WHERE l.relation = 'migrator.ledger'::regclass AND l.granted))"
+)
+_END_OWN_SESSION = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE pid = $1::bigint::int AND backend_start = $2::text::timestamptz"
+)
+
+
+class PostgresTargetWriter:
+    """``ports.target.Target`` on PostgreSQL 14 or newer.
+
+    Args:
+        settings: where the target is.
+
+    All writing goes through one session; ``preflight`` and ``tables`` use short ones of their own.
+    """
+
+    def __init__(self, settings: PostgresTarget):
+        self._settings = settings
+        self._structures: dict[TableId, Structure] = {}
+        self._session: Session | None = None
+        self._staging: StagingTables | None = None
+        self._direct_loads = DirectLoads()
+        self._epoch: int | None = None
+
+    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+        """Everything that stands in the way. Changes nothing."""
+        return preflight(self._settings, tables)
+
+    def tables(self, names: Sequence[str]) -> list[TargetTable]:
+        """Reflects the named tables of the target's schema. Raises ``TargetError`` naming those missing."""
+        return [one.table for one in self._reflect(names)]
+
+    def open(self, epoch: int) -> Ledger:
+        """Takes the ledger over, making it first if needed; ends older sessions that hold its lock.
+
+        Raises ``FencedError`` when the ledger saw a higher epoch, ``TargetError``, ``ConnectionFailed``.
+        """
+        engine = create_engine(self._settings.url(), poolclass=pool.NullPool)
+        upgrade_target(engine)
+        try:
+            try:
+                taken = self._take(epoch)
+            except Refusal as refusal:
+                if refusal.sqlstate != LOCK_NOT_AVAILABLE:
+                    raise
+                self._connected().run(_END_OLDER_SESSIONS, [self._settings.application_name])
+                taken = self._take(epoch)
+        except Refusal as refusal:
+            raise self._ledger_refused(refusal) from None
+        except ConnectionLost as lost:
+            raise self._lost(lost) from None
+        self._epoch = epoch
+        return taken
+
+    def apply(self, batch: TargetBatch) -> None:
+        """Merges all rows and moves the ledger in one transaction (see ``ports.target``).
+
+        Returns silently when the ledger already holds ``batch.segment``: that is how a batch whose outcome stayed
+        unknown is tried again.
+        """
+        if self._epoch is None:
+            raise TargetError("the ledger wasn't taken over yet", remedy="call open() before apply()")
+        committing = False
+        try:
+            session = self._connected()
+            prepared = self._prepare(session, batch)
+            if not self._write(session, batch, prepared, self._epoch):
+                return
+            committing = True
+            session.run("COMMIT")
+        except ConnectionLost as lost:
+            self._forget(lost_session := self._session)
+            if not (committing and self._committed(lost_session, batch.segment)):
+                raise self._lost(lost) from None
+        except Refusal as refusal:
+            self._roll_back()
+            raise self._unexpected(refusal) from None
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def close(self) -> None:
+        """Ends the connection; what was not committed is rolled back. Safe to call twice."""
+        self._forget(self._session)
+
+    def _take(self, epoch: int) -> Ledger:
+        session = self._connected()
+        ledgers.check_not_newer(session, self._settings.migration, epoch)
+        session.run("BEGIN")
+        try:
+            ledgers.create(session, self._settings.migration)
+            taken = ledgers.take(session, ledgers.lock(session, self._settings.migration), epoch)
+            session.run("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        return taken
+
+    def _write(self, session: Session, batch: TargetBatch, prepared: list[Prepared], epoch: int) -> bool:
+        """Everything up to the COMMIT; False when the ledger already holds the batch."""
+        migration = self._settings.migration
+        session.run("BEGIN")
+        held = ledgers.lock(session, migration)
+        ledgers.check_epoch(held, epoch)
+        if held.segment >= batch.segment:
+            session.run("ROLLBACK")
+            return False
+        writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures)
+        dumping = held.checkpoint is None or not held.checkpoint.dump_complete()
+        if dumping or not batch.checkpoint.dump_complete():
+            writer.relax()
+        writer.write(prepared)
+        if dumping and batch.checkpoint.dump_complete():
+            writer.check_foreign_keys()
+        ledgers.move(session, migration, batch.segment, batch.checkpoint)
+        return True
+
+    def _prepare(self, session: Session, batch: TargetBatch) -> list[Prepared]:
+        unknown = [rows.table.id.name for rows in batch.rows if rows.table.id not in self._structures]
+        if unknown:
+            self._reflect(unknown)
+        staging = self._staging or StagingTables(session)
+        self._staging = staging
+        staging.make_room(2 * len(batch.rows))
+        prepared = [prepare(self._structures[rows.table.id], rows, staging) for rows in batch.rows]
+        return [one for one in prepared if one is not None]
+
+    def _reflect(self, names: Sequence[str]) -> list[Structure]:
+        schema = self._settings.schema
+        with catalog(self._settings) as connection:
+            found = reflect(connection, schema, names)
+        require(found, schema, names)
+        self._structures |= found
+        return [found[TableId(schema, name)] for name in names]
+
+    def _connected(self) -> Session:
+        if self._session is None:
+            self._session, self._staging = Session(self._settings), None
+        return self._session
+
+    def _forget(self, session: Session | None) -> None:
+        self._session, self._staging = None, None
+        if session is not None:
+            session.close()
+
+    def _roll_back(self) -> None:
+        """Ends the transaction; a session that can't even do that is given up."""
+        if self._session is None:
+            return
+        try:
+            self._session.run("ROLLBACK")
+        except (Refusal, ConnectionLost):
+            self._forget(self._session)
+
+    def _committed(self, lost: Session | None, segment: int) -> bool:
+        """Looks an unknown COMMIT up in the ledger.
+
+        The old session is ended first and its row lock waited for: else it could still commit after the look.
+        Raises ``ConnectionFailed`` (retryable) when the server can't be asked now; ``FencedError``.
+        """
+        try:
+            session = self._connected()
+            if lost is not None:
+                session.rows(_END_OWN_SESSION, [lost.pid, lost.backend_start])
+            session.run("BEGIN")
+            held = ledgers.lock(session, self._settings.migration)
+            session.run("ROLLBACK")
+        except ConnectionLost as again:
+            self._forget(self._session)
+            raise self._lost(again) from None
+        except Refusal as refusal:
+            self._roll_back()
+            raise self._unexpected(refusal) from None
+        if self._epoch is not None and held.segment < segment:
+            ledgers.check_epoch(held, self._epoch)
+        return held.segment >= segment
+
+    def _lost(self, lost: ConnectionLost) -> ConnectionFailed:
+        self._forget(self._session)
+        return ConnectionFailed(
+            "the connection to the target was lost",
+            where=self._settings.address,
+            cause=str(lost),
+            remedy="try again: nothing of the batch is in the target unless the ledger says so",
+            retryable=True,
+        )
+
+    def _ledger_refused(self, refusal: Refusal) -> TargetError:
+        if refusal.retryable():
+            return temporary(refusal)
+        return TargetError(
+            "the target's ledger can't be used",
+            where="migrator.ledger",
+            cause=refusal.cause(),
+            remedy=f'GRANT USAGE ON SCHEMA migrator TO "{self._settings.user}";'
+            f' GRANT SELECT, INSERT, UPDATE ON migrator.ledger TO "{self._settings.user}"',
+        )
+
+    def _unexpected(self, refusal: Refusal) -> TargetError:
+        if refusal.retryable():
+            return temporary(refusal)
+        return TargetError(
+            "the target refuses a statement",
+            where=self._settings.address,
+            cause=f"{refusal.cause()} (SQLSTATE {refusal.sqlstate})",
+            remedy="run preflight: a grant may be missing, or the target's schema changed while we ran",
+        )

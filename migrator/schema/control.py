@@ -1,0 +1,120 @@
+"""Makes and upgrades the control tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, create_engine, inspect, pool, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
+
+CONTROL_SCHEMA = "migrator"
+_HERE = Path(__file__).parent
+
+
+def upgrade_source(source: Engine | URL | str) -> None:
+    """Makes the watermark table on a source. Only where the watermark placement is configured.
+
+    Raises ``SourceError`` with the statement to run when the role may not, ``ConnectionFailed``.
+    """
+    _upgrade(as_engine(source), "source")
+
+
+def upgrade_target(target: Engine | URL | str) -> None:
+    """Makes or upgrades the ledger on a target. Raises ``TargetError`` likewise, ``ConnectionFailed``."""
+    _upgrade(as_engine(target), "target")
+
+
+def control_problem(target: Engine | URL | str, branch: str = "target") -> str | None:
+    """What keeps ``upgrade_target`` (or ``upgrade_source``) from working, or None. Changes nothing."""
+    engine = as_engine(target)
+    with connected(engine) as connection:
+        if _is_current(connection, branch):
+            return None
+        if _schema_exists(connection):
+            if engine.dialect.name != "postgresql":
+                return None
+            may = connection.scalar(text("SELECT has_schema_privilege('migrator', 'USAGE, CREATE')"))
+            both = connection.scalar(text("SELECT has_schema_privilege('migrator', 'CREATE')"))
+            return None if may and both else "the role may not create tables in schema migrator"
+        if engine.dialect.name != "postgresql":
+            return None
+        may = connection.scalar(text("SELECT has_database_privilege(current_database(), 'CREATE')"))
+        return None if may else "there is no schema migrator, and the role may not create it"
+
+
+def as_engine(database: Engine | URL | str) -> Engine:
+    """An engine that keeps no connection open, from a URL; an engine as it is."""
+    return database if isinstance(database, Engine) else create_engine(database, poolclass=pool.NullPool)
+
+
+def connected(engine: Engine) -> Connection:
+    """A connection. Raises ``ConnectionFailed``."""
+    try:
+        return engine.connect()
+    except OperationalError as error:
+        raise ConnectionFailed(
+            "the database can't be reached",
+            where=engine.url.render_as_string(hide_password=True),
+            cause=str(error.orig).replace("\n", " ").strip(),
+            remedy="check host, port, user and password, and that the server runs",
+            retryable="password" not in str(error.orig),
+        ) from None
+
+
+def _upgrade(engine: Engine, branch: str) -> None:
+    with connected(engine) as connection:
+        try:
+            if _is_current(connection, branch):
+                return
+            if not _schema_exists(connection):
+                # CREATE SCHEMA IF NOT EXISTS asks for the privilege even where the schema is there already.
+                connection.execute(text(f"CREATE SCHEMA {CONTROL_SCHEMA}"))
+            config = _config()
+            config.attributes["connection"] = connection
+            config.attributes["control_schema"] = CONTROL_SCHEMA
+            command.upgrade(config, f"{branch}@head")
+            connection.commit()
+        except DBAPIError as error:
+            raise _refused(engine, branch, str(error.orig)) from None
+
+
+def _is_current(connection: Connection, branch: str) -> bool:
+    if not _schema_exists(connection):
+        return False
+    inspector = inspect(connection)
+    if not inspector.has_table("alembic_version", schema=CONTROL_SCHEMA):
+        return False
+    context = MigrationContext.configure(connection, opts={"version_table_schema": CONTROL_SCHEMA})
+    head = ScriptDirectory.from_config(_config()).get_revision(f"{branch}@head")
+    return head is not None and head.revision in context.get_current_heads()
+
+
+def _schema_exists(connection: Connection) -> bool:
+    return CONTROL_SCHEMA in inspect(connection).get_schema_names()
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_HERE).replace("%", "%%"))
+    return config
+
+
+def _refused(engine: Engine, branch: str, cause: str) -> MigratorError:
+    kind = SourceError if branch == "source" else TargetError
+    table = "watermark" if branch == "source" else "ledger"
+    user = engine.url.username or "the role"
+    remedy = f'as the database\'s owner: CREATE SCHEMA {CONTROL_SCHEMA} AUTHORIZATION "{user}"'
+    if engine.dialect.name != "postgresql":
+        remedy = f"CREATE DATABASE {CONTROL_SCHEMA}; GRANT ALL ON {CONTROL_SCHEMA}.* TO '{user}'"
+    return kind(
+        f"the control table {CONTROL_SCHEMA}.{table} can't be made",
+        where=engine.url.render_as_string(hide_password=True),
+        cause=cause.replace("\n", " ").strip(),
+        remedy=remedy,
+    )

@@ -1,0 +1,1 @@
+"""Revisions of the control tables: ``source_*`` and ``target_*`` are separate branches."""
