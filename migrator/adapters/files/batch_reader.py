@@ -70,9 +70,9 @@ class FileBatchReader:
     def release(self, up_to: int) -> None:
         """Deletes segments up to ``up_to`` except the newest.
 
-        Crash-safe: ``released`` is raised first, then manifests go, then data, so that nobody meets a
-        manifest without data above ``released``. What a crash leaves is removed by the next release or
-        writer.
+        Crash-safe: ``released`` is raised durably first, and nobody looks at what lies below it, so the removals
+        need no fsync. Manifests go before data all the same: somebody may be listing them. What a crash leaves is
+        removed by the next release or writer.
         """
         numbers = self._layout.numbers()
         doomed = [number for number in numbers[:-1] if number <= up_to]
@@ -82,7 +82,6 @@ class FileBatchReader:
             released = durable.raise_number(self._layout.released, doomed[-1])
             for number in doomed:
                 self._layout.manifest(number).unlink(missing_ok=True)
-            durable.sync_directory(self._layout.segments)
             for number, path in self._layout.data_files():
                 if number <= released and number < numbers[-1]:
                     path.unlink(missing_ok=True)

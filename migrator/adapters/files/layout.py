@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MANIFEST = re.compile(r"(\d{10})\.json")
+_TEMPORARY = re.compile(r"\.\d{10}-(\d+)-\w+\.tmp")
 _DATA = re.compile(r"(\d{10})-(\d+)-(\d+)\.parquet")
 
 
@@ -80,9 +81,16 @@ class Layout:
             if match:
                 yield int(match[1]), self.data / name
 
-    def temporaries(self) -> list[Path]:
-        """Manifests that were being written."""
-        return [self.segments / name for name in _names(self.segments) if name.endswith(".tmp")]
+    def temporary(self, number: int, epoch: int, token: str) -> Path:
+        """Path of a manifest while it is being written; ``token`` tells attempts apart."""
+        return self.segments / f".{number:010d}-{epoch}-{token}.tmp"
+
+    def temporaries(self) -> Iterator[tuple[int, Path]]:
+        """Manifests that were being written, with their writer's epoch."""
+        for name in _names(self.segments):
+            match = _TEMPORARY.fullmatch(name)
+            if match:
+                yield int(match[1]), self.segments / name
 
     def total_bytes(self) -> int:
         """Size of all data files and manifests."""

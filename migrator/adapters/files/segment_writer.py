@@ -1,8 +1,9 @@
 """Appends segments to an event log directory.
 
-Order of one append: data files, their fsync, the data directory's fsync, then the manifest under a temporary
-name with its fsync, then ``link`` to the number (fails if it exists), then the segments directory's fsync. A
-crash before the link leaves files that mean nothing; after it the segment is complete.
+Order of one append: data files and the manifest under a temporary name; fsync of them all and of the data directory;
+then ``link`` of the manifest to its number (fails if it exists) and fsync of the segments directory. A crash before
+the link leaves files that mean nothing; after it the segment is complete. That is two rounds of fsync a segment,
+however many tables it holds: those of one round run at once and share a journal commit.
 
 Why a stale leader can do no harm. Numbers are taken by ``link``, so of two writers only one gets a number and
 the other is fenced for good. Opening the log raises ``epoch``, which an older writer meets at its next append
@@ -21,8 +22,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import secrets
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,6 +41,7 @@ from migrator.ports.eventlog import SegmentContent, TableData
 
 Step = Callable[[str], None]
 _COUNT_EVERY_S = 0.5
+_SYNC_THREADS = 8
 
 
 class FileSegmentWriter:
@@ -71,6 +75,7 @@ class FileSegmentWriter:
         self._step: Step = step or (lambda name: None)
         self._broken: EventLogError | FencedError | None = None
         self._leftovers = True
+        self._threads = ThreadPoolExecutor(max_workers=_SYNC_THREADS, thread_name_prefix="sync")
         self._bytes = 0
         self._count_again = 0.0
         try:
@@ -105,21 +110,16 @@ class FileSegmentWriter:
         written: list[Path] = []
         try:
             self._remove_leftovers()
-            files = self._write_data(number, content, written)
+            manifest = self._write(number, content, written)
             self._step("segment.synced")
-            manifest = self._manifest(number, content, files)
             self._check_epoch()
-            created = durable.create_if_absent(
-                self._layout.manifest(number),
-                encode_manifest(self._layout, manifest),
-                self._layout.segments / f".{number:010d}-{self._epoch}-{os.getpid()}.tmp",
-            )
-            self._check_created(number, created)
+            self._check_created(number, durable.link_new(written[-1], self._layout.manifest(number)))
         except OSError as error:
             raise self._refused(number, written, error) from error
-        except FencedError as error:
-            self._broken = error
+        except (FencedError, EventLogError) as error:
             self._remove(written)
+            if isinstance(error, FencedError):
+                self._broken = error
             raise
         return self._created(manifest)
 
@@ -136,34 +136,47 @@ class FileSegmentWriter:
         released = durable.raise_number(layout.released, after if after > newest else 0)
         self._opened_at = newest
         self._next = max(newest, released) + 1
-        for path in layout.temporaries():
-            path.unlink(missing_ok=True)
+        for epoch, path in layout.temporaries():
+            if epoch < self._epoch:
+                path.unlink(missing_ok=True)
         self._remove_orphans(newest)
 
-    def _write_data(self, number: int, content: SegmentContent, written: list[Path]) -> list[SegmentFile]:
-        """Writes all data files, then syncs them together: the filesystem commits its journal once for most."""
-        files: list[SegmentFile] = []
+    def _write(self, number: int, content: SegmentContent, written: list[Path]) -> Manifest:
+        """Writes data files and, under a temporary name, the manifest, and syncs them.
+
+        ``written`` receives the paths, the manifest last, also when an error interrupts.
+        """
         with contextlib.ExitStack() as opened:
             handles: list[int] = []
-            for data in content.data:
-                if data.rows.num_rows == 0:
-                    continue
-                buffer = _encode(data)
-                path, handle = self._new_data_file(number, len(files))
+
+            def write(path: Path, handle: int, raw: memoryview) -> None:
                 opened.callback(os.close, handle)
                 handles.append(handle)
                 written.append(path)
-                durable.write_all(handle, memoryview(buffer))
-                digest = hashlib.sha256(buffer).hexdigest()
-                files.append(
-                    SegmentFile(data.schema, data.kind, str(path), data.rows.num_rows, buffer.size, digest)
-                )
+                durable.write_all(handle, raw)
+
+            files: list[SegmentFile] = []
+            for data in content.data:
+                if data.rows.num_rows:
+                    buffer = _encode(data)
+                    path, handle = self._new_data_file(number, len(files))
+                    write(path, handle, memoryview(buffer))
+                    digest = hashlib.sha256(buffer).hexdigest()
+                    files.append(
+                        SegmentFile(
+                            data.schema, data.kind, str(path), data.rows.num_rows, buffer.size, digest
+                        )
+                    )
             self._step("segment.data")
-            for handle in handles:
-                os.fsync(handle)
-        if written:
-            durable.sync_directory(self._layout.data)
-        return files
+            manifest = self._manifest(number, content, files)
+            temporary = self._layout.temporary(number, self._epoch, secrets.token_hex(4))
+            write(temporary, durable.open_new(temporary), memoryview(encode_manifest(self._layout, manifest)))
+            if files:
+                directory = os.open(self._layout.data, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                opened.callback(os.close, directory)
+                handles.append(directory)
+            durable.sync_all(handles, self._threads)
+        return manifest
 
     def _new_data_file(self, number: int, place: int) -> tuple[Path, int]:
         """A new file. The plain name is taken when an earlier attempt under this epoch crashed."""

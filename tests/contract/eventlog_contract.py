@@ -1,0 +1,517 @@
+"""What every event log must do. A new adapter subclasses ``EventLogContract`` and says how to make one."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from migrator.columnar.types import arrow_schema, image_schema
+from migrator.errors import EventLogError, FencedError
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.segment import FileKind, Manifest
+from migrator.model.table import Column, TableId, TableSchema
+from migrator.ports.eventlog import Batch, BatchReader, SegmentContent, SegmentWriter, TableData
+
+ITEM = TableSchema(
+    TableId("public", "item"),
+    (Column("id", "int64", False, "bigint"), Column("name", "string", True, "text")),
+    ("id",),
+)
+WIDER = TableSchema(
+    ITEM.id, (*ITEM.columns, Column("price", "decimal(12,2)", True, "numeric(12,2)")), ("id",)
+)
+NARROWER = TableSchema(ITEM.id, (Column("id", "int64", False, "bigint"),), ("id",))
+
+Step = Callable[[str], None]
+Image = tuple[int, int, int, Any, Any]  # position, index, sign, id, name
+
+
+class Crashed(Exception):
+    """Raised by a step hook in place of a SIGKILL."""
+
+
+def crash_at(name: str) -> Step:
+    def step(reached: str) -> None:
+        if reached == name:
+            raise Crashed(name)
+
+    return step
+
+
+class EventLogUnderTest(Protocol):
+    """One event log and the ways to open it."""
+
+    def writer(self, epoch: int, after: int = 0, step: Step | None = None) -> SegmentWriter: ...
+
+    def reader(self) -> BatchReader: ...
+
+    def chunk(self, path: str) -> pa.Table: ...
+
+    def lose_manifest(self, number: int) -> None: ...
+
+    def lose_data(self, manifest: Manifest) -> None: ...
+
+
+def checkpoint(order: int, *dumps: TableDump) -> Checkpoint:
+    return Checkpoint(Position(order, f"0/{order:X}"), dumps=dumps)
+
+
+def images(*rows: Image, schema: TableSchema = ITEM) -> TableData:
+    """A log file's rows, one tuple each: position, index, sign, then the source columns."""
+    fields = image_schema(schema)
+    columns = list(zip(*rows, strict=True)) or [() for _ in fields]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return TableData(schema, FileKind.LOG, pa.Table.from_arrays(arrays, schema=fields))
+
+
+def dump_rows(*rows: tuple[Any, ...], schema: TableSchema = ITEM) -> TableData:
+    columns = list(zip(*rows, strict=True))
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, arrow_schema(schema), strict=True)]
+    return TableData(schema, FileKind.CHUNK, pa.Table.from_arrays(arrays, schema=arrow_schema(schema)))
+
+
+def content(order: int, *data: TableData, ends: bool = True) -> SegmentContent:
+    return SegmentContent(
+        checkpoint=checkpoint(order),
+        ends_transaction=ends,
+        committed_at_us=1_000_000 + order,
+        transactions=int(ends),
+        row_changes=sum(one.rows.num_rows for one in data if one.kind is FileKind.LOG),
+        data=data,
+    )
+
+
+def inserted(order: int, *ids: int, ends: bool = True) -> SegmentContent:
+    return content(order, images(*((order, i, 1, key, f"n{key}") for i, key in enumerate(ids))), ends=ends)
+
+
+def pairs(table: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def read(reader: BatchReader, after: int = 0, max_rows: int = 1000) -> Batch:
+    batch = reader.read(after, max_rows, 0)
+    assert batch is not None
+    return batch
+
+
+class EventLogContract:
+    """The tests. ``make`` opens an event log of its own in an empty directory (or ignores the directory)."""
+
+    def make(self, directory: Path) -> EventLogUnderTest:
+        raise AssertionError("a subclass says how to make its event log")
+
+    @pytest.fixture
+    def log(self, tmp_path: Path) -> EventLogUnderTest:
+        return self.make(tmp_path)
+
+    # -- append and read ------------------------------------------------------------------------------------------
+
+    def test_an_empty_log_has_no_segment_and_no_batch(self, log: EventLogUnderTest) -> None:
+        assert log.reader().read(0, 10, 0) is None
+        assert log.writer(1).last() is None
+        assert log.reader().read(0, 10, 0) is None
+
+    def test_what_is_appended_is_read(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(3)
+        manifest = writer.append(
+            content(7, dump_rows((1, "a"), (2, None)), images((7, 0, -1, 1, "a"), (7, 1, 1, 3, "c")))
+        )
+        assert (manifest.number, manifest.epoch, manifest.checkpoint) == (1, 3, checkpoint(7))
+        assert writer.last() == manifest == log.writer(3).last()
+        batch = read(log.reader())
+        assert (batch.first, batch.last, batch.checkpoint) == (1, 1, checkpoint(7))
+        assert (batch.transactions, batch.row_changes, batch.chunk_rows) == (1, 2, 2)
+        assert batch.committed_at_us == 1_000_007
+        ((schema, paths, rows),) = batch.chunks
+        assert (schema, rows) == (ITEM, 2)
+        assert [pairs(log.chunk(path)) for path in paths] == [[(1, "a"), (2, None)]]
+        (delta,) = batch.deltas
+        assert delta.schema == ITEM
+        assert (pairs(delta.before), pairs(delta.after)) == ([(1, "a")], [(3, "c")])
+
+    def test_dump_progress_and_partial_transactions_come_back(self, log: EventLogUnderTest) -> None:
+        dump = TableDump(
+            ITEM.id, after=("9", b"\x00\xff", None), done=True, rows=5, chunks=2, estimated_rows=7
+        )
+        given_ = Checkpoint(Position(4, "t\x00"), 5, 17, ((1, 2), (3,)), (dump,))
+        log.writer(1).append(SegmentContent(given_, True, 0, 0, 0, ()))
+        last = log.writer(2).last()
+        assert last is not None
+        assert last.checkpoint == given_ == read(log.reader()).checkpoint
+        assert last.checkpoint.position.token == "t\x00"
+
+    def test_every_type_keeps_its_extreme_values(self, log: EventLogUnderTest) -> None:
+        schema, arrays = extremes()
+        rows = pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
+        head = [pa.array(range(4), pa.int64()), pa.array([0] * 4, pa.int64()), pa.array([1] * 4, pa.int8())]
+        logged = pa.Table.from_arrays([*head, *arrays], schema=image_schema(schema))
+        data = TableData(schema, FileKind.CHUNK, rows), TableData(schema, FileKind.LOG, logged)
+        log.writer(1).append(content(1, *data))
+        batch = read(log.reader())
+        assert bits(batch.deltas[0].after) == bits(rows)
+        assert batch.deltas[0].after.schema.equals(rows.schema)
+        assert bits(log.chunk(batch.chunks[0][1][0])) == bits(rows)
+        assert bits(rows.slice(0, 3)) != bits(rows), "the comparison itself can fail"
+        assert bits(pa.table({"f": [0.0]})) != bits(pa.table({"f": [-0.0]}))
+
+    def test_rows_in_another_layout_are_refused(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        wrong = TableData(ITEM, FileKind.LOG, dump_rows((1, "a")).rows)
+        with pytest.raises(EventLogError, match=r"public\.item"):
+            writer.append(content(1, dump_rows((1, "a")), wrong))
+        assert log.reader().read(0, 10, 0) is None
+        assert writer.append(inserted(1, 1)).number == 1
+
+    # -- numbers and fences ---------------------------------------------------------------------------------------
+
+    def test_numbers_rise_by_one_over_restarts(self, log: EventLogUnderTest) -> None:
+        numbers = [log.writer(epoch).append(inserted(epoch, epoch)).number for epoch in (1, 2, 2, 5)]
+        assert numbers == [1, 2, 3, 4]
+
+    def test_a_second_leader_fences_the_first(self, log: EventLogUnderTest) -> None:
+        first = log.writer(1)
+        first.append(inserted(1, 1))
+        second = log.writer(2)
+        with pytest.raises(FencedError, match="epoch 2"):
+            first.append(inserted(2, 2))
+        assert second.append(inserted(2, 3)).number == 2
+        with pytest.raises(FencedError):
+            first.append(inserted(3, 4))
+        assert pairs(read(log.reader()).deltas[0].after) == [(1, "n1"), (3, "n3")]
+
+    def test_a_lower_epoch_is_refused_at_the_door(self, log: EventLogUnderTest) -> None:
+        log.writer(5).append(inserted(1, 1))
+        with pytest.raises(FencedError, match="epoch 4"):
+            log.writer(4)
+        assert log.writer(5).append(inserted(2, 2)).number == 2
+
+    def test_a_number_is_created_once(self, log: EventLogUnderTest) -> None:
+        for turn in range(10):
+            appends = [partial(log.writer(1).append, inserted(turn, turn)) for _ in range(2)]
+            results = race(appends)
+            assert results.count("FencedError") == 1
+            assert [one.number for one in results if one != "FencedError"] == [turn + 1]
+        assert [row[0] for row in pairs(read(log.reader()).deltas[0].after)] == list(range(10))
+
+    def test_a_leader_that_slept_through_release_is_fenced(self, log: EventLogUnderTest) -> None:
+        woken: list[int] = []
+
+        def sleep(name: str) -> None:
+            if name == "segment.synced":
+                other = log.writer(1)
+                woken.extend(other.append(inserted(number, number)).number for number in (1, 2))
+                log.reader().release(1)
+
+        sleeper = log.writer(1, step=sleep)
+        with pytest.raises(FencedError):
+            sleeper.append(inserted(1, 99))
+        assert woken == [1, 2]
+        assert pairs(read(log.reader(), after=1).deltas[0].after) == [(2, "n2")]
+        with pytest.raises(EventLogError):
+            log.reader().read(0, 10, 0)
+
+    def test_numbering_goes_on_after_the_ledger_when_the_log_was_lost(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(9, after=41)
+        assert log.reader().read(41, 10, 0) is None
+        assert writer.append(inserted(1, 1)).number == 42
+        assert read(log.reader(), after=41).first == 42
+        with pytest.raises(EventLogError):
+            log.reader().read(40, 10, 0)
+
+    # -- crashes --------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize(
+        ("step", "stored"), [("segment.data", False), ("segment.synced", False), ("segment.created", True)]
+    )
+    def test_a_crash_leaves_all_of_a_segment_or_nothing(
+        self, log: EventLogUnderTest, step: str, stored: bool
+    ) -> None:
+        log.writer(1).append(inserted(1, 1))
+        with pytest.raises(Crashed):
+            log.writer(1, step=crash_at(step)).append(inserted(2, 2))
+        last = log.writer(2).last()
+        assert last is not None
+        assert last.number == 1 + stored
+        after = log.writer(2).append(inserted(3, 3))
+        assert after.number == 2 + stored
+        assert [key for key, _ in pairs(read(log.reader()).deltas[0].after)] == [
+            1,
+            *([2] if stored else []),
+            3,
+        ]
+
+    # -- batches --------------------------------------------------------------------------------------------------
+
+    def test_a_batch_ends_on_a_transaction_boundary(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        writer.append(inserted(1, 1))
+        writer.append(inserted(1, 2, ends=False))
+        assert read(log.reader()).last == 1
+        assert log.reader().read(1, 1000, 0) is None
+        writer.append(inserted(2, 3))
+        assert read(log.reader()).last == 3
+        assert read(log.reader(), after=1).first == 2
+
+    def test_a_batch_stays_below_its_rows(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        for order in range(1, 7):
+            writer.append(inserted(order, 10 * order, 10 * order + 1))
+        assert [read(log.reader(), 0, rows).last for rows in (1, 2, 3, 4, 5, 12, 100)] == [
+            1,
+            1,
+            1,
+            2,
+            2,
+            6,
+            6,
+        ]
+
+    def test_a_huge_transaction_comes_whole(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        writer.append(inserted(1, 1))
+        for part in range(5):
+            writer.append(inserted(2, 10 + part, 20 + part, ends=part == 4))
+        writer.append(inserted(3, 99))
+        reader = log.reader()
+        assert read(reader, 0, 3).last == 1
+        batch = read(reader, 1, 3)
+        assert (batch.first, batch.last, batch.row_changes, batch.transactions) == (2, 6, 10, 1)
+        assert read(reader, 6, 3).last == 7
+
+    def test_progress_without_rows_is_a_batch(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        writer.append(content(1))
+        writer.append(content(2, images()))
+        batch = read(log.reader())
+        assert (batch.last, batch.chunks, batch.deltas, batch.checkpoint) == (2, (), (), checkpoint(2))
+        assert batch.tables() == set()
+
+    def test_reading_waits_for_a_writer(self, log: EventLogUnderTest) -> None:
+        writer, reader = log.writer(1), log.reader()
+        started = threading.Event()
+        found: list[Batch | None] = []
+
+        def wait() -> None:
+            started.set()
+            found.append(reader.read(0, 10, 30))
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        started.wait(10)
+        writer.append(inserted(1, 1, ends=False))
+        writer.append(inserted(1, 2))
+        thread.join(20)
+        assert [batch.last for batch in found if batch] == [2]
+
+    def test_images_are_netted_over_segments(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        writer.append(content(1, images((1, 0, 1, 1, "a"), (1, 1, -1, 2, "old"), (1, 1, 1, 2, "mid"))))
+        writer.append(content(2, images((2, 0, -1, 1, "a"), (2, 1, -1, 2, "mid"), (2, 1, 1, 3, "new"))))
+        (delta,) = read(log.reader()).deltas
+        assert (pairs(delta.before), pairs(delta.after)) == ([(2, "old")], [(3, "new")])
+
+    def test_appended_columns_are_null_in_older_images(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        writer.append(content(1, dump_rows((5, "c")), images((1, 0, 1, 1, "a"))))
+        newer = images((2, 0, 1, 2, "b", Decimal("1.50")), schema=WIDER)  # type: ignore[arg-type]
+        writer.append(content(2, dump_rows((6, "d", None), schema=WIDER), images((2, 0, 1, 3, "x")), newer))
+        batch = read(log.reader())
+        (delta,) = batch.deltas
+        assert delta.schema == WIDER
+        assert sorted(pairs(delta.after)) == [(1, "a", None), (2, "b", Decimal("1.50")), (3, "x", None)]
+        assert [(schema, rows) for schema, _, rows in batch.chunks] == [(ITEM, 1), (WIDER, 1)]
+
+    def test_a_batch_ends_before_columns_change_otherwise(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        writer.append(inserted(1, 1))
+        writer.append(content(2, images((2, 0, 1, 2), schema=NARROWER)))  # type: ignore[arg-type]
+        assert read(log.reader()).last == 1
+        assert pairs(read(log.reader(), 1).deltas[0].after) == [(2,)]
+        writer.append(inserted(3, 3, ends=False))
+        writer.append(content(3, images((3, 1, 1, 4), schema=NARROWER)))  # type: ignore[arg-type]
+        with pytest.raises(EventLogError):
+            log.reader().read(2, 10, 0)
+
+    # -- release and damage ---------------------------------------------------------------------------------------
+
+    def test_released_segments_go_and_the_newest_stays(self, log: EventLogUnderTest) -> None:
+        writer, reader = log.writer(1), log.reader()
+        paths = []
+        for order in (1, 2, 3):
+            writer.append(content(order, dump_rows((order, "x"))))
+            paths.append(read(reader, order - 1).chunks[0][1][0])
+        reader.release(2)
+        for path in paths[:2]:
+            with pytest.raises((EventLogError, FileNotFoundError)):
+                log.chunk(path)
+        assert pairs(log.chunk(paths[2])) == [(3, "x")]
+        assert read(reader, 2).last == 3
+        reader.release(3)
+        reader.release(3)
+        last = log.writer(2).last()
+        assert last is not None
+        assert last.number == 3
+        assert log.writer(2).append(inserted(4, 4)).number == 4
+        assert read(reader, 3).last == 4
+
+    def test_reading_below_what_was_released_is_an_error(self, log: EventLogUnderTest) -> None:
+        writer, reader = log.writer(1), log.reader()
+        for order in (1, 2, 3):
+            writer.append(inserted(order, order))
+        assert read(reader, 1).last == 3
+        reader.release(2)
+        with pytest.raises(EventLogError, match="released"):
+            reader.read(1, 10, 0)
+        assert read(reader, 2).last == 3
+
+    def test_a_missing_manifest_is_an_error(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        for order in (1, 2, 3):
+            writer.append(inserted(order, order, ends=order != 1))
+        assert read(log.reader()).last == 3
+        log.lose_manifest(2)  # segment 1 alone ends no transaction
+        with pytest.raises(EventLogError, match="2"):
+            log.reader().read(0, 10, 0)
+        with pytest.raises(EventLogError, match="2"):
+            log.reader().read(1, 10, 0)
+        assert read(log.reader(), 2).last == 3
+
+    def test_missing_rows_are_an_error(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        manifests = [writer.append(content(order, dump_rows((order, "x")))) for order in (1, 2)]
+        assert read(log.reader()).last == 2
+        log.lose_data(manifests[1])
+        assert read(log.reader(), 0, 1).last == 1
+        with pytest.raises(EventLogError, match="missing"):
+            log.reader().read(1, 10, 0)
+
+    # -- invariant ------------------------------------------------------------------------------------------------
+
+    # the same function runs once per subclass, and the subclasses hold no state
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+    @given(data=st.data())
+    def test_any_split_nets_to_the_same_states(self, data: st.DataObject) -> None:
+        """After each batch the target holds exactly the source's state at that point of the log."""
+        with tempfile.TemporaryDirectory() as directory:
+            log = self.make(Path(directory))
+            states = append_history(log.writer(1), data)
+            reader, after, state = log.reader(), 0, dict[Any, Any]()
+            while (batch := reader.read(after, data.draw(st.integers(1, 12)), 0)) is not None:
+                for delta in batch.deltas:
+                    for key, name in pairs(delta.before):
+                        assert state.pop(key) == name, "a net before image is the state before the batch"
+                    for key, name in pairs(delta.after):
+                        assert key not in state
+                        state[key] = name
+                assert state == states[batch.last]
+                after = batch.last
+            assert after == max(states)
+
+
+def append_history(writer: SegmentWriter, data: st.DataObject) -> dict[int, dict[Any, Any]]:
+    """Random transactions cut into random segments; returns the source's state after each whole-ending segment."""
+    state: dict[Any, Any] = {}
+    states: dict[int, dict[Any, Any]] = {}
+    for order in range(1, data.draw(st.integers(1, 8)) + 1):
+        changes = [random_change(state, data) for _ in range(data.draw(st.integers(0, 6)))]
+        rows = [(order, place, *row) for place, change in enumerate(changes) for row in change]
+        cuts = sorted(data.draw(st.sets(st.integers(0, len(rows)), max_size=2)))
+        bounds = list(zip([0, *cuts], [*cuts, len(rows)], strict=True))
+        for start, end in bounds:
+            ends = end == len(rows) and (start, end) == bounds[-1]
+            number = writer.append(content(order, images(*rows[start:end]), ends=ends)).number
+        states[number] = dict(state)
+    return states
+
+
+def random_change(state: dict[Any, Any], data: st.DataObject) -> list[tuple[int, int, str]]:
+    """One insert, update (perhaps of the key) or delete that fits the state, as images."""
+    key, other = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+    name = data.draw(st.sampled_from("abc"))
+    if key not in state:
+        state[key] = name
+        return [(1, key, name)]
+    before = (-1, key, state.pop(key))
+    if data.draw(st.booleans()):
+        return [before]
+    new = other if other not in state else key
+    state[new] = name
+    return [before, (1, new, name)]
+
+
+def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Runs the calls at once; their results, or the name of what they raised."""
+    barrier = threading.Barrier(len(calls))
+    results: list[Any] = [None] * len(calls)
+
+    def run(place: int, call: Callable[[], Any]) -> None:
+        barrier.wait(10)
+        try:
+            results[place] = call()
+        except (FencedError, EventLogError) as error:
+            results[place] = type(error).__name__
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    return results
+
+
+def extremes() -> tuple[TableSchema, list[pa.Array]]:
+    """One column of each logical type, four rows: least, greatest, odd, NULL (the key: 0 to 3)."""
+    int64 = [-(2**63), 2**63 - 1, -62_135_596_800_000_001, None]
+    values: dict[str, list[Any]] = {
+        "bool": [False, True, True, None],
+        "int8": [-128, 127, 0, None],
+        "int16": [-(2**15), 2**15 - 1, 0, None],
+        "int32": [-(2**31), 2**31 - 1, 0, None],
+        "int64": int64,
+        "float32": [float("-inf"), float("nan"), -0.0, None],
+        "float64": [5e-324, float("nan"), -0.0, None],
+        "decimal(9,3)": [Decimal("-999999.999"), Decimal("999999.999"), Decimal("0.001"), None],
+        "decimal(18,0)": [Decimal(-(10**18) + 1), Decimal(10**18 - 1), Decimal(0), None],
+        "decimal(38,0)": [Decimal("-" + "9" * 38), Decimal("9" * 38), Decimal(0), None],
+        "decimal(38,38)": [Decimal("-0." + "9" * 38), Decimal("0." + "0" * 37 + "1"), Decimal(0), None],
+        "string": ["", "a\x00\u20ac\U0001f600", " x\n", None],
+        "binary": [b"", b"\x00\xff", b"x" * 100_000, None],
+    }
+    arrays = [pa.array(range(4), pa.int64())]
+    columns = [Column("k", "int64", False, "bigint")]
+    for place, (logical, column) in enumerate(values.items()):
+        columns.append(Column(f'c{place} "{logical}"', logical, True, logical))
+        arrays.append(pa.array(column, arrow_schema(TableSchema(ITEM.id, (columns[-1],), ())).field(0).type))
+    for logical, ints in (
+        ("date", [-(2**31), 2**31 - 1, -719_163, None]),
+        ("timestamp", int64),
+        ("timestamptz", int64),
+    ):
+        columns.append(Column(logical, logical, True, logical))
+        storage = pa.int32() if logical == "date" else pa.int64()
+        kind = arrow_schema(TableSchema(ITEM.id, (columns[-1],), ())).field(0).type
+        arrays.append(pa.array(ints, storage).cast(kind))
+    return TableSchema(TableId("public", "extremes"), tuple(columns), ("k",)), arrays
+
+
+def bits(table: pa.Table) -> list[list[Any]]:
+    """Values in a form that tells NaN, -0.0 and moments beyond Python's calendar apart."""
+    whole = {pa.float32(): pa.int32(), pa.float64(): pa.int64(), pa.date32(): pa.int32()}
+    found = []
+    for column in table.columns:
+        one = column.combine_chunks()
+        kind = pa.int64() if pa.types.is_timestamp(one.type) else whole.get(one.type)
+        found.append((one if kind is None else one.view(kind)).to_pylist())
+    return found

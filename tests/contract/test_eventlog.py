@@ -1,0 +1,75 @@
+"""Both event logs keep the contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from migrator.adapters.files.batch_reader import FileBatchReader
+from migrator.adapters.files.layout import Layout
+from migrator.adapters.files.segment_signal import SegmentSignal
+from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
+from migrator.model.segment import Manifest
+from migrator.ports.eventlog import BatchReader, SegmentWriter
+from tests.contract.eventlog_contract import EventLogContract, EventLogUnderTest, Step
+
+
+class Files:
+    def __init__(self, directory: Path, signal: SegmentSignal | None) -> None:
+        self._directory = directory / "log"
+        self._signal = signal
+
+    def writer(self, epoch: int, after: int = 0, step: Step | None = None) -> SegmentWriter:
+        return FileSegmentWriter(self._directory, epoch, after=after, signal=self._signal, step=step)
+
+    def reader(self) -> BatchReader:
+        return FileBatchReader(self._directory, signal=self._signal)
+
+    def chunk(self, path: str) -> pa.Table:
+        return pq.ParquetFile(path).read()
+
+    def lose_manifest(self, number: int) -> None:
+        Layout.of(self._directory).manifest(number).unlink()
+
+    def lose_data(self, manifest: Manifest) -> None:
+        for file in manifest.files:
+            Path(file.path).unlink()
+
+
+class Memory:
+    def __init__(self) -> None:
+        self._log = MemoryEventLog()
+
+    def writer(self, epoch: int, after: int = 0, step: Step | None = None) -> SegmentWriter:
+        return MemorySegmentWriter(self._log, epoch, after=after, step=step)
+
+    def reader(self) -> BatchReader:
+        return MemoryBatchReader(self._log)
+
+    def chunk(self, path: str) -> pa.Table:
+        return self._log.chunk(path)
+
+    def lose_manifest(self, number: int) -> None:
+        del self._log.manifests[number]
+
+    def lose_data(self, manifest: Manifest) -> None:
+        for file in manifest.files:
+            del self._log.tables[file.path]
+
+
+class TestFiles(EventLogContract):
+    def make(self, directory: Path) -> EventLogUnderTest:
+        return Files(directory, signal=None)
+
+
+class TestFilesWithSignal(EventLogContract):
+    def make(self, directory: Path) -> EventLogUnderTest:
+        return Files(directory, SegmentSignal())
+
+
+class TestMemory(EventLogContract):
+    def make(self, directory: Path) -> EventLogUnderTest:
+        return Memory()
