@@ -1,0 +1,158 @@
+"""Events of the binary log: header, checksum, and the bodies that delimit transactions.
+
+Format: MariaDB "Replication Protocol" (mariadb.com/kb/en/2-binlog-event-header and its siblings).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+from migrator.adapters.mariadb.position import Gtid
+from migrator.errors import SourceError
+
+QUERY, STOP, ROTATE, INTVAR, LOAD, SLAVE = 2, 3, 4, 5, 6, 7
+RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 13, 14, 15, 16
+BEGIN_LOAD_QUERY, EXECUTE_LOAD_QUERY, TABLE_MAP = 17, 18, 19
+WRITE_ROWS_V1, UPDATE_ROWS_V1, DELETE_ROWS_V1, INCIDENT, HEARTBEAT = 23, 24, 25, 26, 27
+IGNORABLE, ROWS_QUERY, WRITE_ROWS_V2, UPDATE_ROWS_V2, DELETE_ROWS_V2 = 28, 29, 30, 31, 32
+XA_PREPARE = 38
+ANNOTATE_ROWS, BINLOG_CHECKPOINT, GTID, GTID_LIST, START_ENCRYPTION = 160, 161, 162, 163, 164
+
+WRITE_ROWS = frozenset((WRITE_ROWS_V1, WRITE_ROWS_V2))
+UPDATE_ROWS = frozenset((UPDATE_ROWS_V1, UPDATE_ROWS_V2))
+DELETE_ROWS = frozenset((DELETE_ROWS_V1, DELETE_ROWS_V2))
+ROWS_V2 = frozenset((WRITE_ROWS_V2, UPDATE_ROWS_V2, DELETE_ROWS_V2))
+
+CARRY_NOTHING = frozenset(
+    (
+        STOP,
+        INTVAR,
+        RAND,
+        USER_VAR,
+        BEGIN_LOAD_QUERY,
+        IGNORABLE,
+        ROWS_QUERY,
+        ANNOTATE_ROWS,
+        BINLOG_CHECKPOINT,
+        GTID_LIST,
+        START_ENCRYPTION,
+    )
+)
+"""Events that hold no row and end no transaction. Some prepare a statement; that statement is judged."""
+
+REFUSED_NAMES = {
+    26: "INCIDENT (the server lost events)",
+    39: "PARTIAL_UPDATE_ROWS (partial JSON)",
+    40: "TRANSACTION_PAYLOAD (binlog_transaction_compression)",
+    165: "QUERY_COMPRESSED (log_bin_compress)",
+    166: "WRITE_ROWS_COMPRESSED_V1 (log_bin_compress)",
+    167: "UPDATE_ROWS_COMPRESSED_V1 (log_bin_compress)",
+    168: "DELETE_ROWS_COMPRESSED_V1 (log_bin_compress)",
+    169: "WRITE_ROWS_COMPRESSED (log_bin_compress)",
+    170: "UPDATE_ROWS_COMPRESSED (log_bin_compress)",
+    171: "DELETE_ROWS_COMPRESSED (log_bin_compress)",
+}
+FLAG_IGNORABLE = 0x80
+GTID_STANDALONE, GTID_PREPARED_XA, GTID_COMPLETED_XA = 1, 64, 128
+MODE_NO_BACKSLASH_ESCAPES = 0x100000
+
+_HEADER = struct.Struct("<IBIIIH")
+HEADER_BYTES = _HEADER.size
+_CHECKSUM_BYTES = 4
+_CRC32 = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: ``body`` lacks header and checksum, ``end`` is the offset in its file after it (0: artificial)."""
+
+    type: int
+    timestamp_s: int
+    server: int
+    end: int
+    flags: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class QueryText:
+    """A statement in the log, its default database, and whether a backslash escapes in its strings."""
+
+    database: str
+    text: str
+    backslash_escapes: bool = True
+
+
+class EventParser:
+    """Splits headers from bodies and checks the checksum each file's format description announces."""
+
+    def __init__(self) -> None:
+        self._checksum: bool | None = None
+
+    def parse(self, raw: bytes) -> Event:
+        """One event from the payload of one packet (its leading OK byte taken off).
+
+        Raises ``SourceError`` when its bytes don't fit its header or its checksum.
+        """
+        if len(raw) < HEADER_BYTES:
+            raise _corrupt("an event is shorter than its header", raw)
+        timestamp, kind, server, size, end, flags = _HEADER.unpack_from(raw)
+        if size != len(raw):
+            raise _corrupt(f"an event of type {kind} says {size} bytes and has {len(raw)}", raw)
+        checksummed = self._announced(raw) if kind == FORMAT_DESCRIPTION else self._checksum
+        if checksummed is None:  # the artificial event in front of the first format description
+            checksummed = _crc_fits(raw)
+        elif checksummed and not _crc_fits(raw):
+            raise _corrupt(f"the checksum of an event of type {kind} before offset {end} is wrong", raw)
+        body = raw[HEADER_BYTES:-_CHECKSUM_BYTES] if checksummed else raw[HEADER_BYTES:]
+        return Event(kind, timestamp, server, end, flags, body)
+
+    def _announced(self, raw: bytes) -> bool:
+        # the last byte before the checksum names the algorithm; a format description always carries a checksum
+        if raw[-_CHECKSUM_BYTES - 1] not in (0, _CRC32) or not _crc_fits(raw):
+            raise _corrupt("the format description of a binlog file is damaged", raw)
+        self._checksum = raw[-_CHECKSUM_BYTES - 1] == _CRC32
+        return True
+
+
+def _crc_fits(raw: bytes) -> bool:
+    return zlib.crc32(raw[:-_CHECKSUM_BYTES]) == int.from_bytes(raw[-_CHECKSUM_BYTES:], "little")
+
+
+def _corrupt(what: str, raw: bytes) -> SourceError:
+    return SourceError(
+        "the source log arrived damaged",
+        where=what,
+        cause=f"first bytes {raw[:32].hex()}",
+        remedy="check network and disk of the source (mariadb-binlog --verify-binlog-checksum); then start again",
+    )
+
+
+def parse_gtid(event: Event) -> tuple[Gtid, int]:
+    """The GTID and the flags of a GTID event."""
+    sequence, domain, flags = struct.unpack_from("<QIB", event.body)
+    return Gtid(domain, event.server, sequence), flags
+
+
+def parse_rotate(event: Event) -> tuple[str, int]:
+    """Name and start offset of the file that follows."""
+    return event.body[8:].decode(), int.from_bytes(event.body[:8], "little")
+
+
+def parse_query(event: Event) -> QueryText:
+    """A statement from a QUERY or EXECUTE_LOAD_QUERY event."""
+    fixed = 13 if event.type == QUERY else 26
+    database_length, status_length = event.body[8], int.from_bytes(event.body[11:13], "little")
+    start = fixed + status_length
+    database = event.body[start : start + database_length].decode("utf-8", "replace")
+    text = event.body[start + database_length + 1 :].decode("utf-8", "replace")
+    mode = _sql_mode(event.body[fixed:start])
+    return QueryText(database, text, not mode & MODE_NO_BACKSLASH_ESCAPES)
+
+
+def _sql_mode(status: bytes) -> int:
+    """The statement's SQL mode: status variable 1, which comes right after variable 0 (flags, 4 bytes)."""
+    at = 5 if status[:1] == b"\0" else 0
+    return int.from_bytes(status[at + 1 : at + 9], "little") if status[at : at + 1] == b"\x01" else 0

@@ -1,0 +1,109 @@
+"""The SELECT of a chunk: key-ordered, compared by the database itself, values as the log path prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from migrator.adapters.mariadb.catalog import quote, quote_table
+from migrator.errors import SourceError
+from migrator.model.event import Key, Value
+from migrator.model.table import Column, TableSchema
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
+_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'")
+_NUMERIC = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year")
+
+Quote = Callable[[str], str]
+"""Quotes a text value for this connection."""
+
+
+def base_type(column: Column) -> str:
+    """The name of a source type without length and attributes: ``varchar(20)`` -> ``varchar``."""
+    return re.split(r"[(\s]", column.source_type.lower(), maxsplit=1)[0]
+
+
+def chunk_select(
+    schema: TableSchema, index: str | None, after: Key | None, limit_rows: int, quote_text: Quote
+) -> str:
+    """The statement that reads the rows after a key.
+
+    ``(a, b) > (x, y)`` is spelt out: MariaDB uses no index for a comparison of rows.
+    """
+    columns = ", ".join(_printed(column) for column in schema.columns)
+    key = [quote(name) for name in schema.key]
+    hint = f" FORCE INDEX ({quote(index)})" if index else ""
+    where = ""
+    if after is not None:
+        values = [
+            literal(schema.columns[place], value, quote_text)
+            for place, value in zip(schema.key_indexes(), after, strict=True)
+        ]
+        where = f" WHERE {_beyond(key, values)}"
+    order = f" ORDER BY {', '.join(key)} LIMIT {limit_rows:d}"
+    return f"SELECT {columns} FROM {quote_table(schema.id)}{hint}{where}{order}"
+
+
+def _beyond(key: Sequence[str], values: Sequence[str]) -> str:
+    cases = []
+    for place in range(len(key)):
+        equal = [f"{name} = {value}" for name, value in zip(key[:place], values[:place], strict=True)]
+        cases.append(" AND ".join([*equal, f"{key[place]} > {values[place]}"]))
+    if len(cases) == 1:
+        return cases[0]
+    # the first condition gives the optimizer one range to begin at
+    return f"{key[0]} >= {values[0]} AND ({' OR '.join(f'({case})' for case in cases)})"
+
+
+def _printed(column: Column) -> str:
+    """A column such that it is printed in full: not cut to six digits, not filled with zeros."""
+    kind, name, declared = base_type(column), quote(column.name), column.source_type.lower()
+    if kind == "float" or (kind == "double" and ("(" in declared or "zerofill" in declared)):
+        return f"CAST({name} AS DOUBLE)"
+    if "zerofill" in declared:
+        size = re.match(r"decimal(\(\d+,\d+\))", declared)
+        return f"CAST({name} AS {f'DECIMAL{size[1]}' if size else 'UNSIGNED'})"
+    return name
+
+
+def literal(column: Column, value: Value, quote_text: Quote) -> str:
+    """A key value such that the comparison is the column's own: numbers as numbers, binary as binary.
+
+    Raises ``SourceError`` for a value that isn't one of the column.
+    """
+    kind = base_type(column)
+    if isinstance(value, bytes):
+        return str(int.from_bytes(value, "big")) if kind == "bit" else f"X'{value.hex()}'"
+    if value is None:
+        raise _wrong(column, value)
+    if kind in _NUMERIC or kind in ("float", "double"):
+        if not _NUMBER.fullmatch(value):
+            raise _wrong(column, value)
+        return value if kind in _NUMERIC or "e" in value else f"{value}e0"
+    if kind in ("enum", "set"):
+        return str(_label_number(column, kind, value))
+    return quote_text(value)
+
+
+def labels(column: Column) -> list[str]:
+    """The labels of an enum or set, from its declaration."""
+    return [found.replace("''", "'").replace("\\\\", "\\") for found in _LABEL.findall(column.source_type)]
+
+
+def _label_number(column: Column, kind: str, value: str) -> int:
+    """An enum or set is ordered by number; compared with a string it would compare as text."""
+    known = labels(column)
+    try:
+        if kind == "set":
+            return sum(1 << known.index(label) for label in value.split(",") if value)
+        return known.index(value) + 1 if value in known or value else 0
+    except ValueError as error:
+        raise _wrong(column, value) from error
+
+
+def _wrong(column: Column, value: Value) -> SourceError:
+    return SourceError(
+        "a key value doesn't fit its column",
+        where=f"column {column.name} ({column.source_type}), value {value!r}",
+        remedy="the stored dump progress belongs to another schema: start a new dump of the table",
+    )

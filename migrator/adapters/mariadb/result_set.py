@@ -1,0 +1,145 @@
+"""Result sets read in bulk: the text protocol's rows straight from received bytes into columns.
+
+PyMySQL makes an object of every packet and of every value; a generated loop over whole buffers is several times as
+fast and leaves values as the server's bytes, which Arrow takes as they are.
+
+Format: MySQL client protocol, "Text Resultset Row".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pymysql
+from pymysql.connections import FieldDescriptorPacket
+from pymysql.constants.COMMAND import COM_QUERY
+
+from migrator.adapters.mariadb.packet_stream import BufferedConnection
+
+Columns = list[list[bytes | None]]
+Signature = tuple[tuple[Any, ...], ...]
+_Parse = Callable[[bytes, Sequence[Callable[[bytes | None], None]]], tuple[int, int]]
+
+_LARGEST_PACKET = 0xFFFFFF
+_MORE, _END = 0, 1
+
+
+class ResultSet:
+    """Columns of one result.
+
+    Attributes:
+        columns: one list of values a column, as the server's bytes.
+        signature: type, length, flags, charset and decimals of the columns, to notice a changed table.
+    """
+
+    def __init__(self, columns: Columns, signature: Signature):
+        self.columns = columns
+        self.signature = signature
+
+
+def read_columns(connection: BufferedConnection, sql: str) -> ResultSet:
+    """Runs a SELECT and reads its whole result. Raises PyMySQL's errors."""
+    connection._execute_command(COM_QUERY, sql)
+    count = connection._read_packet().read_length_encoded_integer()
+    fields = [connection._read_packet(FieldDescriptorPacket) for _ in range(count)]
+    connection._read_packet()  # EOF between columns and rows
+    signature = tuple((f.type_code, f.length, f.flags, f.charsetnr, f.scale) for f in fields)
+    columns: Columns = [[] for _ in range(count)]
+    adders = [column.append for column in columns]
+    parse, buffer = _parser(count), connection.buffer
+    data = buffer.drain()
+    while True:
+        at, state = parse(data, adders)
+        data = data[at:]
+        if state == _END:
+            _check_end(connection, data)
+            return ResultSet(columns, signature)
+        data += buffer.receive(_missing(data))
+
+
+def _missing(data: bytes) -> int:
+    """How many bytes at least complete the packet that ``data`` begins with (a large one is joined only once)."""
+    if len(data) < 4:
+        return 1
+    size = int.from_bytes(data[:3], "little")
+    at = 4 + size
+    while size == _LARGEST_PACKET and len(data) >= at + 4:
+        size = int.from_bytes(data[at : at + 3], "little")
+        at += 4 + size
+    return max(1, at - len(data))
+
+
+def _check_end(connection: BufferedConnection, data: bytes) -> None:
+    """The packet after the rows: EOF, or an error that ended the SELECT half-way."""
+    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:3], "little"):
+        data += connection.buffer.receive(1)
+    payload = data[4:]
+    if payload[0] == 0xFF:
+        pymysql.err.raise_mysql_exception(payload)
+
+
+def join_packets(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """A payload of 16 MiB or more, joined from its packets, and the place after it; None when it isn't complete."""
+    pieces = []
+    while len(data) - at >= 4:
+        size = int.from_bytes(data[at : at + 3], "little")
+        if len(data) - at - 4 < size:
+            return None, at
+        pieces.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+        if size < _LARGEST_PACKET:
+            return b"".join(pieces), at
+    return None, at
+
+
+def long_value(data: bytes, at: int) -> tuple[bytes, int]:
+    """A value of 251 bytes or more: its length takes 2, 3 or 8 bytes after the byte at ``at - 1``."""
+    width = {252: 2, 253: 3, 254: 8}[data[at - 1]]
+    stop = at + width + int.from_bytes(data[at : at + width], "little")
+    return data[at + width : stop], stop
+
+
+@lru_cache(maxsize=256)
+def _parser(count: int) -> _Parse:
+    """The function ``parse(data, adders) -> (place, state)`` for rows of ``count`` columns."""
+    source = [
+        "def parse(data, adders):",
+        f" {''.join(f'add{i}, ' for i in range(count))} = adders",
+        " at, have = 0, len(data)",
+        " while have - at >= 5:",
+        "  size = data[at] | data[at + 1] << 8 | data[at + 2] << 16",
+        f"  if size == {_LARGEST_PACKET}:",
+        "   row, after = join(data, at)",
+        "   if row is None:",
+        "    break",
+        "   parse(header + row, adders)",
+        "   at = after",
+        "   continue",
+        "  if have - at - 4 < size:",
+        "   break",
+        "  length = data[at + 4]",
+        "  if length == 255 or length == 254 and size < 9:",
+        f"   return at, {_END}",
+        "  at += 4",
+    ]
+    for i in range(count):
+        source += [
+            "  length = data[at]",
+            "  at += 1",
+            "  if length < 251:",
+            "   stop = at + length",
+            f"   add{i}(data[at:stop])",
+            "   at = stop",
+            "  elif length == 251:",
+            f"   add{i}(None)",
+            "  else:",
+            "   value, at = long(data, at)",
+            f"   add{i}(value)",
+        ]
+    source.append(f" return at, {_MORE}")
+    names: dict[str, Any] = {"join": join_packets, "long": long_value, "header": b"\xfe\xff\xff\0"}
+    exec(compile("\n".join(source), "<row parser>", "exec"), names)
+    parse: _Parse = names["parse"]
+    return parse

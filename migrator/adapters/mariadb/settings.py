@@ -1,0 +1,171 @@
+"""How to reach a MariaDB source, and the one place where connections are made and their errors get names."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from migrator.errors import ConfigError, ConnectionFailed, MigratorError, SourceError
+
+TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+PLACEMENTS = ("witness", "watermark")
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 600.0
+WRITE_TIMEOUT_S = 60.0
+
+SQL_MODE = "ALLOW_INVALID_DATES"
+"""Zero, partial and impossible dates are values of the old schema: they must compare as they are stored."""
+
+_LOST = {1053, 1080, 1152, 1153, 1158, 1159, 1160, 1161, 1927, 2006, 2013, 2014, 2055}
+_CAUSES: dict[int, tuple[str, str, bool]] = {
+    1040: ("too many connections", "raise max_connections, or end idle sessions", True),
+    1203: ("the user has too many connections", "raise the user's MAX_USER_CONNECTIONS", True),
+    1226: ("a resource limit of the user is reached", "raise the limit with ALTER USER ... WITH ...", True),
+    1044: ("the user has no right to the database", "GRANT SELECT ON the database TO the user", False),
+    1045: ("access denied", "check user, password and the host the user may come from", False),
+    1698: ("access denied", "use a user with a password plugin, not unix_socket", False),
+    1049: ("the database does not exist", "check `database` in the [source] section", False),
+    1129: ("the server blocks this host", "run FLUSH HOSTS on the server", False),
+    1130: ("the server refuses this host", "create the user for this host: CREATE USER ...@'host'", False),
+    1820: ("the password has expired", "ALTER USER ... IDENTIFIED BY ...", False),
+    1862: ("the password has expired", "ALTER USER ... IDENTIFIED BY ...", False),
+    2003: ("the server can't be reached", "check host, port and firewall; is the server up?", True),
+    2026: ("TLS can't be established", "check `tls` and the server's certificate", False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MariaSource:
+    """One MariaDB database to migrate from. Raises ``ConfigError`` for a value that can't be.
+
+    Attributes:
+        host, port, database, user: where and as whom.
+        password: None for a login without one. Never printed.
+        tls: one of ``TLS_MODES``, named as libpq names them.
+        migration: name of the migration; the row of the watermark table.
+        server_id: what the log reader calls itself; no other replica of this server may have it.
+        part_rows: row changes after which a transaction is delivered in parts.
+        placement: ``witness`` writes nothing; ``watermark`` writes DBLog's row (see ``watermark``).
+        tls_ca: file with the certificate authority, for the verifying modes.
+    """
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str | None = field(repr=False)
+    tls: str
+    migration: str
+    server_id: int
+    part_rows: int = 50_000
+    placement: str = "witness"
+    tls_ca: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses values that no server could accept."""
+        problems = []
+        if self.tls not in TLS_MODES:
+            problems.append(("tls", self.tls, f"one of {', '.join(TLS_MODES)}"))
+        if self.placement not in PLACEMENTS:
+            problems.append(("placement", self.placement, f"one of {', '.join(PLACEMENTS)}"))
+        if not 1 <= self.server_id < 2**32:
+            problems.append(("server_id", str(self.server_id), "a number from 1 to 4294967295"))
+        if self.part_rows < 1:
+            problems.append(("part_rows", str(self.part_rows), "at least 1"))
+        for name, value, remedy in problems:
+            raise ConfigError(f"source setting {name} can't be {value!r}", where=name, remedy=f"use {remedy}")
+
+    @property
+    def where(self) -> str:
+        """The server and database as error messages name them."""
+        return f"{self.user}@{self.host}:{self.port}/{self.database}"
+
+
+def default_server_id(migration: str) -> int:
+    """A server id from the migration's name: stable over restarts, far from the small numbers people choose."""
+    return 2**31 + zlib.crc32(migration.encode()) % 2**30
+
+
+def connect(
+    source: MariaSource,
+    *,
+    read_timeout_s: float = READ_TIMEOUT_S,
+    connection_class: type[Connection] = Connection,
+    **options: Any,
+) -> Any:
+    """A PyMySQL connection with the session every reader relies on. Raises ``ConnectionFailed``.
+
+    autocommit is on: PyMySQL's default would keep the first chunk's read view for all later chunks. Times are
+    UTC and text is utf8mb4, so that values are printed as the log path prints them.
+    """
+    password = source.password.encode() if source.password else b""
+    session = f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}', sql_select_limit = DEFAULT"
+    with named_errors(source, "the source can't be reached"):
+        return connection_class(
+            **{
+                "host": source.host,
+                "port": source.port,
+                "user": source.user,
+                "password": password,
+                "database": source.database,
+                "charset": "utf8mb4",
+                "autocommit": True,
+                "init_command": session,
+                "connect_timeout": CONNECT_TIMEOUT_S,
+                "read_timeout": read_timeout_s,
+                "write_timeout": WRITE_TIMEOUT_S,
+                "program_name": f"migrator {source.migration}",
+                **_tls_options(source),
+                **options,
+            }
+        )
+
+
+def _tls_options(source: MariaSource) -> dict[str, Any]:
+    if source.tls == "disable":
+        return {"ssl_disabled": True}
+    if source.tls == "prefer":
+        return {}
+    if source.tls == "require":
+        return {"ssl": {"verify_mode": False}}
+    verify = {"verify_mode": True, "check_hostname": source.tls == "verify-full"}
+    return {
+        "ssl": {**verify, "ca": source.tls_ca} if source.tls_ca else {**verify, "capath": "/etc/ssl/certs"}
+    }
+
+
+@contextmanager
+def named_errors(source: MariaSource, what: str) -> Iterator[None]:
+    """PyMySQL's errors as ours: ``ConnectionFailed`` for lost or refused connections, else ``SourceError``."""
+    try:
+        yield
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise named(source, what, error) from error
+
+
+def named(source: MariaSource, what: str, error: Exception) -> MigratorError:
+    """The error as ours."""
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    message = str(error.args[1]) if len(error.args) > 1 else str(error)
+    if isinstance(error, OSError) or code in _LOST or isinstance(error, pymysql.err.InterfaceError):
+        return ConnectionFailed(
+            what,
+            where=source.where,
+            cause=f"the connection was lost: {message}",
+            remedy="reading goes on once the server can be reached again",
+            retryable=True,
+        )
+    if code in _CAUSES:
+        cause, remedy, retryable = _CAUSES[code]
+        if code == 2003 and "SSL" in message:
+            cause, remedy, retryable = _CAUSES[2026]
+        return ConnectionFailed(
+            what, where=source.where, cause=f"{cause}: {message}", remedy=remedy, retryable=retryable
+        )
+    return SourceError(what, where=source.where, cause=f"error {code}: {message}", remedy="see the cause")

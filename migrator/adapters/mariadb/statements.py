@@ -1,0 +1,277 @@
+"""Statements in the binary log: which of them end a transaction, change captured tables, or write rows unseen.
+
+A row-based log still holds statements: DDL, transaction control, and DML of sessions that switched to statement
+format. They are judged by their words; whatever may touch a captured table and isn't known to be harmless is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from migrator.adapters.mariadb.binlog_events import QueryText
+from migrator.model.table import TableId
+
+_QUOTED = r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\""""
+_QUOTED_PLAIN = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
+_REST = r"`(?:[^`]|``)*`|[\w$@]+|[^\s\w]"
+_TOKEN = re.compile(f"{_QUOTED}|{_REST}", re.DOTALL)
+_TOKEN_PLAIN = re.compile(f"{_QUOTED_PLAIN}|{_REST}", re.DOTALL)
+_STRING_OR_COMMENT = re.compile(
+    rf"({_QUOTED}|`(?:[^`]|``)*`)|/\*M?!\d*(.*?)\*/|/\*.*?\*/|(?:--(?=\s|$)|\#)[^\n]*", re.DOTALL
+)
+_STRING_OR_COMMENT_PLAIN = re.compile(
+    rf"({_QUOTED_PLAIN}|`(?:[^`]|``)*`)|/\*M?!\d*(.*?)\*/|/\*.*?\*/|(?:--(?=\s|$)|\#)[^\n]*", re.DOTALL
+)
+
+_ROWS = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "WITH", "CALL", "DO", "SELECT", "EXECUTE")
+_HARMLESS_CLAUSES = (
+    r"ADD (COLUMN )?(IF NOT EXISTS )?(?!(COLUMN|INDEX|KEY|UNIQUE|FULLTEXT|SPATIAL|CONSTRAINT|FOREIGN|CHECK|PRIMARY|"
+    r"SYSTEM|PERIOD|PARTITION)\b)\S",
+    r"ADD (INDEX|KEY|UNIQUE|FULLTEXT|SPATIAL|CHECK|PARTITION)\b",
+    r"ADD (CONSTRAINT (IF NOT EXISTS )?(?!(FOREIGN|UNIQUE|CHECK|PRIMARY)\b)\S+ |CONSTRAINT )?"
+    r"(UNIQUE|CHECK|FOREIGN KEY)\b",
+    r"DROP (INDEX|KEY|CONSTRAINT|FOREIGN KEY|CHECK)\b",
+    r"ALTER (COLUMN )?(IF EXISTS )?\S+ (SET DEFAULT|DROP DEFAULT)\b",
+    r"ALTER (INDEX|KEY) ",
+    r"RENAME (INDEX|KEY) ",
+    r"(DEFAULT )?(CHARACTER SET|CHARSET|COLLATE)\b",
+    r"(AUTO_INCREMENT|COMMENT|ENGINE = INNODB|ENGINE INNODB|ROW_FORMAT|KEY_BLOCK_SIZE|ALGORITHM|LOCK|FORCE|ORDER BY|"
+    r"ENABLE KEYS|DISABLE KEYS|STATS_\w+|AVG_ROW_LENGTH|MAX_ROWS|MIN_ROWS|CHECKSUM|PACK_KEYS|DELAY_KEY_WRITE|"
+    r"NOWAIT|WAIT|PARTITION BY|REMOVE PARTITIONING|REORGANIZE PARTITION|COALESCE PARTITION|ANALYZE PARTITION|"
+    r"CHECK PARTITION|OPTIMIZE PARTITION|REBUILD PARTITION|REPAIR PARTITION|PAGE_\w+|ENCRYPTED|ENCRYPTION_KEY_ID)\b",
+)
+_HARMLESS = re.compile("|".join(f"(?:{clause})" for clause in _HARMLESS_CLAUSES), re.IGNORECASE)
+_SILENT_CASCADE = re.compile(r"\bON (DELETE|UPDATE) (CASCADE|SET (NULL|DEFAULT))\b", re.IGNORECASE)
+_PRIMARY = re.compile(r"\bPRIMARY KEY\b", re.IGNORECASE)
+
+
+class StatementKind(Enum):
+    """What a statement means for the log reader."""
+
+    BEGIN = "begin"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    ROLLBACK_TO = "rollback to savepoint"
+    XA_COMMIT = "xa commit"
+    ROWS = "statement-format DML"
+    EMPTIED = "table emptied, dropped or renamed"
+    ALTERED = "table altered"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A judged statement.
+
+    Attributes:
+        kind: what it means.
+        name: savepoint name, or the XA id as written.
+        tables: captured tables concerned.
+        refused: why it can't be carried on, with the clause; empty when it can.
+    """
+
+    kind: StatementKind
+    name: str = ""
+    tables: tuple[TableId, ...] = ()
+    refused: str = ""
+
+
+IsCaptured = Callable[[TableId], TableId | None]
+"""Gives the captured table of that name, spelt as the catalog spells it (lower_case_table_names), or None."""
+
+
+class _Words:
+    """A cursor over the words of a statement."""
+
+    def __init__(self, words: Sequence[str], database: str):
+        self.words = words
+        self.at = 0
+        self.database = database
+
+    def skip(self, *phrases: str) -> bool:
+        """Steps over the first phrase that comes next."""
+        for phrase in phrases:
+            parts = phrase.split()
+            if [word.upper() for word in self.words[self.at : self.at + len(parts)]] == parts:
+                self.at += len(parts)
+                return True
+        return False
+
+    def table(self) -> TableId | None:
+        """The table name that comes next, with its database."""
+        first = self.identifier()
+        if first is None:
+            return None
+        if self.skip("."):
+            return TableId(first, self.identifier() or "")
+        return TableId(self.database, first)
+
+    def identifier(self) -> str | None:
+        if self.at >= len(self.words):
+            return None
+        word = self.words[self.at]
+        self.at += 1
+        return _unquoted(word)
+
+
+def _unquoted(word: str) -> str:
+    if len(word) > 1 and word[0] in "`\"'" and word[-1] == word[0]:
+        return word[1:-1].replace(word[0] * 2, word[0])
+    return word
+
+
+def words_of(query: QueryText) -> list[str]:
+    """The words of a statement, comments taken out and executable comments opened."""
+    strings = _STRING_OR_COMMENT if query.backslash_escapes else _STRING_OR_COMMENT_PLAIN
+    tokens = _TOKEN if query.backslash_escapes else _TOKEN_PLAIN
+    text = strings.sub(lambda found: found[1] or f" {found[2] or ''} ", query.text)
+    return tokens.findall(text)
+
+
+def judge(query: QueryText, database: str, captured: IsCaptured) -> Statement:
+    """What the statement means. ``database`` is the migrated one."""
+    words = words_of(query)
+    cursor = _Words(words, query.database)
+    if not words:
+        return Statement(StatementKind.OTHER)
+    control = _transaction_control(cursor, words)
+    if control is not None:
+        return control
+    if words[0].upper() in _ROWS or words[0] == "(":
+        return _rows(query, words, database, captured)
+    if cursor.skip("DROP DATABASE", "DROP SCHEMA"):
+        cursor.skip("IF EXISTS")
+        name = cursor.identifier() or ""
+        refused = "DROP DATABASE of the source database" if captured(TableId(name, "")) else ""
+        return Statement(StatementKind.EMPTIED, refused=refused)
+    if cursor.skip("TRUNCATE"):
+        cursor.skip("TABLE")
+        return _emptied([cursor.table()], "TRUNCATE", captured)
+    if cursor.skip("DROP TABLE"):
+        cursor.skip("IF EXISTS")
+        return _emptied(_list(cursor), "DROP TABLE", captured)
+    if cursor.skip("RENAME TABLE", "RENAME TABLES"):
+        cursor.skip("IF EXISTS")
+        return _emptied(_renamed(cursor), "RENAME TABLE", captured)
+    if cursor.skip("CREATE OR REPLACE TABLE"):
+        return _emptied([cursor.table()], "CREATE OR REPLACE TABLE", captured)
+    if _starts_alter(cursor):
+        return _altered(cursor, captured)
+    return Statement(StatementKind.OTHER)
+
+
+def _transaction_control(cursor: _Words, words: Sequence[str]) -> Statement | None:
+    first = words[0].upper()
+    if first == "BEGIN" or cursor.skip("START TRANSACTION"):
+        return Statement(StatementKind.BEGIN)
+    if first == "COMMIT":
+        return Statement(StatementKind.COMMIT)
+    if first == "SAVEPOINT":
+        return Statement(StatementKind.SAVEPOINT, _unquoted(words[1]))
+    if first == "ROLLBACK":
+        cursor.skip("ROLLBACK")
+        cursor.skip("WORK")
+        if cursor.skip("TO"):
+            cursor.skip("SAVEPOINT")
+            return Statement(StatementKind.ROLLBACK_TO, cursor.identifier() or "")
+        return Statement(StatementKind.ROLLBACK)
+    if cursor.skip("XA COMMIT"):
+        return Statement(StatementKind.XA_COMMIT, " ".join(words[2:]))
+    return None
+
+
+def _rows(query: QueryText, words: Sequence[str], database: str, captured: IsCaptured) -> Statement:
+    """Statement-format DML: its rows aren't in the log. It concerns us if it runs in, or names, our database.
+
+    What remains unseen is a statement elsewhere that reaches our tables only through a view, trigger or routine of
+    another database; preflight warns of those.
+    """
+    names = {_unquoted(word) for word in words}
+    ours = query.database == database or database in names
+    touched = [table for name in names if (table := captured(TableId(database, name))) is not None]
+    if not ours and not touched:
+        return Statement(StatementKind.OTHER)
+    reason = f"{words[0].upper()} logged as a statement: the rows it changed are not in the log"
+    return Statement(StatementKind.ROWS, tables=tuple(sorted(touched)), refused=reason)
+
+
+def _list(cursor: _Words) -> list[TableId | None]:
+    tables = [cursor.table()]
+    while cursor.skip(","):
+        tables.append(cursor.table())
+    return tables
+
+
+def _renamed(cursor: _Words) -> list[TableId | None]:
+    tables: list[TableId | None] = []
+    while True:
+        tables.append(cursor.table())
+        cursor.skip("NOWAIT")
+        if cursor.skip("WAIT"):
+            cursor.identifier()
+        if cursor.skip("TO"):
+            tables.append(cursor.table())
+        if not cursor.skip(","):
+            return tables
+
+
+def _emptied(tables: Sequence[TableId | None], what: str, captured: IsCaptured) -> Statement:
+    touched = [known for table in tables if table is not None and (known := captured(table)) is not None]
+    refused = f"{what} of {', '.join(map(str, touched))}" if touched else ""
+    return Statement(StatementKind.EMPTIED, tables=tuple(touched), refused=refused)
+
+
+def _starts_alter(cursor: _Words) -> bool:
+    start = cursor.at
+    if not cursor.skip("ALTER"):
+        return False
+    while cursor.skip("ONLINE", "OFFLINE", "IGNORE"):
+        pass
+    if cursor.skip("TABLE"):
+        cursor.skip("IF EXISTS")
+        return True
+    cursor.at = start
+    return False
+
+
+def _altered(cursor: _Words, captured: IsCaptured) -> Statement:
+    table = cursor.table()
+    known = captured(table) if table is not None else None
+    if known is None:
+        return Statement(StatementKind.OTHER)
+    if cursor.skip("WAIT"):
+        cursor.identifier()
+    cursor.skip("NOWAIT")
+    for clause in _clauses(cursor.words[cursor.at :]):
+        why = _why_refused(clause)
+        if why:
+            return Statement(StatementKind.ALTERED, tables=(known,), refused=why)
+    return Statement(StatementKind.ALTERED, tables=(known,))
+
+
+def _clauses(words: Sequence[str]) -> list[str]:
+    """The clauses of an ALTER TABLE: split at commas outside parentheses."""
+    clauses: list[list[str]] = [[]]
+    depth = 0
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        if word == "," and depth == 0:
+            clauses.append([])
+        else:
+            clauses[-1].append(word)
+    return [" ".join(clause) for clause in clauses if clause]
+
+
+def _why_refused(clause: str) -> str:
+    shown = clause[:120]
+    if _HARMLESS.match(clause) is None:
+        return f"ALTER TABLE ... {shown}: it may change rows or columns without row events"
+    if _SILENT_CASCADE.search(clause):
+        return f"ALTER TABLE ... {shown}: MariaDB doesn't log the rows that a foreign key cascades to"
+    if _PRIMARY.search(clause):
+        return f"ALTER TABLE ... {shown}: it changes the key"
+    return ""
