@@ -10,6 +10,7 @@ import pytest
 
 from migrator.embedded.mariadb import find_mariadb
 from migrator.embedded.postgres import postgres_installation
+from tests.fix_spark import spark  # noqa: F401  (a fixture of every test; imports PySpark only when used)
 from tests.servers import (
     Database,
     DockerServers,

@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Local Spark on two cores with our settings; its log is in the run's temporary folder."""
-    from transforms.session import spark_session, stop_session  # only here: importing PySpark takes a second
+    # Imported only here, for PySpark takes a second that tests without Spark need not pay.
+    from pyspark import SparkContext
+
+    from transforms.session import spark_session, stop_session
 
     log_path = tmp_path_factory.mktemp("spark") / "spark.log"
     yield spark_session(master="local[2]", conf={}, java_home=None, log_path=log_path)
+    process = SparkContext._gateway.proc
     stop_session()
+    assert process.poll() is not None, "the JVM outlived stop_session()"

@@ -91,7 +91,8 @@ def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchem
     """A DataFrame over Parquet files that all hold that schema (large path). No paths means no rows."""
     if not paths:
         return empty_frame(spark, schema)
-    return spark.read.schema(spark_schema(schema)).parquet(*map(str, paths))
+    reader = spark.read.schema(spark_schema(schema)).option("__globPaths__", "false")  # names may hold [ or {
+    return reader.parquet(*map(str, paths))
 
 
 def constants(spark: SparkSession, schema: str, rows: Sequence[tuple[object, ...]]) -> DataFrame:

@@ -60,7 +60,10 @@ def map_rows(spark: SparkSession, plan: MappingPlan, frames: Mapping[str, DataFr
             where=plan.target.where(),
             remedy="this is a fault of the tool: report it",
         )
-    given = {name: frames.get(name) or empty_frame(spark, schema) for name, schema in plan.schemas.items()}
+    given = {
+        name: frames[name] if name in frames else empty_frame(spark, schema)
+        for name, schema in plan.schemas.items()
+    }
     result = call(plan.target, given)
     types = {field.name: field.dataType for field in result.schema.fields}
     quoted = {column.name: F.col(f"`{column.name.replace('`', '``')}`") for column in plan.columns}

@@ -138,9 +138,8 @@ def call(target: TargetMapping, frames: Mapping[str, DataFrame]) -> DataFrame:
 
 def _call_error(target: TargetMapping, error: Exception) -> MappingError:
     where = _where(target, error)
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    if condition is not None and condition.startswith(("UNRESOLVED_COLUMN", "ATTRIBUTE_NOT_SUPPORTED")):
-        assert isinstance(error, PySparkException)
+    unknown = ("UNRESOLVED_COLUMN", "ATTRIBUTE_NOT_SUPPORTED")
+    if isinstance(error, PySparkException) and (error.getCondition() or "").startswith(unknown):
         named = error.getMessageParameters() or {}
         column = str(named.get("objectName") or named.get("attr_name") or "?").replace("`", "")
         near = str(named.get("proposal", "")).replace("`", "")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections import Counter
+import os
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -99,10 +102,12 @@ def test_extreme_values_survive_arrow_and_parquet(spark: SparkSession, tmp_path:
     marked = rows.append_column(
         "__sign", pa.array([1] * ROWS, pa.int8())
     )  # not in the schema: must be dropped
-    pq.write_table(marked, tmp_path / "log.parquet")
+    file = tmp_path / "a [b] {c} 100%" / "log.parquet"
+    file.parent.mkdir()
+    pq.write_table(marked, file)
     for frame in (
         arrow_frame(spark, marked, schema),
-        parquet_frame(spark, [tmp_path / "log.parquet"], schema),
+        parquet_frame(spark, [file], schema),
     ):
         back = map_rows(spark, plan, {"wide": frame}).toArrow()
         assert back.column_names == rows.column_names
@@ -143,24 +148,24 @@ WEATHER = pa.table({"id": pa.array([7, 8], pa.int64()), "temp": [1.0, 2.0], "des
 
 
 def test_what_is_called_row_wise_distributes_over_bags(spark: SparkSession) -> None:
-    """The claim itself, on data: f(A + B) = f(A) + f(B) for every function the plan walk accepts."""
+    """The claim itself, on data, in one job: f(A + B) = f(A) + f(B) for every function the plan walk accepts."""
     data = {"flights": FLIGHTS, "weather": WEATHER}
-    produced = 0
+    made = []
     for name, function in ROW_WISE.items():
         plan = plan_of(spark, function)
-        parts = []
         for part, (start, stop) in enumerate(((0, 6), (0, 1), (1, 6))):
             frames = {
                 table: arrow_frame(spark, data[table].slice(start, stop - start), schema)
                 for table, schema in plan.schemas.items()
             }
-            parts.append(map_rows(spark, plan, frames).select(F.lit(part).alias("part"), "*"))
-        bags = [Counter[tuple[Any, ...]]() for _ in parts]
-        for row in parts[0].unionAll(parts[1]).unionAll(parts[2]).toArrow().to_pylist():
-            bags[row.pop("part")][tuple(row.values())] += 1
-        assert bags[0] == bags[1] + bags[2], name
-        produced += bags[0].total()
-    assert produced > 50
+            row = F.to_json(F.struct("*"), {"ignoreNullFields": "false"}).alias("row")
+            made.append(map_rows(spark, plan, frames).select(F.lit(name).alias("name"), F.lit(part), row))
+    found: defaultdict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    for name, part, text in reduce(DataFrame.unionAll, made).collect():
+        found[name, part][text] += 1
+    for name in ROW_WISE:
+        assert found[name, 0].total() > 0, name
+        assert found[name, 0] == found[name, 1] + found[name, 2], name
 
 
 def flights_plan(
@@ -331,6 +336,15 @@ def test_python_functions_beside_the_mapping_reach_workers_and_their_errors_come
     assert map_rows(spark, plan, healthy).toArrow().column("dest").to_pylist() == ["SEA", "BOS", None, "SEA"]
     found = failing_row(spark, plan, "flights", FLIGHTS)
     assert found == FailingRow(4, "ValueError: too long: sea,bos")
+
+
+def test_a_dying_python_worker_has_a_short_cause(spark: SparkSession) -> None:
+    frame = spark.range(1).select(F.udf(lambda _: os._exit(3), "int")("id"))
+    with pytest.raises((PySparkException, Py4JError)) as failure:
+        frame.collect()
+    cause = spark_cause(failure.value)
+    assert "Python worker exited unexpectedly" in cause
+    assert "at org.apache" not in cause
 
 
 def demo() -> Mapping:

@@ -23,18 +23,14 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from pyspark import SparkContext
-from transforms.session import spark_session, stop_session
+from transforms.session import spark_session
 
 java_home = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 spark = spark_session(master="local[1]", conf={"spark.driver.memory": "512m"}, java_home=java_home,
                       log_path=Path(sys.argv[1]))
 assert spark.sql("select 1 + 1").toArrow().to_pylist()[0].popitem()[1] == 2
 print(spark._jvm.System.getProperty("java.version"), SparkContext._gateway.proc.pid, flush=True)
-if sys.stdin.readline().strip() == "stop":
-    stop_session()
-    stop_session()
-    print("stopped", flush=True)
-    sys.stdin.readline()
+sys.stdin.readline()
 """
 
 
@@ -83,19 +79,6 @@ def test_the_jvm_dies_with_a_killed_process_and_nothing_was_printed(tmp_path: Pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["logs"], (
         "Spark left files in the working directory"
     )
-
-
-def test_stopping_ends_the_jvm_while_the_process_goes_on(tmp_path: Path) -> None:
-    child, _, jvm = start(tmp_path)
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdin.write("stop\n")
-    child.stdin.flush()
-    assert child.stdout.readline() == "stopped\n"
-    assert not alive(jvm)
-    assert child.poll() is None
-    child.communicate("\n")
-    assert child.returncode == 0
 
 
 def test_the_session_is_made_once_and_guards_what_rows_mean(spark: SparkSession, tmp_path: Path) -> None:
