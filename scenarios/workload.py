@@ -274,7 +274,7 @@ class Workload:
         self._note(
             Operation(number, action.name, invoked_s, time.monotonic(), outcome, session.row_changes, cause)
         )
-        self._pace(session.row_changes)
+        self._pace(session.row_changes if outcome == "ok" else 0)
         return usable
 
     def _note(self, operation: Operation) -> None:
@@ -289,7 +289,7 @@ class Workload:
         if self._rate_per_s is None:
             return
         with self._lock:
-            self._due_s += max(row_changes, 1) / self._rate_per_s
+            self._due_s += max(row_changes, 1) / self._rate_per_s  # 1: transactions that find nothing must not spin
             self._due_s = max(self._due_s, time.monotonic() - _CATCH_UP_S)
             wait_s = self._due_s - time.monotonic()
         if wait_s > 0:
