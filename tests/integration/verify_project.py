@@ -1,0 +1,141 @@
+"""A small migration for the judge's tests: awkward types on both sides, and a pipeline played by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from migrator.model.codec import checkpoint_to_json
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.table import TableId
+from tests.servers import Database
+from verify.live import Step
+from verify.read_postgres import PostgresSource
+from verify.result import VerifyResult
+from verify.run import verify
+from verify.settings import ServerSettings
+
+MIGRATION = "judge"
+ROWS = 200
+
+OLD = """
+CREATE TABLE thing (
+  id bigint PRIMARY KEY, big bigint, exact numeric(38,6), wide numeric, ratio float8, small float4, note text,
+  padded char(8), born date, seen timestamp, at timestamptz, flag bool, raw bytea, ref uuid, doc jsonb, tags text[],
+  ip inet, every interval, hour time, twice int GENERATED ALWAYS AS (1) STORED)
+"""
+NEW = """
+CREATE TABLE item (
+  item_id bigint PRIMARY KEY, big bigint, exact numeric(38,6), wide numeric, ratio float8, small float4, note text,
+  padded char(8), born date, seen timestamp, at timestamptz, flag bool, raw bytea, ref uuid, doc jsonb, tags text[],
+  ip inet, every interval, hour time, filled_by_nobody int)
+"""
+COLUMNS = (
+    "big, exact, wide, ratio, small, note, padded, born, seen, at, flag, raw, ref, doc, tags, ip, every, hour"
+)
+FILL = f"""
+INSERT INTO thing (id, {COLUMNS})
+SELECT g, 9007199254740992 + g, g + 0.123456, g * 1e20::numeric / 7, g / 3.0, g / 3.0, 'note ' || g, 'p' || g,
+  date '2000-02-28' + g::int, timestamp '1999-12-31 23:59:59.999999' + g * interval '1 h',
+  timestamptz '2021-03-28 00:30:00+00' + g * interval '1 h', g % 2 = 0, decode(lpad(to_hex(g), 8, '0'), 'hex'),
+  gen_random_uuid(), jsonb_build_object('b', g, 'a', jsonb_build_array(g / 7.0, null, 'x"')), ARRAY['a', NULL, g::text],
+  ('10.0.0.' || g % 250)::inet, g * interval '1 day 1 min', time '00:00' + g * interval '1 s'
+FROM generate_series(1, {ROWS}) g
+"""
+AWKWARD = """
+INSERT INTO thing (id, exact, wide, ratio, small, note, padded, born, seen, at, doc) VALUES
+  (1001, 99999999999999999999999999999999.999999, 'NaN', 'NaN', 'NaN', '', '', 'infinity', 'infinity', 'infinity', '{}'),
+  (1002, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+  (1003, 0, 0, '-0', '-0', ' Æther ', 'x', '-infinity', '-infinity', '-infinity', '[1.0, 1e2]'),
+  (1004, -1, 1e-30, 5e-324, 1e-45, E'tab\\tline\\n', 'y', '4713-01-01 BC', '4713-01-01 00:00:00 BC', '0044-03-15 00:00:00+00 BC', '"s"'),
+  (1005, 1, 1e40, 1.7976931348623157e308, 3.4028235e38, 'NULL', 'z', '9999-12-31', '294246-12-31 23:59:59.999999', '20000-01-01 00:00:00+00', 'null')
+"""
+MAPPING = '''
+from pyspark.sql import DataFrame, functions as F
+from transforms import Mapping
+
+mapping = Mapping()
+
+
+@mapping.target("item", key="item_id")
+def item(thing: DataFrame) -> DataFrame:
+    return thing.withColumnRenamed("id", "item_id")
+'''
+
+
+class Project:
+    """Both databases and the calls a test needs."""
+
+    def __init__(self, old: Database, new: Database, spark: SparkSession, directory: Path):
+        self.old, self.new, self._spark = old, new, spark
+        self.mapping = directory / "mapping.py"
+        self.mapping.write_text(MAPPING)
+        self.reports = directory / "reports"
+        self.migration = MIGRATION
+
+    def settings(self, database: Database) -> ServerSettings:
+        return ServerSettings(
+            database.kind, database.host, database.port, database.database, database.user, database.password, tls="disable"
+        )
+
+    def load(self) -> None:
+        """The old rows, and the new ones as a faultless pipeline would have made them."""
+        self.old.execute(OLD, FILL, AWKWARD)
+        self.new.execute(NEW)
+        self.copy("true")
+
+    def copy(self, condition: str) -> None:
+        """Brings old rows over, by PostgreSQL's own text, replacing what is there."""
+        rows = self.old.query(f"SELECT id::text, {_texts()} FROM thing WHERE {condition}")
+        names = ["item_id", *COLUMNS.split(", ")]
+        with self.new.connect(autocommit=False) as connection:
+            for row in rows:
+                connection.execute("DELETE FROM item WHERE item_id = %s", (row[0],))
+                connection.execute(
+                    f"INSERT INTO item ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})", row
+                )
+
+    def ledger(self, order: int | None = None, done: bool = True, token: str = "") -> None:
+        """The ledger as the pipeline would leave it: at the source's present end, the dump done."""
+        if order is None:
+            place = PostgresSource(self.settings(self.old), MIGRATION).position()
+            order, token = place.order, f"{place.state}@1"
+        checkpoint = Checkpoint(
+            Position(order, token), dumps=(TableDump(TableId("public", "thing"), done=done),)
+        )
+        self.new.execute(
+            "CREATE SCHEMA IF NOT EXISTS migrator",
+            "CREATE TABLE IF NOT EXISTS migrator.ledger (migration text PRIMARY KEY, epoch bigint NOT NULL, segment bigint"
+            " NOT NULL, position_order numeric(39,0), position_token text, checkpoint jsonb, updated_at timestamptz"
+            " NOT NULL DEFAULT now())",
+        )
+        with self.new.connect() as connection:
+            connection.execute(
+                "INSERT INTO migrator.ledger VALUES (%s, 1, 1, %s, %s, %s) ON CONFLICT (migration) DO UPDATE SET"
+                " position_order = excluded.position_order, position_token = excluded.position_token,"
+                " checkpoint = excluded.checkpoint",
+                (MIGRATION, order, token, json.dumps(checkpoint_to_json(checkpoint))),
+            )
+
+    def verify(
+        self, *, wait_s: float = 20, max_rounds: int = 5, step: Step = lambda _: None
+    ) -> VerifyResult:
+        return verify(
+            self.settings(self.old),
+            self.settings(self.new),
+            MIGRATION,
+            self.mapping,
+            None,
+            lambda: self._spark,
+            self.reports,
+            wait_s=wait_s,
+            max_rounds=max_rounds,
+            step=step,
+        )
+
+
+def _texts() -> str:
+    return ", ".join(f"{column}::text" for column in COLUMNS.split(", "))

@@ -1,0 +1,199 @@
+"""Exact null-safe comparison of two canonical tables on Spark.
+
+1. One pass over both sides groups by key: presence, duplicates and equality of a 128-bit row hash per key.
+2. Only rows whose hash or presence differs are fetched again and compared cell by cell.
+
+The hash covers every cell with a null mask, because ``xxhash64`` skips NULLs; both sides hold text only, because it
+also depends on types. Two different rows pass as equal only if both 64-bit hashes collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from migrator.errors import VerifyError
+
+EQUAL, DIFFERENT, MISSING, EXTRA, DUPLICATE = "equal", "different", "missing", "extra", "duplicate"
+STATUS, MAPPED_ROWS, TARGET_ROWS = "__status", "__mapped_rows", "__target_rows"
+MAPPED_HASH, TARGET_HASH = "__mapped_hash", "__target_hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The columns compared.
+
+    Attributes:
+        columns: names, in the target's order; they are the column names of both canonical tables.
+        key: the key columns among them.
+    """
+
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.key if name not in self.columns]
+        if unknown or not self.key:
+            raise VerifyError(
+                "the key names columns that are not compared",
+                where=", ".join(unknown),
+                remedy="correct key= of the mapping, and return the key columns from its function",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Keys by outcome; ``compared`` is their sum without ``set_aside``."""
+
+    compared: int = 0
+    equal: int = 0
+    different: int = 0
+    missing: int = 0
+    extra: int = 0
+    duplicate: int = 0
+    set_aside: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One comparison.
+
+    Attributes:
+        statuses: number of keys per status; a status without keys is absent.
+        differing: one row per key that isn't equal: ``__key_<place>``, ``__status``, row counts and hashes of both
+            sides, and for every column ``m_<place>`` (mapped) and ``t_<place>`` (target) as canonical text.
+    """
+
+    statuses: dict[str, int]
+    differing: DataFrame
+
+
+def compare(
+    mapped: DataFrame, target: DataFrame, shape: Shape, directory: Path, only: DataFrame | None = None
+) -> Comparison:
+    """Compares two canonical tables (strings only, columns of ``shape``).
+
+    Args:
+        mapped: mapping(source).
+        target: the target's rows.
+        shape: columns and key.
+        directory: gets the Parquet files of the result.
+        only: keys (``__key_<place>``) to restrict the comparison to.
+    """
+    if only is not None:
+        mapped, target = _having(mapped, only, shape), _having(target, only, shape)
+    keys = _by_key(mapped, target, shape).persist()
+    try:
+        statuses = {row[STATUS]: int(row["count"]) for row in keys.groupBy(STATUS).count().collect()}
+        candidates = str(directory / "candidates")
+        keys.where(F.col(STATUS) != EQUAL).write.mode("overwrite").parquet(candidates)
+    finally:
+        keys.unpersist()
+    spark = mapped.sparkSession
+    found = str(directory / "differing")
+    _exactly(mapped, target, spark.read.parquet(candidates), shape).write.mode("overwrite").parquet(found)
+    return Comparison(statuses, spark.read.parquet(found))
+
+
+def place(name: str) -> Column:
+    """A column by its literal name, dots and backticks included."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def row_hashes(columns: Sequence[str], salt: str) -> Column:
+    """64 bits over all cells and their null mask; two salts give two independent hashes."""
+    cells = [part for name in columns for part in (place(name).isNull(), F.coalesce(place(name), F.lit("")))]
+    return F.xxhash64(F.lit(salt), *cells)
+
+
+def key_names(shape: Shape, prefix: str = "__key") -> list[str]:
+    """Names of the key columns in the frames made here."""
+    return [f"{prefix}_{i}" for i in range(len(shape.key))]
+
+
+def _all(conditions: Sequence[Column]) -> Column:
+    return reduce(lambda a, b: a & b, conditions)
+
+
+def _having(rows: DataFrame, only: DataFrame, shape: Shape) -> DataFrame:
+    """The rows whose key is in ``only``."""
+    names = key_names(shape)
+    condition = _all([place(c).eqNullSafe(F.col(n)) for c, n in zip(shape.key, names, strict=True)])
+    return rows.join(only.select(*names), condition, "left_semi")
+
+
+def _by_key(mapped: DataFrame, target: DataFrame, shape: Shape) -> DataFrame:
+    """One row per key of either side, with its status. NULL keys are keys like any other."""
+
+    def side(rows: DataFrame, is_mapped: bool) -> DataFrame:
+        digest = F.struct(
+            row_hashes(shape.columns, "a").alias("a"), row_hashes(shape.columns, "b").alias("b")
+        )
+        keys = [place(c).alias(n) for c, n in zip(shape.key, key_names(shape), strict=True)]
+        return rows.select(*keys, F.lit(is_mapped).alias("__is_mapped"), digest.alias("__digest"))
+
+    both = side(mapped, True).unionAll(side(target, False))
+    mine = F.col("__is_mapped")
+    grouped = both.groupBy(*key_names(shape)).agg(
+        F.count_if(mine).alias(MAPPED_ROWS),
+        F.count_if(~mine).alias(TARGET_ROWS),
+        F.max(F.when(mine, F.col("__digest"))).alias(MAPPED_HASH),
+        F.max(F.when(~mine, F.col("__digest"))).alias(TARGET_HASH),
+    )
+    status = (
+        F.when((F.col(MAPPED_ROWS) > 1) | (F.col(TARGET_ROWS) > 1), DUPLICATE)
+        .when(F.col(TARGET_ROWS) == 0, MISSING)
+        .when(F.col(MAPPED_ROWS) == 0, EXTRA)
+        .when(F.col(MAPPED_HASH) == F.col(TARGET_HASH), EQUAL)
+        .otherwise(DIFFERENT)
+    )
+    return grouped.withColumn(STATUS, status)
+
+
+def _exactly(mapped: DataFrame, target: DataFrame, candidates: DataFrame, shape: Shape) -> DataFrame:
+    """The candidates with the cells of both sides. Of a duplicate key, one row of each side stands for all."""
+
+    def cells(rows: DataFrame, prefix: str) -> DataFrame:
+        own = key_names(shape, f"__{prefix}_key")
+        keys = [place(c).alias(n) for c, n in zip(shape.key, own, strict=True)]
+        values = [place(name).alias(f"{prefix}_{i}") for i, name in enumerate(shape.columns)]
+        return _having(rows, candidates, shape).select(*keys, *values).dropDuplicates(own)
+
+    joined = candidates
+    for prefix, rows in (("m", mapped), ("t", target)):
+        pairs = zip(key_names(shape), key_names(shape, f"__{prefix}_key"), strict=True)
+        condition = _all([F.col(a).eqNullSafe(F.col(b)) for a, b in pairs])
+        joined = joined.join(cells(rows, prefix), condition, "left")
+    indexes = range(len(shape.columns))
+    return joined.select(
+        *key_names(shape),
+        STATUS,
+        MAPPED_ROWS,
+        TARGET_ROWS,
+        MAPPED_HASH,
+        TARGET_HASH,
+        *[f"m_{i}" for i in indexes],
+        *[f"t_{i}" for i in indexes],
+    )
+
+
+def unequal_cells(differing: DataFrame, shape: Shape) -> dict[str, int]:
+    """Of the rows that differ: the number of unequal cells per column, over all of them, compared null-safe.
+
+    Raises ``VerifyError`` if a row counted as different has no unequal cell: then the comparison itself is wrong.
+    """
+    unequal = [~F.col(f"m_{i}").eqNullSafe(F.col(f"t_{i}")) for i in range(len(shape.columns))]
+    counts = [F.count_if(cell).alias(f"c_{i}") for i, cell in enumerate(unequal)]
+    none = F.count_if(~reduce(lambda a, b: a | b, unequal)).alias("none")
+    row = differing.where(F.col(STATUS) == DIFFERENT).agg(none, *counts).collect()[0]
+    if row["none"]:
+        raise VerifyError(
+            f"{row['none']} rows differ by hash but not by any cell",
+            remedy="this is a fault of the tool: report it",
+        )
+    return {name: int(row[f"c_{i}"]) for i, name in enumerate(shape.columns) if row[f"c_{i}"]}

@@ -1,0 +1,29 @@
+"""Canonical text as people read it: numbers of days and microseconds become dates."""
+
+from __future__ import annotations
+
+import datetime
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_INFINITE = {
+    "date": (2**31 - 1, -(2**31)),
+    "timestamp": (2**63 - 1, -(2**63)),
+    "timestamptz": (2**63 - 1, -(2**63)),
+}
+
+
+def shown(kind: str, text: str | None) -> str | None:
+    """A canonical text for the report; what can't be turned into a date stays the number it is."""
+    if text is None or kind not in _INFINITE:
+        return text
+    try:
+        number = int(text)
+        if number in _INFINITE[kind]:
+            return "infinity" if number > 0 else "-infinity"
+        if kind == "date":
+            return datetime.date.fromordinal(number + _EPOCH_DAY).isoformat()
+        moment = _EPOCH + datetime.timedelta(microseconds=number)
+    except (ValueError, OverflowError):
+        return text
+    return moment.isoformat(sep=" ") + ("Z" if kind == "timestamptz" else "")

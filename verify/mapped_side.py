@@ -1,0 +1,88 @@
+"""mapping(source): the user's function over whole tables, once, as a canonical table on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from migrator.errors import VerifyError
+from transforms.pipeline import parquet_frame
+from transforms.plan import call
+from transforms.registry import TargetMapping
+from verify.compare import Shape, place
+from verify.normalise import mapped_text, target_text
+from verify.snapshot import SourceSnapshot, SourceTable, TargetColumnText, TargetRowsText
+from verify.spark_failure import named_failure
+
+
+def source_frames(
+    spark: SparkSession, target: TargetMapping, tables: Mapping[str, SourceTable]
+) -> dict[str, DataFrame]:
+    """The source tables of a mapping as DataFrames, in the types they have in the stream."""
+    return {name: parquet_frame(spark, [tables[name].path], tables[name].schema) for name in target.sources}
+
+
+def mapped_frame(
+    target: TargetMapping, frames: Mapping[str, DataFrame], columns: Sequence[TargetColumnText]
+) -> tuple[DataFrame, list[TargetColumnText]]:
+    """f(frames) with its columns named as the target's, and the target columns it fills, in the target's order.
+
+    The function itself is called, not the pipeline's way of running it: its casts are part of what is judged.
+    Raises ``VerifyError`` for a column that the target doesn't have, ``MappingError`` when the function fails.
+    """
+    result = call(target, dict(frames))
+    exact = {c.name: c for c in columns}
+    folded = {c.name.lower(): c for c in columns}
+    found: dict[str, str] = {}
+    for name in result.columns:
+        column = exact.get(name) or folded.get(name.lower())
+        if column is None or column.generated or column.name in found:
+            raise VerifyError(
+                f"the mapping of {target.name} returns a column that can't be compared",
+                where=f"column {name}, {target.where()}",
+                cause="the target has no such column, computes it by itself, or got it twice",
+                remedy="return each column of the target table once, by its name",
+            )
+        found[column.name] = name
+    filled = [c for c in columns if c.name in found]
+    return result.select(*[place(found[c.name]).alias(c.name) for c in filled]), filled
+
+
+def canonical_mapped(
+    spark: SparkSession,
+    target: TargetMapping,
+    snapshot: SourceSnapshot,
+    columns: Sequence[TargetColumnText],
+    path: Path,
+) -> tuple[DataFrame, list[TargetColumnText], Shape]:
+    """Runs the mapping over the snapshot and stores its canonical table; the function runs exactly once.
+
+    Raises ``VerifyError`` naming the mapping when it fails on the data.
+    """
+    with named_failure(
+        f"the mapping of {target.name} fails on the source's rows",
+        target.where(),
+        "correct the mapping, or the source row named",
+    ):
+        frame, filled = mapped_frame(target, source_frames(spark, target, snapshot.tables), columns)
+        texts = [text.alias(c.name) for text, c in zip(mapped_text(frame, filled), filled, strict=True)]
+        frame.select(*texts).write.mode("overwrite").parquet(str(path))
+    shape = Shape(tuple(c.name for c in filled), target.key)
+    return spark.read.parquet(str(path)), filled, shape
+
+
+def canonical_target(
+    spark: SparkSession, rows: TargetRowsText, filled: Sequence[TargetColumnText]
+) -> DataFrame:
+    """The target's rows as a canonical table of the same columns."""
+    stored = spark.read.parquet(str(rows.path))
+    return stored.select(*[F.col(_quoted(c.name)) for c in filled]).select(
+        *[text.alias(c.name) for text, c in zip(target_text(filled), filled, strict=True)]
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

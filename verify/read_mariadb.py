@@ -1,0 +1,268 @@
+"""Reads MariaDB source tables in the logical types of the event stream, from one consistent snapshot.
+
+Values come over the text protocol without conversion and are parsed here; whatever Arrow can't hold exactly stays the
+server's own text (zero and partial dates are values).
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pymysql
+from pymysql.cursors import Cursor, SSCursor
+
+from migrator.errors import ConnectionFailed, VerifyError
+from migrator.model.table import Column, TableId, TableSchema
+from verify.pending import Pending, PendingAnswer, gtid_state, pending_by_gtid
+from verify.settings import ServerSettings
+from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable
+
+CONNECT_TIMEOUT_S = 10
+_BATCH_ROWS = 16_384
+_BATCH_BYTES = 16 << 20
+_DECIMAL_DIGITS_MAX = 38
+_INTEGERS = {
+    "tinyint": ("int8", "int16"),
+    "smallint": ("int16", "int32"),
+    "mediumint": ("int32", "int32"),
+    "int": ("int32", "int64"),
+    "bigint": ("int64", "decimal(20,0)"),
+}
+"""Logical type of the signed and of the unsigned kind."""
+_BINARY = {
+    "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit",
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+    "geometrycollection",
+}  # fmt: skip
+_OTHER = {"float": "float32", "double": "float64", "year": "int16"}
+_ARROW = {
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
+
+
+class MariaDBSource:
+    """The old database on MariaDB."""
+
+    def __init__(self, settings: ServerSettings):
+        self._settings = settings
+
+    def snapshot(self, tables: Sequence[str], directory: Path) -> SourceSnapshot:
+        """Reads whole tables of one consistent snapshot into Parquet files.
+
+        Raises ``VerifyError``, ``ConnectionFailed``.
+        """
+        with self._session() as session, self._session() as places:
+            low = _place(places)
+            _rows(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            high = _place(places)
+            found = {
+                name: self._read(session, name, directory / f"source-{index}.parquet")
+                for index, name in enumerate(tables)
+            }
+        return SourceSnapshot(low, high, found)
+
+    def position(self) -> LogPlace:
+        """The log's end now."""
+        with self._session() as session:
+            return _place(session)
+
+    def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
+        """Whether the log holds anything after the ledger's position; other tables' changes count too."""
+        if ledger.order >= upto.order:
+            return Pending(PendingAnswer.NO, "the ledger has passed this place in the log")
+        return pending_by_gtid(ledger, upto)
+
+    @contextmanager
+    def _session(self) -> Iterator[Any]:
+        settings = self._settings
+        try:
+            connection = pymysql.connect(
+                host=settings.host,
+                port=settings.port,
+                user=settings.user,
+                password=settings.password,
+                database=settings.database,
+                charset="utf8mb4",
+                autocommit=True,
+                conv={},
+                connect_timeout=CONNECT_TIMEOUT_S,
+                **_tls(settings),
+            )
+        except pymysql.err.MySQLError as error:
+            raise ConnectionFailed(
+                "the server can't be reached for verification",
+                where=settings.where(),
+                cause=str(error),
+                remedy="check host, port, login and TLS settings",
+                retryable=isinstance(error, pymysql.err.OperationalError),
+            ) from error
+        try:
+            _rows(
+                connection,
+                "SET SESSION time_zone = '+00:00', SESSION TRANSACTION_ISOLATION = 'REPEATABLE-READ'",
+            )
+            yield connection
+        except pymysql.err.MySQLError as error:
+            raise VerifyError(
+                "the source can't be read for verification",
+                where=settings.where(),
+                cause=str(error),
+                remedy="check that the login may read the tables concerned",
+            ) from error
+        finally:
+            connection.close()
+
+    def _read(self, session: Any, name: str, path: Path) -> SourceTable:
+        schema = reflect_table(session, TableId(self._settings.database, name))
+        selected = ", ".join(_expression(column) for column in schema.columns)
+        query = f"SELECT {selected} FROM {_quoted(schema.id.schema)}.{_quoted(schema.id.name)}"
+        total = 0
+        wanted = pa.schema([pa.field(c.name, _arrow_type(c)) for c in schema.columns])
+        with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
+            cursor.execute(query)
+            for rows in _batches(cursor):
+                writer.write_table(_table(schema, wanted, rows))
+                total += len(rows)
+        return SourceTable(schema, path, total)
+
+
+def reflect_table(session: Any, table: TableId) -> TableSchema:
+    """Columns with logical types, and the primary key. Raises ``VerifyError`` when there is no such table."""
+    columns = tuple(
+        Column(
+            name=name,
+            type=logical_type(base, declared, int(precision or 0), int(scale or 0)),
+            nullable=nullable == "YES",
+            source_type=declared,
+            collation=collation or "",
+        )
+        for name, base, declared, precision, scale, nullable, collation in _rows(
+            session,
+            "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable,"
+            " collation_name"
+            " FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+            (table.schema, table.name),
+        )
+    )
+    if not columns:
+        raise VerifyError(
+            f"source table {table} does not exist",
+            where=str(table),
+            remedy="correct the parameter of the mapping function, or grant SELECT on the table",
+        )
+    key = _rows(
+        session,
+        "SELECT column_name FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s"
+        " AND index_name = 'PRIMARY' ORDER BY seq_in_index",
+        (table.schema, table.name),
+    )
+    return TableSchema(table, columns, tuple(name for (name,) in key))
+
+
+def logical_type(base: str, declared: str, precision: int, scale: int) -> str:
+    """The logical type of a MariaDB type: native where exact, else ``binary`` or the server's text.
+
+    Args:
+        base: ``DATA_TYPE`` of the information schema.
+        declared: ``COLUMN_TYPE``, which says ``unsigned``.
+        precision: digits of a decimal.
+        scale: digits after the point of a decimal.
+    """
+    base = base.lower()
+    if base in _INTEGERS:
+        return _INTEGERS[base]["unsigned" in declared.lower()]
+    if base == "decimal":
+        return f"decimal({precision},{scale})" if precision <= _DECIMAL_DIGITS_MAX else "string"
+    return "binary" if base in _BINARY else _OTHER.get(base, "string")
+
+
+def _expression(column: Column) -> str:
+    # A float printed as such has six digits; as a double it has all of them.
+    name = _quoted(column.name)
+    return f"CAST({name} AS DOUBLE)" if column.type == "float32" else name
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _rows(session: Any, statement: str, parameters: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    with session.cursor(Cursor) as cursor:
+        cursor.execute(statement, tuple(parameters) or None)
+        return list(cursor.fetchall())
+
+
+def _place(session: Any) -> LogPlace:
+    text = str(_rows(session, "SELECT @@global.gtid_binlog_pos")[0][0] or "")
+    state = gtid_state(text)
+    if state is None:
+        raise VerifyError(
+            "the source's GTID state can't be read",
+            where="@@global.gtid_binlog_pos",
+            cause=f"found {text!r}",
+            remedy="turn the binary log on",
+        )
+    return LogPlace(sum(state.values()), text)
+
+
+def _tls(settings: ServerSettings) -> dict[str, Any]:
+    if settings.tls == "disable":
+        return {"ssl_disabled": True}
+    if settings.tls == "prefer":
+        return {}
+    context = ssl.create_default_context(cafile=settings.tls_ca or None)
+    context.check_hostname = settings.tls == "verify-full"
+    if settings.tls == "require":
+        context.verify_mode = ssl.CERT_NONE
+    return {"ssl": context}
+
+
+def _batches(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:
+    """Rows in batches bounded by count and by bytes, whichever comes first."""
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    while (row := cursor.fetchone()) is not None:
+        rows.append(row)
+        size += sum(len(value) for value in row if value is not None)
+        if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    decimal = column.decimal()
+    return pa.decimal128(*decimal) if decimal else _ARROW[column.type]
+
+
+def _table(schema: TableSchema, wanted: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.Table:
+    arrays = []
+    for column, field, values in zip(schema.columns, wanted, zip(*rows, strict=True), strict=True):
+        try:
+            if column.type in ("string", "binary"):
+                arrays.append(pa.array(values, field.type))
+            else:
+                arrays.append(pc.cast(pa.array(values, pa.string()), field.type))
+        except pa.ArrowException as error:
+            raise VerifyError(
+                f"column {column.name} holds a value that its logical type {column.type} can't represent",
+                where=f"{schema.id}.{column.name} {column.source_type}",
+                cause=str(error).splitlines()[0],
+                remedy="correct the value in the source",
+            ) from error
+    return pa.Table.from_arrays(arrays, schema=wanted)

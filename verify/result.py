@@ -1,0 +1,158 @@
+"""What a verification found, as frozen values. ``FORMAT`` numbers the JSON form (``verify.report``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from verify.compare import Counts
+from verify.live import Round
+
+FORMAT = 1
+
+
+class Verdict(Enum):
+    """The three-valued answer. ``exit_code`` is the command's; 2 is an error."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+
+    @property
+    def exit_code(self) -> int:
+        """0 equal, 1 different, 3 unknown."""
+        return {"equal": 0, "different": 1, "unknown": 3}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a sample, as people read it. ``cause`` is empty when the two sides are equal."""
+
+    column: str
+    mapped: str | None
+    target: str | None
+    differs: bool
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class OldRow:
+    """A source row that the mapping makes the sample's row of."""
+
+    table: str
+    values: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One key that isn't equal.
+
+    Attributes:
+        status: ``different``, ``missing``, ``extra``, ``duplicate`` or ``set aside``.
+        key: names and values.
+        cells: all columns; the side that has no row shows NULLs.
+        old_rows: the source rows behind it, where they could be found with certainty.
+        rows_mapped: rows of that key in mapping(source).
+        rows_target: rows of that key in the target.
+    """
+
+    status: str
+    key: tuple[tuple[str, str | None], ...]
+    cells: tuple[Cell, ...]
+    old_rows: tuple[OldRow, ...]
+    rows_mapped: int
+    rows_target: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDifference:
+    """How one column differs.
+
+    Attributes:
+        column: name.
+        unequal_rows: over all rows that differ, counted exactly.
+        explained_rows: unequal rows among those given to datacompy.
+        causes: likely causes with the number of explained rows, most frequent first.
+        examples: pairs of mapped and target value.
+    """
+
+    column: str
+    unequal_rows: int
+    explained_rows: int
+    causes: tuple[tuple[str, int], ...]
+    examples: tuple[tuple[str | None, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """One target table. ``reason`` says why a verdict is unknown, or is empty."""
+
+    target: str
+    sources: tuple[str, ...]
+    key: tuple[str, ...]
+    verdict: Verdict
+    reason: str
+    counts: Counts
+    mapped_rows: int
+    target_rows: int
+    uncompared_columns: tuple[str, ...]
+    columns: tuple[ColumnDifference, ...]
+    explained_rows_cap: int
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """The whole answer.
+
+    Attributes:
+        migration: its name.
+        verdict: over all tables.
+        started_at: wall clock, ISO 8601 in UTC.
+        elapsed_s: duration.
+        source: server and database, without secrets.
+        target: the same.
+        tables: per target table.
+        rounds: what each round saw.
+        remedy: what to do next, or empty.
+        cannot_detect: what this check is blind to.
+    """
+
+    migration: str
+    verdict: Verdict
+    started_at: str
+    elapsed_s: float
+    source: str
+    target: str
+    tables: tuple[TableResult, ...]
+    rounds: tuple[Round, ...]
+    remedy: str
+    cannot_detect: tuple[str, ...]
+
+
+CANNOT_DETECT = (
+    "An update lost after the source was read: each key is judged as of that read. Verify again.",
+    "A fault in the mapping function itself: both sides are judged by what it says. Its unit tests are for that.",
+    "Target columns that the mapping does not fill, and objects that are not rows (indexes, constraints, sequences).",
+    "A difference that the listed equivalences call none (see verify/normalise.py), such as 1.50 and 1.5.",
+    "Two different rows whose two 64-bit hashes both collide.",
+    "A wrong value that is overwritten before it is read, however wrong it was in between.",
+)
+
+
+def table_verdict(counts: Counts, unknown: str) -> Verdict:
+    """Different if anything was settled as not equal; unknown if anything is open or the table was not compared."""
+    if counts.different or counts.missing or counts.extra or counts.duplicate:
+        return Verdict.DIFFERENT
+    if unknown or counts.set_aside:
+        return Verdict.UNKNOWN
+    return Verdict.EQUAL
+
+
+def overall_verdict(tables: tuple[TableResult, ...]) -> Verdict:
+    """Different if any table is, else unknown if any is or there is none, else equal."""
+    found = {table.verdict for table in tables}
+    for verdict in (Verdict.DIFFERENT, Verdict.UNKNOWN):
+        if verdict in found:
+            return verdict
+    return Verdict.EQUAL if found else Verdict.UNKNOWN

@@ -1,0 +1,164 @@
+"""``migrator verify``: both sides read, compared, explained, and the report written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+from pyspark.sql import SparkSession
+
+from migrator.errors import VerifyError
+from transforms.registry import TargetMapping, load_mapping
+from verify.explain import EXPLAINED_ROWS_MAX, explain
+from verify.live import Limits, LiveComparison, Round, Step
+from verify.report import write_reports
+from verify.result import (
+    CANNOT_DETECT,
+    Sample,
+    TableResult,
+    Verdict,
+    VerifyResult,
+    overall_verdict,
+    table_verdict,
+)
+from verify.rounds import TableProgress
+from verify.samples import finished_samples, take_samples
+from verify.settings import ServerSettings
+from verify.snapshot import SourceSnapshot
+from verify.source_reader import source_reader
+from verify.spark_failure import named_failure
+from verify.target_reader import PostgresTarget
+
+_SPARK_REMEDY = "see Spark's log; if memory or disk ran out, give it more, or verify fewer tables at once"
+
+
+def verify(
+    source: ServerSettings,
+    target: ServerSettings,
+    migration: str,
+    mapping_path: Path,
+    tables: Sequence[str] | None,
+    spark: Callable[[], SparkSession],
+    report_dir: Path,
+    *,
+    wait_s: float = 60.0,
+    max_rounds: int = 5,
+    step: Step = lambda _: None,
+) -> VerifyResult:
+    """Compares mapping(source) with the target and writes ``verify.txt``, ``verify.json`` and ``verify.html``.
+
+    Args:
+        source: the old database.
+        target: the new one, PostgreSQL.
+        migration: name in the ledger, and of slot and publication on PostgreSQL sources.
+        mapping_path: the user's mapping file.
+        tables: target tables to verify; None means all.
+        spark: starts Spark on first use; the session must be one of ``transforms.session`` (UTC, ANSI).
+        report_dir: gets the reports and, while it runs, the snapshots.
+        wait_s: longest wait for the pipeline per round.
+        max_rounds: rounds at most; below 3 a difference under live writes can only be set aside.
+        step: hook at named points, for tests.
+
+    Raises:
+        VerifyError, MappingError, ConnectionFailed: the comparison can't be made (exit code 2).
+    """
+    started_at, started = datetime.now(UTC), time.monotonic()
+    targets = _chosen(mapping_path, tables)
+    report_dir.mkdir(parents=True, exist_ok=True)
+    scratch = Path(mkdtemp(prefix="verify-", dir=report_dir))
+    try:
+        with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
+            live = LiveComparison(
+                source=source_reader(source, migration),
+                target=PostgresTarget(target, migration),
+                source_schema=source.table_schema(),
+                spark=spark,
+                directory=scratch,
+                limits=Limits(wait_s, max_rounds),
+                step=step,
+            )
+            found, rounds, snapshot = live.run(targets)
+            results = tuple(_table(spark, table, rounds, snapshot) for table in found)
+    finally:
+        rmtree(scratch, ignore_errors=True)
+    verdict = overall_verdict(results)
+    result = VerifyResult(
+        migration=migration,
+        verdict=verdict,
+        started_at=started_at.isoformat(timespec="seconds"),
+        elapsed_s=time.monotonic() - started,
+        source=source.where(),
+        target=target.where(),
+        tables=results,
+        rounds=tuple(rounds),
+        remedy=_remedy(results, rounds),
+        cannot_detect=CANNOT_DETECT,
+    )
+    write_reports(result, report_dir)
+    return result
+
+
+def _chosen(mapping_path: Path, tables: Sequence[str] | None) -> list[TargetMapping]:
+    mapping = load_mapping(mapping_path)
+    if tables is None:
+        return list(mapping.targets)
+    unknown = [name for name in tables if name not in mapping]
+    if unknown or not tables:
+        raise VerifyError(
+            "the mapping makes no such target table" if unknown else "no table was named",
+            where=", ".join(unknown),
+            remedy=f"choose from {', '.join(target.name for target in mapping)}",
+        )
+    return [mapping[name] for name in dict.fromkeys(tables)]
+
+
+def _table(
+    spark: Callable[[], SparkSession],
+    table: TableProgress,
+    rounds: Sequence[Round],
+    snapshot: SourceSnapshot | None,
+) -> TableResult:
+    counts = table.counts()
+    differing, shape = table.differing(), table.shape
+    columns = explain(differing, shape, table.columns) if differing is not None and shape else ()
+    samples: tuple[Sample, ...] = ()
+    if shape and (differing is not None or table.aside is not None):
+        taken = take_samples(differing, table.aside, shape)
+        samples = finished_samples(spark(), table.target, taken, shape, table.columns, snapshot)
+    verdict = table_verdict(counts, table.unknown)
+    reason = table.unknown
+    if verdict is Verdict.UNKNOWN and not reason:
+        last = rounds[-1]
+        if last.reached:
+            reason = f"{counts.set_aside} keys did not settle in {len(rounds)} rounds"
+        else:
+            reason = f"{counts.set_aside} keys differ, but {last.detail}"
+    return TableResult(
+        target=table.target.name,
+        sources=table.target.sources,
+        key=table.target.key,
+        verdict=verdict,
+        reason=reason,
+        counts=counts,
+        mapped_rows=table.mapped_rows,
+        target_rows=table.target_rows,
+        uncompared_columns=table.uncompared,
+        columns=columns,
+        explained_rows_cap=EXPLAINED_ROWS_MAX,
+        samples=samples,
+    )
+
+
+def _remedy(tables: Sequence[TableResult], rounds: Sequence[Round]) -> str:
+    verdicts = {table.verdict for table in tables}
+    if Verdict.DIFFERENT in verdicts:
+        return "see the samples; correct the cause, then dump the tables named again and verify again"
+    if Verdict.UNKNOWN not in verdicts:
+        return ""
+    if not rounds or not rounds[-1].reached:
+        return "start `migrator run`, wait until it has caught up, then verify again"
+    return "verify again with more rounds (--max-rounds), or while those rows are written less often"

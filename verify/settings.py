@@ -1,0 +1,50 @@
+"""How the judge reaches the two databases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+KINDS = ("postgresql", "mariadb")
+TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+"""libpq's names for how much of TLS is asked for; the same words are used for MariaDB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """One side of the comparison. The login needs nothing but reading rights.
+
+    Attributes:
+        kind: ``postgresql`` or ``mariadb``.
+        host: name or address.
+        port: TCP port.
+        database: database name.
+        user: login.
+        password: never shown, not even by ``repr``.
+        schema: PostgreSQL schema of the tables; on MariaDB the database is the schema.
+        tls: one of ``TLS_MODES``.
+        tls_ca: file with the authorities to trust, for the verifying modes.
+    """
+
+    kind: str
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(default="", repr=False)
+    schema: str = "public"
+    tls: str = "prefer"
+    tls_ca: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
+        if self.tls not in TLS_MODES:
+            raise ValueError(f"tls must be one of {', '.join(TLS_MODES)}, not {self.tls!r}")
+
+    def table_schema(self) -> str:
+        """The schema part of a table's identity."""
+        return self.schema if self.kind == "postgresql" else self.database
+
+    def where(self) -> str:
+        """Server and database for messages, without any secret."""
+        return f"{self.kind}://{self.user}@{self.host}:{self.port}/{self.database}"

@@ -1,0 +1,36 @@
+"""The old database as the judge reads it: one port, one module per engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from verify.pending import Pending
+from verify.read_mariadb import MariaDBSource
+from verify.read_postgres import PostgresSource
+from verify.settings import ServerSettings
+from verify.snapshot import LedgerState, LogPlace, SourceSnapshot
+
+
+class SourceReader(Protocol):
+    """Whole tables of one read view, and the log's end around it."""
+
+    def snapshot(self, tables: Sequence[str], directory: Path) -> SourceSnapshot:
+        """Reads whole tables into Parquet files below ``directory``. Raises ``VerifyError``, ``ConnectionFailed``."""
+        ...
+
+    def position(self) -> LogPlace:
+        """The log's end now."""
+        ...
+
+    def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
+        """Whether the log holds changes of ``tables`` that the ledger lacks, up to ``upto``."""
+        ...
+
+
+def source_reader(settings: ServerSettings, migration: str) -> SourceReader:
+    """The reader for the kind of the source."""
+    if settings.kind == "mariadb":
+        return MariaDBSource(settings)
+    return PostgresSource(settings, migration)

@@ -1,0 +1,134 @@
+"""The new database as the judge reads it: ledger and rows from one snapshot, every value as exact text.
+
+Text is asked from the server itself, one rule per type (``verify.normalise`` lists them with reasons), so the
+target's side never passes through the code that reads the source's side.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from psycopg import sql
+
+from migrator.errors import VerifyError
+from migrator.model.codec import FormatError, checkpoint_from_json
+from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot
+from verify.settings import ServerSettings
+from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
+
+_COLUMNS = """
+WITH RECURSIVE base AS (
+  SELECT oid AS declared, oid, typbasetype FROM pg_type
+  UNION ALL
+  SELECT base.declared, t.oid, t.typbasetype FROM base JOIN pg_type t ON t.oid = base.typbasetype
+)
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typname, a.attgenerated <> ''
+FROM pg_attribute a
+JOIN pg_class r ON r.oid = a.attrelid JOIN pg_namespace n ON n.oid = r.relnamespace
+JOIN base ON base.declared = a.atttypid AND base.typbasetype = 0 JOIN pg_type t ON t.oid = base.oid
+WHERE n.nspname = %s AND r.relname = %s AND r.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+_TEXTS = {
+    "date": "CASE {0} WHEN 'infinity' THEN 2147483647 WHEN '-infinity' THEN '-2147483648'::int4"
+    " ELSE {0} - date '1970-01-01' END::text",
+    "timestamp": "CASE {0} WHEN 'infinity' THEN 9223372036854775807 WHEN '-infinity' THEN '-9223372036854775808'::int8"
+    " ELSE (extract(epoch FROM {0}) * 1000000)::int8 END::text",
+    "bytea": "encode({0}, 'hex')",
+}
+_CAST = (
+    "bool",
+    "int2",
+    "int4",
+    "int8",
+    "float4",
+    "float8",
+    "numeric",
+    "text",
+    "varchar",
+    "uuid",
+    "json",
+    "jsonb",
+)
+
+
+class PostgresTarget:
+    """The new database on PostgreSQL."""
+
+    def __init__(self, settings: ServerSettings, migration: str):
+        self._settings = settings
+        self._migration = migration
+
+    def ledger(self) -> LedgerState | None:
+        """The ledger now; None when nothing was ever applied. Raises ``VerifyError``, ``ConnectionFailed``."""
+        with connect_postgres(self._settings) as connection:
+            return self._ledger(PostgresSnapshot(connection, None, self._settings.where()))
+
+    def snapshot(self, tables: Sequence[str], directory: Path) -> TargetSnapshot:
+        """Reads ledger and whole tables of one read view. Raises ``VerifyError``, ``ConnectionFailed``."""
+        with open_snapshot(self._settings) as view:
+            ledger = self._ledger(view)
+            found = {
+                name: self._read(view, name, directory / f"target-{index}.parquet")
+                for index, name in enumerate(tables)
+            }
+        return TargetSnapshot(ledger, found)
+
+    def _ledger(self, view: PostgresSnapshot) -> LedgerState | None:
+        if view.rows("SELECT to_regclass('migrator.ledger')")[0][0] is None:
+            return None
+        rows = view.rows(
+            "SELECT epoch, segment, position_order, position_token, checkpoint::text FROM migrator.ledger"
+            " WHERE migration = %s",
+            (self._migration,),
+        )
+        return self._state(rows[0]) if rows else None
+
+    def _state(self, row: tuple[Any, ...]) -> LedgerState:
+        epoch, segment, order, token, document = row
+        try:
+            checkpoint = checkpoint_from_json(json.loads(document)) if document is not None else None
+        except FormatError as error:
+            raise VerifyError(
+                "the target's ledger can't be understood",
+                where=f"{self._settings.where()}, table migrator.ledger, migration {self._migration}",
+                cause=str(error),
+                remedy="use the version of migrator that wrote it, or a newer one",
+            ) from error
+        return LedgerState(int(epoch or 0), int(segment or 0), int(order or 0), str(token or ""), checkpoint)
+
+    def _read(self, view: PostgresSnapshot, name: str, path: Path) -> TargetRowsText:
+        columns = self._columns(view, name)
+        kept = [column for column in columns if not column.generated]
+        selected = sql.SQL(", ").join(_text(column) for column in kept)
+        query = sql.SQL("SELECT {} FROM {}").format(selected, sql.Identifier(self._settings.schema, name))
+        rows = view.to_parquet(query, [c.name for c in kept], path, _as_strings, f"table {name}")
+        return TargetRowsText(name, columns, path, rows)
+
+    def _columns(self, view: PostgresSnapshot, name: str) -> tuple[TargetColumnText, ...]:
+        rows = view.rows(_COLUMNS, (self._settings.schema, name))
+        if not rows:
+            raise VerifyError(
+                f"target table {self._settings.schema}.{name} does not exist",
+                where=self._settings.where(),
+                remedy="bring the target's schema up to date (alembic upgrade head), or correct the mapping",
+            )
+        return tuple(TargetColumnText(*row) for row in rows)
+
+
+def _text(column: TargetColumnText) -> sql.Composable:
+    name = sql.Identifier(column.name)
+    base = "timestamp" if column.base == "timestamptz" else column.base
+    if base in _TEXTS:
+        return sql.SQL(_TEXTS[base]).format(name)
+    if base in _CAST:
+        return sql.SQL("{}::text").format(name)
+    return sql.SQL("CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END").format(name)
+
+
+def _as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.cast(pa.schema([pa.field(name, pa.string()) for name in batch.schema.names]))
