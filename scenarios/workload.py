@@ -22,6 +22,8 @@ import pymysql
 from migrator.errors import ConnectionFailed, MigratorError
 from scenarios.database import Connection, Database
 
+__all__ = ["Action", "Database", "Operation", "Outcome", "RollBack", "Session", "Workload", "WriterReport"]
+
 Outcome = Literal["ok", "failed", "rolled back", "unknown"]
 _RECONNECT_WAIT_S = 0.1
 _CATCH_UP_S = 1.0
@@ -289,7 +291,9 @@ class Workload:
         if self._rate_per_s is None:
             return
         with self._lock:
-            self._due_s += max(row_changes, 1) / self._rate_per_s  # 1: transactions that find nothing must not spin
+            self._due_s += (
+                max(row_changes, 1) / self._rate_per_s
+            )  # 1: transactions that find nothing must not spin
             self._due_s = max(self._due_s, time.monotonic() - _CATCH_UP_S)
             wait_s = self._due_s - time.monotonic()
         if wait_s > 0:

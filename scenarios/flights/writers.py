@@ -37,7 +37,7 @@ _REMEMBERED_ROWS = 200
 _MINUTES_A_DAY = 1440
 
 
-class Writers(Workload):
+class FlightWriters(Workload):
     """The flights application's writers: :class:`~scenarios.workload.Workload` with its actions.
 
     Args:

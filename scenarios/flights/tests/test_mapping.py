@@ -1,5 +1,6 @@
 """The mapping over a few rows, without any server: what a user's own unit tests look like."""
 
+# ruff: noqa: D103 - a test says in its name what holds
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
@@ -153,7 +154,12 @@ def test_reference_tables() -> None:
         ("9E", "Endeavor Air", "Inc."),
         ("MQ", "Envoy Air", None),
     }
-    airport = {"faa": "MVY", "name": "Martha\\\\'s Vineyard", "lat": Decimal("41.3931"), "lon": Decimal("-70.6")}
+    airport = {
+        "faa": "MVY",
+        "name": "Martha\\\\'s Vineyard",
+        "lat": Decimal("41.3931"),
+        "lon": Decimal("-70.6"),
+    }
     [place] = run(mapping, "place", airports=[airport | {"alt": 67, "tz": -5, "dst": "U", "tzone": "\\N"}])
     assert (place["name"], place["elevation_m"]) == ("Martha's Vineyard", Decimal("20.42"))
     assert (place["observes_dst"], place["time_zone"]) == (None, None)
