@@ -57,6 +57,7 @@ from migrator.model.event import (
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
 
+_ROW_MESSAGES = (Insert, Update, Delete)
 _MAX_MESSAGES_PER_READ = 200_000
 """A server that sends nothing of interest must not keep ``read`` busy for ever."""
 
@@ -109,6 +110,8 @@ class PostgresLogReader:
             raise
         self._stream = stream
         self._after = start
+        # The server sends no keepalive for the place we began at: on an idle server nothing else would ever come.
+        self._records = [LogProgress(start)]
         return start
 
     def read(self, timeout_s: float) -> list[LogRecord]:
@@ -178,7 +181,7 @@ class PostgresLogReader:
     def _take(self, payload: bytes) -> int:
         """Takes one message in; returns 1 for a captured row change."""
         message = parse(payload)
-        if isinstance(message, Insert | Update | Delete):
+        if isinstance(message, _ROW_MESSAGES):
             if self._skipping:
                 return 0
             return self._change(message, len(payload))
@@ -217,6 +220,8 @@ class PostgresLogReader:
         if message.old is None or not table.full_images:
             operation = "UPDATE" if isinstance(message, Update) else "DELETE"
             raise incomplete_image(schema.id, operation, self._where())
+        if UNCHANGED in message.old:
+            raise incomplete_image(schema.id, "UPDATE", self._where())
         before = self._row(message.old, table)
         if isinstance(message, Delete):
             return RowChange(schema.id, Operation.DELETE, before, None)
@@ -228,8 +233,6 @@ class PostgresLogReader:
         return RowChange(schema.id, Operation.UPDATE, before, self._row(new, table))
 
     def _row(self, raw: RawRow, table: Captured) -> Row:
-        if UNCHANGED in raw:
-            raise incomplete_image(table.schema.id, "UPDATE", self._where())
         if len(raw) != len(table.schema.columns):
             raise SourceError(
                 f"a row of {table.schema.id} has {len(raw)} values for {len(table.schema.columns)} columns",
@@ -237,7 +240,7 @@ class PostgresLogReader:
                 retryable=True,
             )
         if not table.binary:
-            return raw  # type: ignore[return-value]  # no UNCHANGED left: checked above
+            return raw  # type: ignore[return-value]  # UNCHANGED is only in an update's new row: filled in
         values: list[Any] = list(raw)
         for place in table.binary:
             if values[place] is not None:

@@ -39,7 +39,7 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
 
 def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) -> list[Finding]:
     """All findings for a source and the tables to capture."""
-    settings: dict[str, str] = {name: value for name, value in query(_SETTINGS, [])}
+    settings: dict[str, str] = dict(query(_SETTINGS, []))
     recovery, slots, senders, replication, superuser, may_create, database, role = query(_FACTS, [])[0]
     found = list(_version(settings))
     if recovery:

@@ -1,0 +1,128 @@
+"""Helpers for tests of the PostgreSQL source adapter: a reader on a fresh database, and waiting with deadlines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.model.chunk import Chunk, ChunkRequest
+from migrator.model.event import Key, LogProgress, LogRecord, RowChange, TransactionPart
+from migrator.model.position import Position
+from migrator.model.table import TableSchema
+from tests.servers import Database
+
+DEADLINE_S = 30.0
+
+WATERMARK_TABLE = (
+    "CREATE SCHEMA migrator",
+    "CREATE TABLE migrator.watermark (migration text PRIMARY KEY, token text NOT NULL, kind text NOT NULL)",
+    "ALTER TABLE migrator.watermark REPLICA IDENTITY FULL",
+)
+
+
+def source_of(database: Database, **changes: Any) -> PostgresSource:
+    """Settings for a fresh database; the slot's name is unique on the server, as the database's name is."""
+    values: dict[str, Any] = {
+        "host": database.host,
+        "port": database.port,
+        "database": database.database,
+        "schema": "public",
+        "user": database.user,
+        "password": database.password or None,
+        "migration": database.database[:31],
+    }
+    return PostgresSource(**{**values, **changes})
+
+
+def prepared(source: PostgresSource, *tables: str) -> list[TableSchema]:
+    """Row schemas of the tables, with publication and slot made."""
+    catalog = PostgresCatalog(source)
+    schemas = catalog.tables(tables)
+    catalog.prepare(schemas)
+    return schemas
+
+
+@contextmanager
+def log_reader(
+    source: PostgresSource, schemas: Sequence[TableSchema], after: Position | None = None
+) -> Iterator[PostgresLogReader]:
+    """A started log reader, closed at the end."""
+    reader = PostgresLogReader(source, schemas)
+    try:
+        reader.start(after)
+        yield reader
+    finally:
+        reader.close()
+
+
+@contextmanager
+def chunk_reader(source: PostgresSource) -> Iterator[PostgresChunkReader]:
+    """A chunk reader, closed at the end."""
+    reader = PostgresChunkReader(source)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def read_until(
+    reader: PostgresLogReader, done: Callable[[list[LogRecord]], bool], deadline_s: float = DEADLINE_S
+) -> list[LogRecord]:
+    """Records until ``done`` holds for all of them; fails after the deadline, showing what came."""
+    records: list[LogRecord] = []
+    until = time.monotonic() + deadline_s
+    while not done(records):
+        assert time.monotonic() < until, f"not within {deadline_s} s: {records[-5:]}"
+        records += reader.read(0.2)
+    return records
+
+
+def read_to(reader: PostgresLogReader, position: Position) -> list[LogRecord]:
+    """Records until everything at or before the position was delivered."""
+    return read_until(reader, lambda records: reached(records, position))
+
+
+def reached(records: Sequence[LogRecord], position: Position) -> bool:
+    """Whether the records say that everything at or before the position was delivered."""
+    return any(
+        record.position >= position
+        for record in records
+        if isinstance(record, LogProgress) or (isinstance(record, TransactionPart) and record.last)
+    )
+
+
+def parts(records: Sequence[LogRecord]) -> list[TransactionPart]:
+    """The transaction parts among the records."""
+    return [record for record in records if isinstance(record, TransactionPart)]
+
+
+def changes(records: Sequence[LogRecord]) -> list[RowChange]:
+    """All row changes, in order."""
+    return [change for part in parts(records) for change in part.changes]
+
+
+def all_chunks(reader: PostgresChunkReader, schema: TableSchema, limit_rows: int) -> list[Chunk]:
+    """The whole table in chunks."""
+    chunks: list[Chunk] = []
+    after: Key | None = None
+    while not chunks or not chunks[-1].final:
+        chunks.append(reader.read(ChunkRequest(len(chunks) + 1, schema.id, after, limit_rows), schema))
+        after = chunks[-1].last_key
+    return chunks
+
+
+def wait_for(database: Database, statement: str, deadline_s: float = DEADLINE_S) -> None:
+    """Waits until the query's first value is true."""
+    until = time.monotonic() + deadline_s
+    connection = database.connect()
+    try:
+        while not connection.execute(statement).fetchone()[0]:
+            assert time.monotonic() < until, f"not within {deadline_s} s: {statement}"
+    finally:
+        connection.close()

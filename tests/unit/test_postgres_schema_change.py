@@ -1,0 +1,126 @@
+"""Which changes of a table are carried on, and which stop it with a named error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from migrator.adapters.postgres.pgoutput import Relation
+from migrator.adapters.postgres.relations import WATERMARK_ID, RelationFacts, Relations
+from migrator.adapters.postgres.schema_change import carried_on
+from migrator.errors import SchemaError
+from migrator.model.table import Column, TableId, TableSchema
+
+ID = Column("id", "int64", False, "bigint")
+NAME = Column("name", "string", True, "character varying(20)", "C")
+NOTE = Column("note", "string", True, "text")
+AT = TableId("public", "customer")
+KNOWN = TableSchema(AT, (ID, NAME), ("id",))
+WHERE = "position 0/10"
+
+
+def seen(*columns: Column) -> tuple[Column, ...]:
+    """Columns as a Relation message shows them: no NOT NULL, no collation."""
+    return tuple(replace(column, nullable=True, collation="") for column in columns)
+
+
+def test_the_same_columns_are_the_same_schema() -> None:
+    assert carried_on(KNOWN, seen(ID, NAME), KNOWN, WHERE) is KNOWN
+    assert carried_on(KNOWN, seen(ID, NAME), None, WHERE) is KNOWN
+
+
+def test_an_added_column_is_carried_on_with_its_catalog_facts() -> None:
+    added = replace(NOTE, nullable=False, collation="de-x-icu")
+    now = TableSchema(AT, (ID, NAME, added), ("id",))
+    assert carried_on(KNOWN, seen(ID, NAME, NOTE), now, WHERE) == now
+
+
+def test_a_place_before_the_column_was_added_has_the_shorter_schema() -> None:
+    longer = TableSchema(AT, (ID, NAME, NOTE), ("id",))
+    assert carried_on(longer, seen(ID, NAME), longer, WHERE) == KNOWN
+
+
+@pytest.mark.parametrize("wider", ["character varying(21)", "character varying", "text"])
+def test_a_longer_limit_is_carried_on(wider: str) -> None:
+    changed = carried_on(KNOWN, seen(ID, replace(NAME, source_type=wider)), None, WHERE)
+    assert changed.columns == (ID, replace(NAME, source_type=wider))
+    assert changed.version() != KNOWN.version()
+
+
+@pytest.mark.parametrize(
+    ("columns", "now", "says"),
+    [
+        pytest.param((ID,), TableSchema(AT, (ID,), ("id",)), "'name' was dropped", id="dropped"),
+        pytest.param((ID,), None, "'name' was dropped", id="dropped, table gone since"),
+        pytest.param(
+            (ID, replace(NAME, name="full_name")), None, "'name' was dropped or renamed", id="renamed"
+        ),
+        pytest.param((NAME,), None, "'id' was dropped or renamed", id="first column dropped"),
+        pytest.param(
+            (replace(ID, type="int32", source_type="integer"), NAME), None, "from bigint", id="retyped"
+        ),
+        pytest.param(
+            (ID, replace(NAME, source_type="character varying(5)")), None, "'name' changed", id="shorter"
+        ),
+        pytest.param((ID, replace(NAME, source_type="uuid")), None, "to uuid", id="other text type"),
+        pytest.param((ID, NAME), replace(KNOWN, key=("name",)), "key changed from (id) to (name)", id="key"),
+        pytest.param((ID, NAME), replace(KNOWN, key=()), "key changed from (id) to ()", id="key dropped"),
+    ],
+)
+def test_anything_else_stops_the_table(columns: Sequence[Column], now: TableSchema | None, says: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        carried_on(KNOWN, seen(*columns), now, WHERE)
+    assert says in caught.value.cause
+    assert caught.value.where == "public.customer at position 0/10"
+    assert caught.value.remedy
+
+
+def relation(oid: int = 5, name: str = "customer", schema: str = "public") -> Relation:
+    return Relation(oid, schema, name, "f", ())
+
+
+def relations(*facts: RelationFacts) -> Relations:
+    answers = iter(facts)
+    return Relations([KNOWN], lambda _: next(answers))
+
+
+def test_a_captured_relation_is_known_by_its_oid() -> None:
+    known = relations(RelationFacts(seen(ID, NAME), KNOWN))
+    assert known.see(relation(), WHERE) is None
+    captured = known.captured(5)
+    assert captured is not None
+    assert captured.schema is KNOWN
+    assert captured.full_images
+
+
+def test_other_tables_and_the_watermark_are_told_apart() -> None:
+    known = relations()
+    known.see(relation(6, "other"), WHERE)
+    known.see(relation(7, WATERMARK_ID.name, WATERMARK_ID.schema), WHERE)
+    assert known.captured(6) is None
+    assert known.captured(7) is None
+    assert known.is_watermark(7)
+    assert not known.is_watermark(6)
+
+
+def test_a_column_dropped_and_added_again_is_not_the_same() -> None:
+    before = RelationFacts(seen(ID, NAME), KNOWN, (("id", 1), ("name", 2)))
+    after = RelationFacts(seen(ID, NAME), KNOWN, (("id", 1), ("name", 3)))
+    known = relations(before, after)
+    known.see(relation(), WHERE)
+    with pytest.raises(SchemaError) as caught:
+        known.see(relation(), WHERE)
+    assert "'name' was dropped and added again" in caught.value.cause
+
+
+def test_a_renamed_or_replaced_table_stops() -> None:
+    known = relations(RelationFacts(seen(ID, NAME), KNOWN))
+    known.see(relation(), WHERE)
+    with pytest.raises(SchemaError) as caught:
+        known.see(relation(9), WHERE)
+    assert "dropped and created again" in caught.value.cause
+    with pytest.raises(SchemaError) as caught:
+        known.see(relation(5, "client"), WHERE)
+    assert "renamed to public.client" in caught.value.cause
