@@ -1,0 +1,38 @@
+"""A look at the ledger from outside the run: without a lock, without the epoch, changing nothing."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import psycopg
+
+from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.errors import ConnectionFailed
+from migrator.model.codec import checkpoint_from_json
+from migrator.model.ledger import Ledger
+
+_EXISTS = "SELECT to_regclass('migrator.ledger') IS NOT NULL"
+_READ = "SELECT epoch, segment, checkpoint FROM migrator.ledger WHERE migration = %s"
+
+
+def peek(settings: PostgresTarget) -> Ledger | None:
+    """The ledger as committed now; None while there is none. Raises ``ConnectionFailed``."""
+    try:
+        with psycopg.connect(settings.conninfo(), autocommit=True) as connection:
+            exists = connection.execute(_EXISTS).fetchone()
+            if exists is None or not exists[0]:
+                return None
+            found = connection.execute(_READ, [settings.migration]).fetchone()
+    except psycopg.OperationalError as error:
+        raise ConnectionFailed(
+            "the target can't be reached",
+            where=settings.address,
+            cause=str(error).strip(),
+            remedy="check the [target] settings and that the server is up",
+            retryable=True,
+        ) from error
+    if found is None:
+        return None
+    epoch, segment, checkpoint = found
+    known = checkpoint_from_json(cast(dict[str, object], checkpoint)) if checkpoint else None
+    return Ledger(settings.migration, int(epoch), int(segment), known)

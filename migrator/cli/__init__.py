@@ -1,0 +1,50 @@
+"""The ``migrator`` command. Each command parses, calls, prints and sets the exit code; nothing is decided here.
+
+Exit codes: 0 done or equal, 1 different, 2 error, 3 unknown.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import entry_points
+
+import click
+
+from migrator import __version__
+from migrator.cli.check import check
+from migrator.cli.init import init
+from migrator.cli.run import run
+from migrator.cli.status import status
+from migrator.cli.verify import verify
+from migrator.errors import MigratorError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="migrator")
+def cli() -> None:
+    """Move a live application from an old database schema to a new one while users keep writing."""
+
+
+for command in (init, check, run, status, verify):
+    cli.add_command(command)
+for entry in entry_points(group="migrator.commands"):
+    # Commands of packages above this one (the demo, the benchmark) join by entry point, so that nothing here
+    # imports them.
+    cli.add_command(entry.load())
+
+
+def main() -> None:
+    """Runs the command; a named error becomes one clear message and exit code 2."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except MigratorError as error:
+        first, *rest = error.lines()
+        click.echo("\n".join([f"error: {first}", *(f"  {line}" for line in rest)]), err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,53 @@
+"""``migrator check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.errors import MigratorError
+from migrator.run.migration import Parts, plans, preflight
+
+
+@click.command()
+@config_option
+@master_option
+@conf_option
+def check(config: Path, master: str | None, conf: tuple[str, ...]) -> int:
+    """Preflight: everything that stands in the way of a run, all at once, each with its remedy. Changes nothing."""
+    settings = configuration.load(config)
+    parts = wiring.parts(settings, master, spark_options(conf))
+    findings = preflight(parts)
+    for finding in findings:
+        label = click.style("refuses", fg="red") if finding.fatal else click.style("warning", fg="yellow")
+        click.echo(
+            f"{label}  {finding.check}: {finding.subject}\n    {finding.problem}\n    remedy: {finding.remedy}"
+        )
+    problems = [problem for problem in [wiring.revision_problem(settings)] if problem]
+    for problem in problems:
+        click.echo(
+            f"{click.style('refuses', fg='red')}  revision: {settings.target.address()}\n    {problem}"
+        )
+    fatal = sum(finding.fatal for finding in findings) + len(problems)
+    if not fatal:
+        fatal += _check_mapping(parts)
+    click.echo(f"{fatal} refusal(s), {sum(not finding.fatal for finding in findings)} warning(s)")
+    return 2 if fatal else 0
+
+
+def _check_mapping(parts: Parts) -> int:
+    """Prints what the mapping does; 1 if it can't be used."""
+    try:
+        schemas, _, found = plans(parts)
+    except MigratorError as error:
+        click.echo(f"{click.style('refuses', fg='red')}  mapping: " + "\n    ".join(error.lines()))
+        return 1
+    keys = {schema.id.name: schema.key for schema in schemas}
+    for plan in found.values():
+        reads = ", ".join(f"{table} (key {', '.join(keys[table])})" for table in plan.reads)
+        click.echo(f"ok       mapping: {plan.target.name} is {plan.kind.value}, from {reads or 'constants'}")
+    return 0

@@ -1,0 +1,69 @@
+"""``migrator run``."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.cli.display import Display
+from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.run.failure import Stopping
+from migrator.run.migration import Migration, caught_up
+from migrator.run.progress import Progress
+
+
+@click.command()
+@config_option
+@master_option
+@conf_option
+@click.option(
+    "--until",
+    type=click.Choice(["caught-up"]),
+    default=None,
+    help="End by itself once every table is dumped and everything committed by then is applied.",
+)
+@click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
+def run(config: Path, master: str | None, conf: tuple[str, ...], until: str | None, plain: bool) -> None:
+    """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
+    settings = configuration.load(config)
+    parts = wiring.parts(settings, master, spark_options(conf))
+    migration = Migration(parts)
+    stopping = Stopping()
+    stop_on_signals(stopping)
+    goal = caught_up(parts.catalog.position) if until == "caught-up" else None
+    with Display(migration.progress, plain=plain or None):
+        migration.run(stopping, goal)
+    click.echo(summary(migration.progress))
+
+
+def stop_on_signals(stopping: Stopping) -> None:
+    """The first Ctrl-C or SIGTERM asks for a clean stop; the second one kills the process."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        stopping.request()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+
+
+def summary(progress: Progress) -> str:
+    """What a run did, in a few lines."""
+    now = progress.snapshot()
+    dumped, dropped = sum(d.rows for d in now.dumps), sum(d.dropped_rows for d in now.dumps)
+    lags = progress.lag_quantiles_s()
+    lines = [
+        f"dumped rows      {dumped:,} (in {sum(d.chunks for d in now.dumps):,} chunks; {dropped:,} rows dropped by"
+        " reconciliation because the log had something newer)",
+        f"streamed changes {now.applied_changes:,} in {now.applied_transactions:,} transactions",
+        f"target commits   {now.applied_batches:,}",
+    ]
+    if lags is not None:
+        lines.append(f"lag              p50 {lags[0] * 1000:,.0f} ms, p99 {lags[1] * 1000:,.0f} ms")
+    lines.append(f"position         {now.applied.token if now.applied else '-'}")
+    return "\n".join(lines)

@@ -1,0 +1,44 @@
+"""``migrator status``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.cli.options import config_option
+
+
+@click.command()
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def status(config: Path, as_json: bool) -> None:
+    """What is dumped, captured and applied, from the event log and the ledger; works while a run is going on."""
+    settings = configuration.load(config)
+    found = wiring.status(settings)
+    if as_json:
+        click.echo(json.dumps(asdict(found), default=str, indent=2))
+        return
+    ledger = found.ledger
+    click.echo(f"migration  {settings.name}")
+    click.echo(f"source     {settings.source.address()}")
+    click.echo(f"target     {settings.target.address()}")
+    click.echo(f"leader     {found.leader or 'none'}")
+    if ledger is None or ledger.checkpoint is None:
+        click.echo("applied    nothing yet")
+    else:
+        click.echo(
+            f"applied    segment {ledger.segment}, epoch {ledger.epoch}, at {ledger.checkpoint.position.token}"
+        )
+    click.echo(
+        f"event log  {found.segments_waiting} segment(s) to apply, {found.event_log_bytes / 2**20:,.1f} MiB"
+    )
+    for dump in found.dumps:
+        state = "done" if dump.done else f"{dump.rows + dump.dropped_rows:,} of about {dump.estimated_rows:,}"
+        click.echo(
+            f"dump       {dump.table.name}: {state} ({dump.rows:,} rows, {dump.dropped_rows:,} dropped)"
+        )

@@ -1,0 +1,1 @@
+"""The files that ``migrator init`` writes, as they are apart from ``{name}`` and the like."""

@@ -1,0 +1,221 @@
+"""One run of a migration: checks, takes the lead, captures and applies until told to stop.
+
+Phases, in order; each ends in a named error or leads to the next:
+
+1. read structure: source tables, target tables, mapping (nothing is written)
+2. lead: a lease with an epoch above every earlier one, the ledger taken over under it
+3. agree: event log and ledger are brought to one story (see ``_resume``)
+4. run: capture in a thread, apply in the caller's thread
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from migrator.errors import EventLogError, MigratorError, PreflightError
+from migrator.model.finding import Finding
+from migrator.model.ledger import Ledger
+from migrator.model.limits import ApplyLimits, CaptureLimits
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint
+from migrator.model.segment import Manifest
+from migrator.model.table import TableSchema
+from migrator.model.target import TargetTable
+from migrator.ports.eventlog import BatchReader, SegmentWriter
+from migrator.ports.leadership import Leadership
+from migrator.ports.source import SourceCatalog
+from migrator.ports.target import Target
+from migrator.run.apply_loop import ApplyLoop
+from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress, Snapshot
+from migrator.run.steps import Step, no_step
+from migrator.run.transform_job import TransformJob
+from transforms.plan import MappingPlan, analyse
+from transforms.registry import Mapping
+
+Until = Callable[[Snapshot], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    """The event log opened under an epoch."""
+
+    writer: SegmentWriter
+    reader: BatchReader
+    total_bytes: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything a run needs from outside; only ``migrator.wiring`` knows which adapters these are.
+
+    Attributes:
+        source: factories of source connections, for the given table schemas.
+        prepare_target: brings the control tables up to date and says what is wrong with the target's revision.
+        known_epoch: the highest epoch that the ledger saw.
+        event_log: ``(epoch, segment number of the ledger) -> EventLog``.
+        spark: the session, started on the first call.
+    """
+
+    mapping: Mapping
+    catalog: SourceCatalog
+    source: Callable[[list[TableSchema]], SourcePorts]
+    target: Target
+    prepare_target: Callable[[], str | None]
+    known_epoch: Callable[[], int]
+    leadership: Leadership
+    event_log: Callable[[int, int], EventLog]
+    spark: Callable[[], SparkSession]
+    capture_limits: CaptureLimits
+    apply_limits: ApplyLimits
+    step: Step = no_step
+
+
+def source_tables(mapping: Mapping) -> list[str]:
+    """Names of the source tables that a mapping reads, in order of first mention."""
+    return list(dict.fromkeys(name for target in mapping.targets for name in target.sources))
+
+
+def preflight(parts: Parts) -> list[Finding]:
+    """All findings of both sides. Changes nothing."""
+    targets = [target.name for target in parts.mapping.targets]
+    return [*parts.catalog.preflight(source_tables(parts.mapping)), *parts.target.preflight(targets)]
+
+
+def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:
+    """Reads both structures and checks every mapping function against them.
+
+    Raises ``MappingError`` with the problems of the first mapping function that has any, ``SourceError``,
+    ``TargetError``.
+    """
+    schemas = parts.catalog.tables(source_tables(parts.mapping))
+    targets = parts.target.tables([target.name for target in parts.mapping.targets])
+    by_name = {schema.id.name: schema for schema in schemas}
+    spark = parts.spark()
+    found = {}
+    for mapping, table in zip(parts.mapping.targets, targets, strict=True):
+        found[mapping.name] = analyse(spark, mapping, by_name, table.columns)
+    return schemas, targets, found
+
+
+class Migration:
+    """A run. ``progress`` may be read from other threads."""
+
+    def __init__(self, parts: Parts):
+        self._parts = parts
+        self.progress = Progress()
+
+    def run(self, stopping: Stopping, until: Until | None = None) -> None:
+        """Runs until a stop is requested, or until ``until`` holds.
+
+        Raises:
+            PreflightError: a fatal finding.
+            MigratorError: whatever stopped the run; positions are kept and a new run goes on from there.
+        """
+        parts = self._parts
+        refuse(preflight(parts))
+        problem = parts.prepare_target()
+        if problem:
+            raise PreflightError("the target schema isn't at its head revision", cause=problem)
+        lease = parts.leadership.acquire(parts.known_epoch())
+        try:
+            self._lead(lease.epoch, stopping, until)
+        finally:
+            parts.leadership.release()
+            parts.target.close()
+        stopping.raise_failure()
+
+    def _lead(self, epoch: int, stopping: Stopping, until: Until | None) -> None:
+        parts = self._parts
+        ledger = parts.target.open(epoch)
+        log = parts.event_log(epoch, ledger.segment)
+        checkpoint = _resume(ledger, log.writer.last())
+        schemas = parts.catalog.tables(source_tables(parts.mapping))
+        parts.catalog.prepare(schemas)
+        capture = CaptureLoop(
+            parts.source(schemas),
+            log.writer,
+            {schema.id: schema for schema in schemas},
+            checkpoint,
+            {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
+            log.total_bytes,
+            self.progress,
+            parts.capture_limits,
+            run_token=f"{epoch}-{secrets.token_hex(4)}",
+            step=parts.step,
+        )
+        _, targets, mapping_plans = plans(parts)
+        job = TransformJob(parts.spark(), mapping_plans, {table.id.name: table for table in targets})
+        apply = ApplyLoop(
+            log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step
+        )
+        thread = stopping.thread("capture", lambda: capture.run(stopping))
+        watch = stopping.thread("watch", lambda: self._watch(stopping, until))
+        try:
+            apply.run(stopping)
+        except MigratorError as error:
+            stopping.failed(error)
+        finally:
+            stopping.request()
+            thread.join(timeout=30)
+            watch.join(timeout=5)
+            job.close()
+
+    def _watch(self, stopping: Stopping, until: Until | None) -> None:
+        """Stops the run when ``until`` holds or the lease is lost."""
+        while not stopping.wait(0.1):
+            if not self._parts.leadership.held():
+                raise MigratorError(
+                    "the lease was lost", remedy="start again; another leader may have taken over"
+                )
+            if until is not None and until(self.progress.snapshot()):
+                stopping.request()
+
+
+def refuse(findings: list[Finding]) -> None:
+    """Raises ``PreflightError`` with every fatal finding, if there is one."""
+    fatal = [finding for finding in findings if finding.fatal]
+    if fatal:
+        raise PreflightError(
+            f"preflight found {len(fatal)} problem(s)",
+            cause=" | ".join(f"{each.subject}: {each.problem}" for each in fatal),
+            remedy=" | ".join(each.remedy for each in fatal),
+        )
+
+
+def caught_up(position: Callable[[], Position]) -> Until:
+    """Holds once every dump is done and everything committed at that moment has been applied."""
+    goal: Position | None = None
+
+    def reached(now: Snapshot) -> bool:
+        nonlocal goal
+        if not now.applied_dump_complete or now.applied is None:
+            return False
+        if goal is None:
+            goal = position()
+        return now.applied >= goal
+
+    return reached
+
+
+def _resume(ledger: Ledger, last: Manifest | None) -> Checkpoint | None:
+    """Where capture goes on: at the event log's end, or where the target stands when the event log is empty.
+
+    The event log may be ahead of the ledger (applied later) but never behind: then it is another one, or an old
+    copy, and going on would skip what lies between.
+    """
+    if last is None:
+        return ledger.checkpoint
+    if last.number < ledger.segment:
+        raise EventLogError(
+            "the event log is older than the target",
+            where=f"event log ends at segment {last.number}, the ledger has applied segment {ledger.segment}",
+            cause="the state folder was restored from a copy, or belongs to another run",
+            remedy="move the state folder's eventlog away: capture then goes on from the ledger's position",
+        )
+    return last.checkpoint

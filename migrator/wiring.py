@@ -1,0 +1,241 @@
+"""The only place that chooses adapters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from sqlalchemy import URL
+
+from migrator import schema as control
+from migrator.adapters.files.batch_reader import FileBatchReader
+from migrator.adapters.files.segment_signal import SegmentSignal
+from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.local.leadership import LocalLeadership
+from migrator.adapters.mariadb import settings as maria
+from migrator.adapters.mariadb.catalog import MariaCatalog
+from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
+from migrator.adapters.mariadb.log_reader import MariaLogReader
+from migrator.adapters.mariadb.watermark import MariaWatermarkWriter
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
+from migrator.adapters.target_postgres.peek import peek
+from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.config import Settings
+from migrator.embedded.java import java_home
+from migrator.model.ledger import Ledger
+from migrator.model.position import Position
+from migrator.model.progress import TableDump
+from migrator.model.table import TableSchema
+from migrator.ports.source import SourceCatalog
+from migrator.run.capture_loop import SourcePorts
+from migrator.run.migration import EventLog, Parts
+from migrator.run.steps import crash_step
+from transforms.registry import load_mapping
+from transforms.session import spark_session
+
+_PARTS_OF_A_TRANSACTION_ROWS = 50_000
+
+
+def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None) -> Parts:
+    """Everything a run needs, with the adapters that the settings name.
+
+    Args:
+        settings: the project's configuration.
+        master: Spark master that overrides the configuration's.
+        conf: ``spark.*`` options that override the configuration's.
+
+    Raises ``MappingError`` for a mapping file that can't be used. Connects to nothing yet.
+    """
+    step = crash_step(os.environ)
+
+    def event_log(epoch: int, after: int) -> EventLog:
+        signal = SegmentSignal()
+        writer = FileSegmentWriter(settings.event_log(), epoch, after=after, signal=signal, step=step)
+        reader = FileBatchReader(settings.event_log(), signal=signal)
+        return EventLog(writer, reader, reader.total_bytes)
+
+    catalog, ports = _source(settings)
+    return Parts(
+        mapping=load_mapping(settings.mapping),
+        catalog=catalog,
+        source=ports,
+        target=PostgresTargetWriter(_target(settings)),
+        prepare_target=lambda: _prepare(settings),
+        known_epoch=lambda: known_epoch(settings),
+        leadership=LocalLeadership(settings.state),
+        event_log=event_log,
+        spark=lambda: spark(settings, master, conf),
+        capture_limits=settings.capture,
+        apply_limits=settings.apply,
+        step=step,
+    )
+
+
+def spark(
+    settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The project's Spark session, started on the first call."""
+    return spark_session(
+        master=master or settings.spark.master,
+        conf={**settings.spark.conf, **(conf or {})},
+        java_home=java_home(),
+        log_path=settings.state / "spark.log",
+    )
+
+
+def revision_problem(settings: Settings) -> str | None:
+    """What is wrong with the target's revisions (the user's or ours), or None. Changes nothing."""
+    url = _target(settings).url()
+    return control.target_head_problem(
+        url, settings.alembic, settings.target.schema
+    ) or control.control_problem(url)
+
+
+def upgrade_user_target(settings: Settings) -> None:
+    """Runs the project's own Alembic revisions on the target."""
+    control.upgrade_user_target(_target(settings).url(), settings.alembic)
+
+
+def source_position(settings: Settings) -> Position:
+    """A place in the source log at or after everything committed by now."""
+    catalog, _ = _source(settings)
+    return catalog.position()
+
+
+def known_epoch(settings: Settings) -> int:
+    """The highest epoch that the target's ledger saw; 0 before the first run."""
+    ledger = peek(_target(settings))
+    return ledger.epoch if ledger is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known about a migration from outside its run.
+
+    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` is as of the newest segment.
+    """
+
+    leader: str
+    ledger: Ledger | None
+    segments_waiting: int
+    event_log_bytes: int
+    dumps: tuple[TableDump, ...]
+
+
+def status(settings: Settings) -> Status:
+    """Looks at ledger, event log and leadership without taking part. Works while a run is going on."""
+    ledger = peek(_target(settings))
+    after = ledger.segment if ledger is not None else 0
+    waiting, bytes_held = [], 0
+    if settings.event_log().exists():
+        reader = FileBatchReader(settings.event_log())
+        waiting = list(reader.manifests(after))
+        bytes_held = reader.total_bytes()
+    checkpoint = waiting[-1].checkpoint if waiting else (ledger.checkpoint if ledger is not None else None)
+    return Status(
+        leader=LocalLeadership(settings.state).holder(),
+        ledger=ledger,
+        segments_waiting=len(waiting),
+        event_log_bytes=bytes_held,
+        dumps=checkpoint.dumps if checkpoint is not None else (),
+    )
+
+
+def applied_reaches(settings: Settings, position: Position) -> bool:
+    """Whether the target holds everything up to ``position``."""
+    ledger = peek(_target(settings))
+    return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.position >= position
+
+
+def _prepare(settings: Settings) -> str | None:
+    """Brings the control tables up to date; says what is wrong with the user's revisions."""
+    target = _target(settings)
+    problem = control.target_head_problem(target.url(), settings.alembic, settings.target.schema)
+    if problem is None:
+        control.upgrade_target(target.url())
+        if settings.placement == "watermark":
+            control.upgrade_source(_source_url(settings))
+    return problem
+
+
+Source = tuple[SourceCatalog, Callable[[list[TableSchema]], SourcePorts]]
+
+
+def _source(settings: Settings) -> Source:
+    return {"postgresql": _postgres, "mariadb": _mariadb}[settings.source.kind](settings)
+
+
+def _postgres(settings: Settings) -> Source:
+    server = settings.source
+    source = PostgresSource(
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        schema=server.schema,
+        user=server.user,
+        migration=settings.name,
+        password=server.password,
+        sslmode=server.tls,
+        sslrootcert=server.tls_ca,
+        placement=settings.placement,
+        part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
+    )
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        marks = (lambda: PostgresWatermarkWriter(source)) if settings.placement == "watermark" else None
+        return SourcePorts(
+            lambda: PostgresLogReader(source, schemas), lambda: PostgresChunkReader(source), marks
+        )
+
+    return PostgresCatalog(source), ports
+
+
+def _mariadb(settings: Settings) -> Source:
+    server = settings.source
+    source = maria.MariaSource(
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        user=server.user,
+        password=server.password,
+        tls=server.tls,
+        tls_ca=server.tls_ca or None,
+        migration=settings.name,
+        server_id=settings.server_id or maria.default_server_id(settings.name),
+        placement=settings.placement,
+        part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
+    )
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        marks = (lambda: MariaWatermarkWriter(source)) if settings.placement == "watermark" else None
+        return SourcePorts(lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source), marks)
+
+    return MariaCatalog(source), ports
+
+
+def _target(settings: Settings) -> PostgresTarget:
+    server = settings.target
+    return PostgresTarget(
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        schema=server.schema,
+        user=server.user,
+        migration=settings.name,
+        password=server.password,
+        sslmode=server.tls,
+        sslrootcert=server.tls_ca,
+    )
+
+
+def _source_url(settings: Settings) -> URL:
+    server = settings.source
+    driver = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql"}[server.kind]
+    return URL.create(driver, server.user, server.password, server.host, server.port, server.database)
