@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -188,11 +190,34 @@ def test_a_killed_leaders_place_is_free_at_once(tmp_path: Path) -> None:
         assert leader.stdout is not None
         assert leader.stdout.readline().strip() == "1"
         follower = LocalLeadership(tmp_path)
+        assert follower.holder().startswith(f"process {leader.pid} on ")
         with pytest.raises(FencedError, match=f"process {leader.pid} on "):
             follower.acquire(0)
         leader.kill()
         leader.wait(10)
+    assert follower.holder() == ""
     assert follower.acquire(0).epoch == 2
+
+
+def test_asking_who_leads_changes_nothing(tmp_path: Path) -> None:
+    assert LocalLeadership(tmp_path / "state").holder() == ""
+    assert list(tmp_path.iterdir()) == []
+    leader = LocalLeadership(tmp_path)
+    leader.acquire(0)
+    assert LocalLeadership(tmp_path).holder() == leader.holder() != ""
+    assert leader.held()
+    leader.release()
+    assert leader.holder() == ""
+
+
+def test_an_onlooker_keeps_nobody_from_leading(tmp_path: Path) -> None:
+    """``holder`` has the file locked for an instant; a leader that starts just then waits for it."""
+    path = tmp_path / "leader.lock"
+    path.touch()
+    looking = os.open(path, os.O_RDWR)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.02, os.close, [looking]).start()
+    assert LocalLeadership(tmp_path).acquire(0).epoch == 1
 
 
 def test_a_removed_state_directory_ends_the_lease(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from migrator.adapters.files import durable
+from migrator.adapters.files.disk_use import DiskUse
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import START_OVER, read_manifest
 from migrator.adapters.files.parquet import decode_rows, read_checked
@@ -46,6 +47,7 @@ class FileBatchReader:
         signal: SegmentSignal | None = None,
     ) -> None:
         self._layout = Layout.of(directory)
+        self._disk_use = DiskUse(self._layout)
         self._max_bytes = max_bytes
         self._signal = signal
         self._known: dict[int, Manifest] = {}
@@ -103,8 +105,8 @@ class FileBatchReader:
         self._check_gap(number + 1)
 
     def total_bytes(self) -> int:
-        """Bytes that the event log takes on disk, for backpressure."""
-        return self._layout.total_bytes()
+        """Bytes that the event log takes on disk, for backpressure; at most half a second old."""
+        return self._disk_use.total_bytes()
 
     def _collect(self, after: int, max_rows: int) -> tuple[list[Manifest], int]:
         """Manifests of the next batch (none: not complete yet), and the last number seen."""

@@ -23,7 +23,6 @@ import contextlib
 import hashlib
 import os
 import secrets
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +30,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from migrator.adapters.files import durable
+from migrator.adapters.files.disk_use import DiskUse
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import encode_manifest, newest_manifest, read_manifest
 from migrator.adapters.files.parquet import encode_rows, file_schema
@@ -40,7 +40,6 @@ from migrator.model.segment import Manifest, SegmentFile
 from migrator.ports.eventlog import SegmentContent, TableData
 
 Step = Callable[[str], None]
-_COUNT_EVERY_S = 0.5
 _SYNC_THREADS = 8
 
 
@@ -76,8 +75,7 @@ class FileSegmentWriter:
         self._broken: EventLogError | FencedError | None = None
         self._leftovers = True
         self._threads = ThreadPoolExecutor(max_workers=_SYNC_THREADS, thread_name_prefix="sync")
-        self._bytes = 0
-        self._count_again = 0.0
+        self._disk_use = DiskUse(self._layout)
         try:
             self._open(after)
         except OSError as error:
@@ -90,12 +88,8 @@ class FileSegmentWriter:
         return self._last
 
     def total_bytes(self) -> int:
-        """Bytes that the event log takes on disk, for backpressure; counted anew at most every half second."""
-        now = time.monotonic()
-        if now >= self._count_again:
-            self._bytes = self._layout.total_bytes()
-            self._count_again = now + _COUNT_EVERY_S
-        return self._bytes
+        """Bytes that the event log takes on disk, for backpressure; at most half a second old."""
+        return self._disk_use.total_bytes()
 
     def append(self, content: SegmentContent) -> Manifest:
         """Writes the segment of the next number; durable and visible on return.
@@ -139,7 +133,7 @@ class FileSegmentWriter:
         for epoch, path in layout.temporaries():
             if epoch < self._epoch:
                 path.unlink(missing_ok=True)
-        self._remove_orphans(newest)
+        self._remove_orphans()
 
     def _write(self, number: int, content: SegmentContent, written: list[Path]) -> Manifest:
         """Writes data files and, under a temporary name, the manifest, and syncs them.
@@ -220,7 +214,7 @@ class FileSegmentWriter:
     def _created(self, manifest: Manifest) -> Manifest:
         self._last = manifest
         self._next = manifest.number + 1
-        self._bytes += sum(file.size_bytes for file in manifest.files)
+        self._disk_use.add(sum(file.size_bytes for file in manifest.files))
         if self._signal is not None:
             self._signal.announce(manifest.number)
         self._step("segment.created")
@@ -246,17 +240,15 @@ class FileSegmentWriter:
     def _remove_leftovers(self) -> None:
         """Removes what earlier writers left for the first number that this writer has taken since."""
         if self._leftovers and self._last is not None and self._last.number > self._opened_at:
-            self._remove_orphans(self._last.number)
+            self._remove_orphans()
             self._leftovers = False
 
-    def _remove_orphans(self, up_to: int) -> None:
+    def _remove_orphans(self) -> None:
         """Removes data files of taken or released numbers that no manifest names (why: see the module)."""
         released = durable.read_number(self._layout.released)
         named: dict[int, set[str] | None] = {}
         orphans = []
         for number, path in self._layout.data_files():
-            if number > up_to and number > released:
-                continue
             if number not in named:
                 manifest = read_manifest(self._layout, number)
                 named[number] = {file.path for file in manifest.files} if manifest else None

@@ -17,7 +17,7 @@ from pathlib import Path
 from migrator.errors import FencedError, MigratorError
 from migrator.ports.leadership import Lease
 
-_TRIES, _PAUSE_S = 5, 0.01
+_TRIES, _PAUSE_S = 25, 0.01
 
 
 class LocalLeadership:
