@@ -96,6 +96,24 @@ def test_a_higher_epoch_that_opens_meanwhile_fences_before_the_number_is_taken(t
     assert names(tmp_path) == []
 
 
+def test_the_newest_manifest_fences_too(tmp_path: Path) -> None:
+    FileSegmentWriter(tmp_path, 5).append(inserted(1, 1))
+    Layout.of(tmp_path).epoch.unlink()
+    with pytest.raises(FencedError, match="segment 1 has epoch 5"):
+        FileSegmentWriter(tmp_path, 4)
+
+
+def test_once_fenced_is_fenced_for_good(tmp_path: Path) -> None:
+    writer = FileSegmentWriter(tmp_path, 1)
+    FileSegmentWriter(tmp_path, 2)
+    with pytest.raises(FencedError):
+        writer.append(inserted(1, 1))
+    Layout.of(tmp_path).epoch.unlink()
+    with pytest.raises(FencedError):
+        writer.append(inserted(1, 1))
+    assert FileSegmentWriter(tmp_path, 1).append(inserted(1, 1)).number == 1
+
+
 def test_a_crash_in_release_leaves_nothing_to_stumble_over(tmp_path: Path) -> None:
     writer = FileSegmentWriter(tmp_path, 1)
     for order in (1, 2, 3):
