@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
@@ -26,7 +28,7 @@ WATERMARK_TABLE = (
 )
 
 
-def source_of(database: Database, **changes: Any) -> PostgresSource:
+def source_of(database: Database, /, **changes: Any) -> PostgresSource:
     """Settings for a fresh database; the slot's name is unique on the server, as the database's name is."""
     values: dict[str, Any] = {
         "host": database.host,
@@ -126,3 +128,49 @@ def wait_for(database: Database, statement: str, deadline_s: float = DEADLINE_S)
             assert time.monotonic() < until, f"not within {deadline_s} s: {statement}"
     finally:
         connection.close()
+
+
+class Proxy:
+    """A TCP proxy on a free local port; set ``stalled`` and it forwards nothing more, but keeps its connections."""
+
+    def __init__(self, host: str, port: int):
+        self._to = (host, port)
+        self.stalled = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Proxy:
+        self._run(self._accept)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stalled.set()
+        for each in [self._listener, *self._sockets]:
+            with suppress(OSError):  # the other side may have closed it already
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _run(self, work: Callable[..., None], *arguments: Any) -> None:
+        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self._threads[-1].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # the listener is closed at the end
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(self._to)
+                self._sockets += [near, far]
+                self._run(self._forward, near, far)
+                self._run(self._forward, far, near)
+
+    def _forward(self, giver: socket.socket, taker: socket.socket) -> None:
+        with suppress(OSError):
+            while data := giver.recv(65536):
+                if not self.stalled.is_set():
+                    taker.sendall(data)
+            if not self.stalled.is_set():
+                taker.shutdown(socket.SHUT_WR)

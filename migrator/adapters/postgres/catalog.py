@@ -15,7 +15,7 @@ import psycopg
 from migrator.adapters.postgres.connection import connect, query_failure
 from migrator.adapters.postgres.lsn import parse_lsn, position_up_to, without_page_header
 from migrator.adapters.postgres.preflight import findings
-from migrator.adapters.postgres.publication import publish
+from migrator.adapters.postgres.publication import check_covers, publish
 from migrator.adapters.postgres.reflection import psycopg_query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.replication import SLOT_STATE, SlotState, lost_slot
@@ -101,7 +101,11 @@ class PostgresCatalog:
         )
 
     def prepare(self, tables: Sequence[TableSchema]) -> None:
-        """See ``SourceCatalog.prepare``. Raises GapError when the slot exists but lost its log."""
+        """See ``SourceCatalog.prepare``. Raises GapError when the slot exists but lost its log.
+
+        It adds missing tables to the publication. For a migration that runs already, let the log reader's ``start``
+        see a table that somebody took out (a gap) before this puts it back: call ``prepare`` for first starts only.
+        """
         self._with_connection(
             "the source can't be prepared for log reading",
             lambda connection: self._prepare(connection, [schema.id for schema in tables]),
@@ -127,10 +131,17 @@ class PostgresCatalog:
         captured = [*tables, WATERMARK_ID] if self._source.placement == WATERMARK else tables
         if self._source.placement == WATERMARK:
             connection.execute(_WATERMARK_ROW, [self._source.migration])
-        # Publication first: a slot decodes with the catalog as of each place in its log, and fails at any place
-        # where the publication didn't exist yet.
-        publish(self._source, connection, captured)
         row = connection.execute(f"{SLOT_STATE} WHERE slot_name = $1", [self._source.slot]).fetchone()
+        if row is not None:
+            slot = SlotState.of(*row)
+            if slot.lost:
+                raise lost_slot(self._source, slot.lost)
+            # A slot is never made before its publication: if that is wrong now, somebody changed it meanwhile.
+            # Tables may be missing, though: a migration can get more of them.
+            check_covers(self._source, psycopg_query(connection), [])
+        # Publication first: a slot decodes with the catalog as of each place in its log, and would decode without
+        # the publication where it didn't exist yet.
+        publish(self._source, connection, captured)
         if row is None:
             # Waits for the transactions that are open now to end; others go on meanwhile.
             connection.execute(f"SET statement_timeout = '{_SLOT_TIMEOUT}'")
@@ -138,8 +149,6 @@ class PostgresCatalog:
             connection.execute(
                 "SELECT pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [self._source.slot]
             )
-        elif (slot := SlotState.of(*row)).lost:
-            raise lost_slot(self._source, slot.lost)
 
     def _with_connection(self, what: str, work: Callable[[Any], Result]) -> Result:
         connection = connect(self._source, "catalog")

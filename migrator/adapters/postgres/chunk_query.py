@@ -43,10 +43,11 @@ class ChunkQuery:
         columns += [
             f"{self._output(self._columns[name])} AS {_identifier('__key_' + name)}" for name in self._texts
         ]
-        names = ", ".join(_identifier(name) for name in self._schema.key)
+        # Qualified: a bare name in ORDER BY would mean the output column, which may be the key's text.
+        names = ", ".join(f"source_row.{_identifier(name)}" for name in self._schema.key)
         where = f" WHERE ({names}) > ({', '.join(self._bound_values())})" if resumed else ""
         return (
-            f"SELECT {', '.join(columns)} FROM {quoted(self._schema.id)}{where} "
+            f"SELECT {', '.join(columns)} FROM {quoted(self._schema.id)} AS source_row{where} "
             f"ORDER BY {names} LIMIT {int(limit_rows)}"
         )
 

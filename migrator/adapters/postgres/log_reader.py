@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from migrator.adapters.postgres.connection import connect
+import psycopg
+
+from migrator.adapters.postgres.connection import connect, query_failure
 from migrator.adapters.postgres.lsn import (
     commit_position,
     format_lsn,
@@ -32,8 +34,10 @@ from migrator.adapters.postgres.pgoutput import (
     Update,
     parse,
 )
-from migrator.adapters.postgres.reflection import psycopg_query
+from migrator.adapters.postgres.publication import check_covers
+from migrator.adapters.postgres.reflection import Query, psycopg_query
 from migrator.adapters.postgres.relations import (
+    WATERMARK_ID,
     Captured,
     RelationFacts,
     Relations,
@@ -41,7 +45,7 @@ from migrator.adapters.postgres.relations import (
     incomplete_image,
 )
 from migrator.adapters.postgres.replication import ReplicationStream, lost_slot
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.errors import ConnectionFailed, GapError, SourceError
 from migrator.model.event import (
     LogProgress,
@@ -57,9 +61,12 @@ from migrator.model.event import (
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
 
+_PUBLICATION_CHECK_S = 10.0
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MAX_MESSAGES_PER_READ = 200_000
 """A server that sends nothing of interest must not keep ``read`` busy for ever."""
+
+Result = TypeVar("Result")
 
 
 class PostgresLogReader:
@@ -76,6 +83,7 @@ class PostgresLogReader:
         self._relations = Relations(schemas, self._look_up)
         self._stream: ReplicationStream | None = None
         self._system = ""
+        self._checked_at = 0.0
         self._after = Position(-1, "")
         self._transaction: Begin | None = None
         self._skipping = False
@@ -102,11 +110,13 @@ class PostgresLogReader:
                 raise lost_slot(self._source, "the slot doesn't exist")
             if slot.lost:
                 raise lost_slot(self._source, slot.lost)
+            self._check_publication()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
             lsn = self._checked_start(start, slot.confirmed, flushed)
             stream.begin(lsn)
         except BaseException:
             stream.close()
+            self.close()
             raise
         self._stream = stream
         self._after = start
@@ -117,6 +127,8 @@ class PostgresLogReader:
     def read(self, timeout_s: float) -> list[LogRecord]:
         """See ``LogReader.read``. Also sends feedback, so call it at least every few seconds."""
         stream = self._started()
+        if time.monotonic() - self._checked_at > _PUBLICATION_CHECK_S:
+            self._check_publication()
         until = time.monotonic() + timeout_s
         messages = delivered = 0
         while delivered < self._source.part_rows and messages < _MAX_MESSAGES_PER_READ:
@@ -174,9 +186,22 @@ class PostgresLogReader:
         return lsn
 
     def _look_up(self, relation: Relation) -> RelationFacts:
+        return self._asking_catalog(lambda query: catalog_lookup(query)(relation))
+
+    def _check_publication(self) -> None:
+        tables = [schema.id for schema in self._relations.schemas()]
+        if self._source.placement == WATERMARK:
+            tables.append(WATERMARK_ID)
+        self._asking_catalog(lambda query: check_covers(self._source, query, tables))
+        self._checked_at = time.monotonic()
+
+    def _asking_catalog(self, ask: Callable[[Query], Result]) -> Result:
         if self._catalog is None or self._catalog.closed:
             self._catalog = connect(self._source, "catalog")
-        return catalog_lookup(psycopg_query(self._catalog))(relation)
+        try:
+            return ask(psycopg_query(self._catalog))
+        except psycopg.Error as error:
+            raise query_failure(self._source, "the source's catalog can't be read", error) from error
 
     def _take(self, payload: bytes) -> int:
         """Takes one message in; returns 1 for a captured row change."""

@@ -10,6 +10,7 @@ from psycopg import sql
 from migrator.adapters.postgres.reflection import Query
 from migrator.adapters.postgres.relations import quoted
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.errors import GapError
 from migrator.model.table import TableId
 
 _FLAGS = """
@@ -42,6 +43,34 @@ def published(query: Query, name: str) -> tuple[bool, bool, set[TableId]] | None
 def is_right(query: Query, name: str, tables: Sequence[TableId]) -> bool:
     """Whether the publication exists with exactly these tables, whole, and all operations."""
     return published(query, name) == (True, True, set(tables))
+
+
+def check_covers(source: PostgresSource, query: Query, tables: Sequence[TableId]) -> None:
+    """Raises GapError if the publication leaves out anything of these tables (none: of whatever it has).
+
+    The server says nothing when somebody takes a table or an operation out (18 doesn't even when the whole
+    publication is gone): the changes are simply missing from the stream.
+    """
+    found = published(query, source.slot)
+    cause = ""
+    if found is None:
+        cause = "it doesn't exist"
+    elif not found[0] or not found[1]:
+        cause = "it doesn't publish all operations of whole tables"
+    elif left_out := set(tables) - found[2]:
+        cause = f"it doesn't have {', '.join(map(str, sorted(left_out)))}"
+    if cause:
+        raise changed_publication(source, cause)
+
+
+def changed_publication(source: PostgresSource, cause: str) -> GapError:
+    """The error for a publication that was changed or dropped while a migration needs it."""
+    return GapError(
+        f"publication {source.slot!r} doesn't cover the captured tables: changes may be missing from the stream",
+        where=source.address,
+        cause=cause,
+        remedy="start the migration anew (it dumps again); nobody but the migration may change its publication",
+    )
 
 
 def create_statement(name: str, tables: Sequence[TableId]) -> str:

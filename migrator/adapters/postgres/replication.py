@@ -20,6 +20,7 @@ from psycopg import pq
 from migrator.adapters.postgres.connection import connect, named_failure
 from migrator.adapters.postgres.lsn import format_lsn, parse_lsn
 from migrator.adapters.postgres.pgoutput import POSTGRES_EPOCH_US
+from migrator.adapters.postgres.publication import changed_publication
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 
@@ -32,6 +33,7 @@ SLOT_STATE = (
 
 _STATUS = struct.Struct("!cQQQqB")
 _U64 = struct.Struct("!Q")
+_NOT_IN_PREREQUISITE_STATE = "55000"
 _NAP_S = 0.00015
 _STATUS_INTERVAL_S = 2.0
 _XLOG_DATA, _KEEPALIVE = ord("w"), ord("k")
@@ -69,6 +71,8 @@ class ReplicationStream:
         self._received = 0
         self._heard_at = self._told_at = time.monotonic()
         self._asked = False
+        self._warning = ""
+        self._connection.add_notice_handler(self._noticed)
 
     def close(self) -> None:
         """Closes the session."""
@@ -105,6 +109,8 @@ class ReplicationStream:
         for nothing yet. Never blocks.
         """
         size, data = self._pg.get_copy_data(1)
+        if self._warning:
+            raise changed_publication(self._source, self._warning)
         if size > 0:
             return self._message(data)
         if size == 0:
@@ -145,6 +151,11 @@ class ReplicationStream:
         except psycopg.OperationalError as error:
             raise self._lost(str(error)) from error
         self._told_at = time.monotonic()
+
+    def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
+        """PostgreSQL 18 goes on without a publication that is gone, with no more than a warning."""
+        if notice.severity_nonlocalized == "WARNING" and notice.sqlstate == _NOT_IN_PREREQUISITE_STATE:
+            self._warning = notice.message_primary or "the server gave a warning"
 
     def _simple(self, statement: str) -> list[tuple[str | None, ...]]:
         """A statement by the simple protocol, the only one a walsender speaks; values come as text."""
@@ -226,15 +237,10 @@ class ReplicationStream:
                 remedy="end the other migrator process; a dead session goes after wal_sender_timeout",
                 retryable=True,
             )
-        if sqlstate in ("55000", "58P01", "42704") and ("slot" in words or "WAL" in words):
+        if sqlstate in (_NOT_IN_PREREQUISITE_STATE, "58P01", "42704") and ("slot" in words or "WAL" in words):
             return lost_slot(self._source, words)
         if "publication" in words:
-            return SourceError(
-                f"publication {slot!r} isn't there at this place of the log",
-                where=self._source.address,
-                cause=words,
-                remedy="drop the slot, run prepare, and start the migration anew",
-            )
+            return changed_publication(self._source, words)
         return named_failure(self._source, "reading the source log failed", sqlstate, words)
 
 

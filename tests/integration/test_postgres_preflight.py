@@ -1,0 +1,186 @@
+"""Preflight names everything at once with its remedy, the remedies work, and least privilege is enough."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.settings import WATERMARK
+from migrator.embedded.postgres import EmbeddedPostgres
+from migrator.embedded.process import scratch_directory
+from migrator.errors import SourceError
+from migrator.model.chunk import ChunkRequest
+from tests.fix_postgres_source import changes, chunk_reader, log_reader, read_to, source_of
+from tests.servers import Database, PostgresServer
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def reader_role(postgres: PostgresServer, old_pg: Database) -> Iterator[str]:
+    """A role without any rights but to log in."""
+    role = f"reader_{uuid.uuid4().hex[:8]}"
+    postgres.admin.execute(f"CREATE ROLE {role} LOGIN")
+    yield role
+    old_pg.execute(f"DROP OWNED BY {role}")
+    postgres.admin.execute(f"DROP ROLE {role}")
+
+
+def fatal(database: Database, *tables: str, **changes: object) -> dict[tuple[str, str], str]:
+    """(check, subject) -> remedy of the fatal findings."""
+    found = PostgresCatalog(source_of(database, **changes)).preflight(tables)
+    return {(finding.check, finding.subject): finding.remedy for finding in found if finding.fatal}
+
+
+def test_a_ready_source_has_no_findings(old_pg: Database) -> None:
+    old_pg.execute("CREATE TABLE t (k int PRIMARY KEY)", "ALTER TABLE t REPLICA IDENTITY FULL")
+    assert PostgresCatalog(source_of(old_pg)).preflight(["t"]) == []
+
+
+def test_every_unfit_table_is_named_with_its_remedy(old_pg: Database) -> None:
+    old_pg.execute(
+        "CREATE TABLE no_identity (k int PRIMARY KEY)",
+        "CREATE TABLE no_key (k int)",
+        "ALTER TABLE no_key REPLICA IDENTITY FULL",
+        "CREATE UNLOGGED TABLE fleeting (k int PRIMARY KEY)",
+        "CREATE VIEW a_view AS SELECT 1 AS k",
+        "CREATE MATERIALIZED VIEW a_matview AS SELECT 1 AS k",
+        "CREATE TABLE parent (k int PRIMARY KEY)",
+        "CREATE TABLE child () INHERITS (parent)",
+        "ALTER TABLE parent REPLICA IDENTITY FULL",
+        "CREATE TABLE part (k int PRIMARY KEY) PARTITION BY LIST (k)",
+        "CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1)",
+        "ALTER TABLE part REPLICA IDENTITY FULL",
+        "CREATE TABLE deferred (k int PRIMARY KEY DEFERRABLE)",
+        "ALTER TABLE deferred REPLICA IDENTITY FULL",
+        'CREATE TABLE "Odd ""name" (k int PRIMARY KEY)',
+    )
+    names = [
+        "no_identity",
+        "no_key",
+        "fleeting",
+        "a_view",
+        "a_matview",
+        "parent",
+        "part",
+        "deferred",
+        'Odd "name',
+        "x",
+    ]
+    found = fatal(old_pg, *names)
+    assert set(found) == {
+        ("replica_identity", "public.no_identity"),
+        ("key", "public.no_key"),
+        ("table_kind", "public.fleeting"),
+        ("table_kind", "public.a_view"),
+        ("table_kind", "public.a_matview"),
+        ("inheritance", "public.parent"),
+        ("replica_identity", "public.part_1"),
+        ("key", "public.deferred"),
+        ("replica_identity", 'public.Odd "name'),
+        ("table", "public.x"),
+    }
+    for check, subject in found:
+        if check == "replica_identity":
+            old_pg.execute(found[check, subject])
+    assert not [key for key in fatal(old_pg, *names) if key[0] == "replica_identity"]
+
+
+def test_generated_columns_are_a_warning(old_pg: Database) -> None:
+    old_pg.execute(
+        "CREATE TABLE g (k int PRIMARY KEY, twice int GENERATED ALWAYS AS (k * 2) STORED)",
+        "ALTER TABLE g REPLICA IDENTITY FULL",
+    )
+    (finding,) = PostgresCatalog(source_of(old_pg)).preflight(["g"])
+    assert (finding.check, finding.fatal) == ("generated_columns", False)
+    assert "twice" in finding.problem
+
+
+def test_least_privilege_each_finding_names_the_grant_that_mends_it(
+    postgres: PostgresServer, old_pg: Database, reader_role: str
+) -> None:
+    old_pg.execute(
+        "CREATE TABLE t (k int PRIMARY KEY, v text)",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+    )
+    as_reader = source_of(old_pg, user=reader_role)
+    found = fatal(old_pg, "t", user=reader_role)
+    checks = {check for check, _ in found}
+    assert checks == {"replication_role", "usage", "select", "row_security", "publication"}
+    bypass = found.pop(("row_security", "public.t"))
+    for (check, _), remedy in found.items():
+        old_pg.execute(
+            remedy.removeprefix("as the owner of the tables: ") if check == "publication" else remedy
+        )
+    assert set(fatal(old_pg, "t", user=reader_role)) == {("row_security", "public.t")}
+    (schema,) = PostgresCatalog(as_reader).tables(["t"])
+    with chunk_reader(as_reader) as chunks, pytest.raises(SourceError, match="can't be read"):
+        chunks.read(ChunkRequest(1, schema.id, None, 5), schema)  # an error, never a part of the rows
+    old_pg.execute(bypass)
+    assert PostgresCatalog(as_reader).preflight(["t"]) == []
+
+    catalog = PostgresCatalog(as_reader)
+    schemas = catalog.tables(["t"])
+    catalog.prepare(schemas)
+    old_pg.execute("INSERT INTO t VALUES (1, 'x')")
+    with log_reader(as_reader, schemas) as log, chunk_reader(as_reader) as chunks:
+        chunk = chunks.read(ChunkRequest(1, schemas[0].id, None, 5), schemas[0])
+        (change,) = changes(read_to(log, chunk.high))
+    assert chunk.rows.to_pylist() == [{"k": 1, "v": "x"}]
+    assert change.after == ("1", "x")
+
+
+def test_an_owner_with_create_needs_no_publication_made_for_it(
+    postgres: PostgresServer, old_pg: Database, reader_role: str
+) -> None:
+    old_pg.execute(
+        "CREATE TABLE t (k int PRIMARY KEY)",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        f"ALTER TABLE t OWNER TO {reader_role}",
+        f"ALTER ROLE {reader_role} REPLICATION",
+    )
+    assert set(fatal(old_pg, "t", user=reader_role)) == {("publication", source_of(old_pg).slot)}
+    old_pg.execute(f'GRANT CREATE ON DATABASE "{old_pg.database}" TO {reader_role}')
+    catalog = PostgresCatalog(source_of(old_pg, user=reader_role))
+    assert catalog.preflight(["t"]) == []
+    catalog.prepare(catalog.tables(["t"]))
+    old_pg.execute(f"DROP PUBLICATION {source_of(old_pg).slot}")
+
+
+def test_the_watermark_placement_needs_its_table(old_pg: Database) -> None:
+    old_pg.execute("CREATE TABLE t (k int PRIMARY KEY)", "ALTER TABLE t REPLICA IDENTITY FULL")
+    assert set(fatal(old_pg, "t", placement=WATERMARK)) == {("watermark", "migrator.watermark")}
+
+
+def test_an_unfit_server_is_named_setting_by_setting() -> None:
+    settings = {
+        "wal_level": "replica",
+        "max_replication_slots": "0",
+        "max_wal_senders": "0",
+        "max_slot_wal_keep_size": "64MB",
+        "idle_replication_slot_timeout": "1h",
+        "synchronous_standby_names": "*",
+    }
+    with (
+        scratch_directory("migrator-unfit-") as directory,
+        EmbeddedPostgres(directory / "pg", settings=settings) as server,
+    ):
+        database = Database(server.host, server.port, "postgres", server.superuser, "", "postgresql")
+        with database.connect() as connection:
+            connection.execute("SET synchronous_commit = local")
+            connection.execute("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0")
+        found = PostgresCatalog(source_of(database, database="bytes")).preflight([])
+    assert {(finding.check, finding.fatal) for finding in found} == {
+        ("wal_level", True),
+        ("max_replication_slots", True),
+        ("max_wal_senders", True),
+        ("server_encoding", True),
+        ("max_slot_wal_keep_size", False),
+        ("idle_replication_slot_timeout", False),
+        ("synchronous_standby_names", False),
+    }

@@ -1,0 +1,160 @@
+"""DDL on a captured table, seen at its place in the log."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.errors import SchemaError
+from migrator.model.event import LogProgress, LogRecord, RowChange, SchemaChange, TransactionPart
+from tests.fix_postgres_source import changes, log_reader, parts, prepared, read_to, read_until, source_of
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+
+def table(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE t (k int PRIMARY KEY, a int, v varchar(10))", "ALTER TABLE t REPLICA IDENTITY FULL"
+    )
+
+
+def story(records: list[LogRecord]) -> list[tuple[str, ...] | RowChange]:
+    """Schema changes as column names, row changes as they are."""
+    told: list[tuple[str, ...] | RowChange] = []
+    for record in records:
+        if isinstance(record, SchemaChange):
+            told.append(record.schema.names())
+        elif isinstance(record, TransactionPart):
+            told += record.changes
+    return told
+
+
+def test_an_added_column_is_an_event_in_its_place(old_pg: Database) -> None:
+    table(old_pg)
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    old_pg.execute(
+        "INSERT INTO t VALUES (1, 1, 'x')",
+        "ALTER TABLE t ADD n numeric(10,2) NOT NULL DEFAULT 5",
+        "UPDATE t SET v = 'y'",
+    )
+    catalog = PostgresCatalog(source)
+    with log_reader(source, schemas) as reader:
+        records = read_to(reader, catalog.position())
+    insert, names, update = story(records)
+    assert isinstance(insert, RowChange)
+    assert isinstance(update, RowChange)
+    assert insert.after == ("1", "1", "x")
+    assert names == ("k", "a", "v", "n")
+    assert (update.before, update.after) == (("1", "1", "x", "5.00"), ("1", "1", "y", "5.00"))
+    (changed,) = [record.schema for record in records if isinstance(record, SchemaChange)]
+    assert [changed] == catalog.tables(["t"])  # type, NOT NULL and all
+
+
+def test_a_restart_behind_an_added_column_has_the_schema_of_that_place(old_pg: Database) -> None:
+    table(old_pg)
+    source = source_of(old_pg)
+    prepared(source, "t")
+    old_pg.execute(
+        "INSERT INTO t VALUES (1, 1, 'x')", "ALTER TABLE t ADD n int", "INSERT INTO t VALUES (2, 2, 'y', 3)"
+    )
+    later = PostgresCatalog(source).tables(["t"])
+    with log_reader(source, later) as reader:
+        records = read_to(reader, PostgresCatalog(source).position())
+    shorter, first, longer, second = story(records)
+    assert (shorter, longer) == (("k", "a", "v"), ("k", "a", "v", "n"))
+    assert isinstance(first, RowChange)
+    assert isinstance(second, RowChange)
+    assert (first.after, second.after) == (("1", "1", "x"), ("2", "2", "y", "3"))
+
+
+def test_a_schema_change_inside_a_transaction_splits_it_at_its_place(old_pg: Database) -> None:
+    table(old_pg)
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    connection = old_pg.connect(autocommit=False)
+    connection.execute("INSERT INTO t VALUES (1, 1, 'x')")
+    connection.execute("ALTER TABLE t ADD n int")
+    connection.execute("INSERT INTO t VALUES (2, 2, 'y', 3)")
+    connection.commit()
+    connection.close()
+    with log_reader(source, schemas) as reader:
+        records = read_to(reader, PostgresCatalog(source).position())
+    kinds = [type(record) for record in records if not isinstance(record, LogProgress)]
+    assert kinds == [TransactionPart, SchemaChange, TransactionPart]
+    assert [(part.first_index, part.last) for part in parts(records)] == [(0, False), (1, True)]
+
+
+def test_a_longer_varchar_goes_on(old_pg: Database) -> None:
+    table(old_pg)
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    old_pg.execute("ALTER TABLE t ALTER v TYPE varchar(20)", "INSERT INTO t VALUES (1, 1, 'longer than ten')")
+    with log_reader(source, schemas) as reader:
+        records = read_to(reader, PostgresCatalog(source).position())
+    (changed,) = [record.schema for record in records if isinstance(record, SchemaChange)]
+    assert changed.columns[2].source_type == "character varying(20)"
+    assert [change.after for change in changes(records)] == [("1", "1", "longer than ten")]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "insert", "says"),
+    [
+        ("ALTER TABLE t DROP COLUMN v", "(2, 2)", "column 'v' was dropped"),
+        ("ALTER TABLE t DROP COLUMN a", "(2, 'x')", "column 'a' was dropped or renamed"),
+        (
+            "ALTER TABLE t RENAME a TO b",
+            "(2, 2, 'x')",
+            "column 'a' was dropped or renamed (the log has 'b' there)",
+        ),
+        (
+            "ALTER TABLE t ALTER a TYPE bigint",
+            "(2, 2, 'x')",
+            "column 'a' changed its type from integer to bigint",
+        ),
+        ("ALTER TABLE t ALTER v TYPE varchar(3)", "(2, 2, 'x')", "column 'v' changed its type"),
+        (
+            "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (k, v)",
+            "(2, 2, 'x')",
+            "its key changed from (k) to (k, v)",
+        ),
+        ("ALTER TABLE t RENAME TO u", "", "it was renamed to public.u"),
+        (
+            "ALTER TABLE t DROP COLUMN v, ADD v varchar(10)",
+            "(2, 2, 'x')",
+            "column 'v' was dropped and added again",
+        ),
+    ],
+)
+def test_other_changes_stop_the_table_with_a_name_and_a_place(
+    old_pg: Database, ddl: str, insert: str, says: str
+) -> None:
+    table(old_pg)
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    with log_reader(source, schemas) as reader:
+        old_pg.execute("INSERT INTO t VALUES (1, 1, 'x')")
+        read_until(reader, lambda records: len(changes(records)) == 1)
+        name = "u" if "RENAME TO" in ddl else "t"
+        old_pg.execute(ddl, f"INSERT INTO {name} VALUES {insert or (2, 2, 'x')}")
+        with pytest.raises(SchemaError) as caught:
+            read_until(reader, lambda _: False)
+    assert says in caught.value.cause
+    assert caught.value.where.startswith("public.t at position ")
+
+
+def test_tables_that_are_not_captured_may_change_as_they_like(old_pg: Database) -> None:
+    table(old_pg)
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    old_pg.execute(
+        "CREATE TABLE other (k int)",
+        "ALTER TABLE other ADD z int",
+        "DROP TABLE other",
+        "INSERT INTO t VALUES (1, 1, 'x')",
+    )
+    with log_reader(source, schemas) as reader:
+        records = read_to(reader, PostgresCatalog(source).position())
+    assert len(changes(records)) == 1
+    assert not [record for record in records if isinstance(record, SchemaChange)]
