@@ -9,7 +9,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import URL, Engine
+from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from migrator.errors import TargetError
@@ -21,13 +21,12 @@ def target_head_problem(
 ) -> str | None:
     """Says that the target isn't at the head of the user's revisions, with both and the remedy; None when it is.
 
-    ``alembic_dir`` is the script location; ``schema`` that of the ``alembic_version`` table when it isn't the
-    connection's default. Raises ``TargetError`` when the script location can't be read, ``ConnectionFailed``.
+    ``alembic_dir`` is the script location. ``alembic_version`` is looked for in ``schema``, then in the
+    connection's default schema. Raises ``TargetError`` when the script location can't be read, ``ConnectionFailed``.
     """
     heads = set(_scripts(alembic_dir).get_heads())
     with connected(as_engine(target)) as connection:
-        context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
-        current = set(context.get_current_heads())
+        current = _current(connection, schema) or _current(connection, None)
     if current == heads:
         return None
     return (
@@ -59,6 +58,11 @@ def upgrade_user_target(target: Engine | URL | str, alembic_dir: str | Path, rev
                 cause=str(cause).replace("\n", " ").strip(),
                 remedy="correct the revision, or the rights of the target's role, and run again",
             ) from None
+
+
+def _current(connection: Connection, schema: str | None) -> set[str]:
+    context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
+    return set(context.get_current_heads())
 
 
 def _config(alembic_dir: str | Path) -> Config:

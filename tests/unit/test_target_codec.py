@@ -117,5 +117,5 @@ def test_a_foreign_document_is_refused(document: dict[str, Any]) -> None:
 def test_a_damaged_document_is_refused() -> None:
     document = checkpoint_to_json(EXAMPLE)
     del document["dumps"]
-    with pytest.raises(FormatError, match="damaged.*dumps"):
+    with pytest.raises(FormatError, match=r"damaged.*dumps"):
         checkpoint_from_json(document)

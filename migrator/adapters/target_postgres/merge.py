@@ -111,10 +111,9 @@ class Merge:
         source = (
             f"{self.staging} s ON {' AND '.join(f'm.{quoted(name)} = {self.value(name)}' for name in key)}"
         )
-        only = f" AND ({self._upserted()})" if strict else ""
         return (
-            f"WITH moving AS MATERIALIZED (SELECT t.* FROM {self.target} t JOIN {self.staging} s"
-            f" ON {self._same_staged()} WHERE {self._moves()}{only}),"
+            f"WITH moving AS MATERIALIZED (SELECT t.* FROM {self.target} t JOIN {self._upserted(strict)} s"
+            f" ON {self._same_staged()} WHERE {self._moves()}),"
             f" gone AS (DELETE FROM {self.target} t USING moving m WHERE {met} RETURNING 1)"
             f" INSERT INTO {self.target} ({names}) OVERRIDING SYSTEM VALUE"
             f" SELECT {values} FROM moving m JOIN {source} WHERE (SELECT count(*) FROM gone) >= 0"
@@ -125,7 +124,7 @@ class Merge:
         only = "NOT s.chunk"
         if self.before:
             only += f" AND NOT {self._in_before()}"
-        return f"{self._insert()} WHERE {only}"
+        return f"{self._insert(self.staging)} WHERE {only}"
 
     def upsert(self, strict: bool) -> str:
         """Inserts or updates all staged rows (``strict``: apart from those of ``insert_new``)."""
@@ -141,8 +140,8 @@ class Merge:
             # Images, not IS DISTINCT FROM: json has no equality, and 1.0 = 1.00 though they look different.
             differ = f"{_images(updated, 't')} OPERATOR(pg_catalog.*<>) {_images(updated, 'excluded')}"
             action = f"UPDATE SET {sets} WHERE {differ}"
-        only = f" WHERE {self._upserted()}" if strict else " WHERE true"
-        return f"{self._insert()}{only} ON CONFLICT ({columns(self.structure.table.key)}) DO {action}"
+        rows = self._insert(self._upserted(strict))
+        return f"{rows} WHERE true ON CONFLICT ({columns(self.structure.table.key)}) DO {action}"
 
     def duplicates(self) -> str:
         """Finds a key that is staged twice on the same side: chunk, then the key's values as text."""
@@ -177,11 +176,11 @@ class Merge:
             f" WHERE NOT EXISTS (SELECT 1 FROM {self.target} t WHERE {self._same_before('t')}) LIMIT 1"
         )
 
-    def _insert(self) -> str:
+    def _insert(self, rows: str) -> str:
         values = ", ".join(self.value(name) for name in self.written)
         return (
             f"INSERT INTO {self.target} AS t ({columns(self.written)}) OVERRIDING SYSTEM VALUE"
-            f" SELECT {values} FROM {self.staging} s"
+            f" SELECT {values} FROM {rows} s"
         )
 
     def _same_staged(self) -> str:
@@ -210,8 +209,15 @@ class Merge:
         )
         return f"NOT EXISTS (SELECT 1 FROM {self.staging} s WHERE NOT s.chunk AND {same})"
 
-    def _upserted(self) -> str:
-        return f"s.chunk OR {self._in_before()}" if self.before else "s.chunk"
+    def _upserted(self, strict: bool) -> str:
+        """The staged rows, or those that ``insert_new`` leaves out."""
+        if not strict:
+            return self.staging
+        chunk = f"SELECT s.* FROM {self.staging} s WHERE s.chunk"
+        if not self.before:
+            return f"({chunk})"
+        # UNION ALL, because no plan joins well on "chunk OR EXISTS": it took minutes where this takes seconds.
+        return f"({chunk} UNION ALL SELECT s.* FROM {self.staging} s WHERE NOT s.chunk AND {self._in_before()})"
 
     def _moves(self) -> str:
         moving = self.structure.moving(self.written)

@@ -226,6 +226,6 @@ def _not_empty(
             continue  # reported as a missing grant
         if row is not None and row[0]:
             problem = f"the table holds {row[1]} rows, but the ledger says that nothing was applied yet"
-            remedy = f"TRUNCATE {qualified(table)}, if its rows aren't needed: they would stay beside the migrated ones"
+            remedy = f"TRUNCATE {qualified(table)}: its rows would stay beside the migrated ones"
             findings.append(Finding("not_empty", str(table), problem, remedy))
     return findings

@@ -1,0 +1,315 @@
+"""What every target must do. A new adapter subclasses ``TargetContract`` and says how to make one.
+
+The tables, keys first: ``item(id, name, quantity)``; ``person(id, email unique)``; ``note(id, item_id -> item)``;
+``kept(id, name, extra default 'kept')``, of which the mapping writes only ``id`` and ``name``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pytest
+
+from migrator.errors import FencedError, TargetError
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.table import TableId
+from migrator.ports.target import Target, TargetBatch, TargetRows
+
+Rows = Sequence[tuple[Any, ...]]
+COLUMNS = {
+    "item": (("id", pa.int64()), ("name", pa.string()), ("quantity", pa.int32())),
+    "person": (("id", pa.int64()), ("email", pa.string())),
+    "note": (("id", pa.int64()), ("item_id", pa.int64())),
+    "kept": (("id", pa.int64()), ("name", pa.string())),
+}
+
+
+class TargetUnderTest(Protocol):
+    """One target database with the tables above, empty."""
+
+    def target(self) -> Target:
+        """Another writer on the same database and migration, not opened yet."""
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        """All columns of all rows, by key, read beside the writer."""
+
+
+def checkpoint(order: int, done: bool = True) -> Checkpoint:
+    """A checkpoint whose only dump is done or not."""
+    dump = TableDump(TableId("old", "item"), after=("k", b"\x00", None), done=done, rows=order)
+    return Checkpoint(Position(order, f"token/{order}"), unconfirmed=((order,),), dumps=(dump,))
+
+
+def arrow(table: str, rows: Rows | None) -> pa.Table | None:
+    """Rows as mapped, or None."""
+    if rows is None:
+        return None
+    columns = COLUMNS[table]
+    arrays = [pa.array([row[place] for row in rows], kind) for place, (_, kind) in enumerate(columns)]
+    return pa.table(arrays, names=[name for name, _ in columns])
+
+
+class Applier:
+    """A writer that has the epoch, and numbers its batches."""
+
+    def __init__(self, place: TargetUnderTest, epoch: int = 1):
+        self.target = place.target()
+        self.ledger = self.target.open(epoch)
+        self.tables = {table.id.name: table for table in self.target.tables(list(COLUMNS))}
+        self.segment = self.ledger.segment
+
+    def part(
+        self,
+        table: str,
+        *,
+        chunk: Rows | None = None,
+        before: Rows | None = None,
+        after: Rows | None = None,
+        strict: bool = False,
+    ) -> TargetRows:
+        """One table's share of a batch."""
+        sides = (arrow(table, side) for side in (chunk, before, after))
+        return TargetRows(self.tables[table], *sides, strict)
+
+    def apply(self, *parts: TargetRows, done: bool = True) -> None:
+        """The next batch."""
+        self.target.apply(TargetBatch(self.segment + 1, checkpoint(self.segment + 1, done), parts))
+        self.segment += 1
+
+
+class TargetContract:
+    """Subclasses provide the fixture ``place``."""
+
+    @pytest.fixture
+    def place(self) -> Iterable[TargetUnderTest]:
+        """The target under test."""
+        raise AssertionError("a subclass must say how to make a target")
+
+    @pytest.fixture
+    def applier(self, place: TargetUnderTest) -> Iterable[Applier]:
+        """A writer with epoch 1."""
+        applier = Applier(place)
+        yield applier
+        applier.target.close()
+        applier.target.close()  # twice is safe
+
+    def test_a_new_ledger_is_empty(self, applier: Applier) -> None:
+        assert (applier.ledger.segment, applier.ledger.checkpoint, applier.ledger.epoch) == (0, None, 1)
+
+    def test_missing_tables_are_named(self, applier: Applier) -> None:
+        with pytest.raises(TargetError, match=r"nowhere"):
+            applier.target.tables(["item", "nowhere"])
+
+    def test_keys_and_references_are_reflected(self, applier: Applier) -> None:
+        note, item = applier.tables["note"], applier.tables["item"]
+        assert (note.key, note.references) == (("id",), (item.id,))
+        column = item.column("quantity")
+        assert column is not None
+        assert (column.spark_type, column.nullable) == ("int", True)
+
+    def test_the_ledger_moves_with_the_rows(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(applier.part("item", chunk=[(1, "a", 1)]), done=False)
+        applier.target.close()
+        again = Applier(place, epoch=2)
+        assert (again.ledger.segment, again.ledger.checkpoint) == (1, checkpoint(1, done=False))
+        assert again.ledger.checkpoint is not None
+        assert again.ledger.checkpoint.position.token == "token/1"
+        assert place.rows("item") == [(1, "a", 1)]
+        again.target.close()
+
+    def test_a_segment_is_applied_once(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(applier.part("item", after=[(1, "a", 1)]))
+        repeated = (applier.part("item", after=[(1, "other", 2)]),)
+        applier.target.apply(TargetBatch(1, checkpoint(1), repeated))
+        assert place.rows("item") == [(1, "a", 1)]
+
+    def test_a_lower_epoch_cannot_open(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.target.open(5)
+        late = place.target()
+        with pytest.raises(FencedError, match=r"5.*4"):
+            late.open(4)
+        late.close()
+
+    def test_a_zombie_writes_nothing(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(applier.part("item", after=[(1, "a", 1)]))
+        leader = Applier(place, epoch=2)
+        with pytest.raises(FencedError, match="epoch 2"):
+            applier.apply(applier.part("item", after=[(1, "zombie", 9)]))
+        assert place.rows("item") == [(1, "a", 1)]
+        leader.apply(leader.part("item", after=[(2, "b", 2)]))
+        assert place.rows("item") == [(1, "a", 1), (2, "b", 2)]
+        leader.target.close()
+
+    def test_all_or_nothing(self, applier: Applier, place: TargetUnderTest) -> None:
+        good = applier.part("item", after=[(1, "a", 1)])
+        bad = applier.part("person", after=[(1, "same"), (2, "same")])
+        with pytest.raises(TargetError, match=r"person"):
+            applier.apply(good, bad)
+        assert place.rows("item") == place.rows("person") == []
+        assert place.target().open(1).segment == 0
+        applier.apply(good, applier.part("person", after=[(1, "same")]))
+        assert (place.rows("item"), place.rows("person")) == ([(1, "a", 1)], [(1, "same")])
+
+    def test_insert_update_delete(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(applier.part("item", after=[(1, "a", 1), (2, "b", None), (3, None, 3)], strict=True))
+        change = applier.part(
+            "item", before=[(1, "a", 1), (2, "b", None)], after=[(1, "A", 1), (4, "d", 4)], strict=True
+        )
+        applier.apply(change)
+        assert place.rows("item") == [(1, "A", 1), (3, None, 3), (4, "d", 4)]
+
+    def test_keys_change_and_swap(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(applier.part("item", after=[(1, "a", 1), (2, "b", 2), (3, "c", 3)], strict=True))
+        swap = applier.part(
+            "item",
+            before=[(1, "a", 1), (2, "b", 2), (3, "c", 3)],
+            after=[(2, "a", 1), (1, "b", 2), (30, "c", 3)],
+            strict=True,
+        )
+        applier.apply(swap)
+        assert place.rows("item") == [(1, "b", 2), (2, "a", 1), (30, "c", 3)]
+
+    @pytest.mark.parametrize("strict", [True, False])
+    def test_unique_values_swap_move_on_and_are_inherited(
+        self, applier: Applier, place: TargetUnderTest, strict: bool
+    ) -> None:
+        first = [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")]
+        applier.apply(applier.part("person", after=first, strict=strict))
+        moved = applier.part(
+            "person",
+            before=[(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")],
+            # 1 and 2 swap; 4 takes what 3 leaves, 3 something new; 6 is new and takes what 5 had, 5 goes.
+            after=[(1, "b"), (2, "a"), (3, "x"), (4, "c"), (6, "e")],
+            strict=strict,
+        )
+        applier.apply(moved)
+        assert place.rows("person") == [(1, "b"), (2, "a"), (3, "x"), (4, "c"), (6, "e")]
+
+    def test_a_dump_row_gives_way_to_the_delta(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(
+            applier.part(
+                "item",
+                chunk=[(1, "dump", 1), (2, "dump", 2), (3, "dump", 3)],
+                before=[(1, "dump", 1), (2, "dump", 2)],
+                after=[(1, "log", 1), (4, "log", 4)],
+            ),
+            done=False,
+        )
+        assert place.rows("item") == [(1, "log", 1), (3, "dump", 3), (4, "log", 4)]
+
+    def test_a_dump_row_takes_a_unique_value_the_delta_frees(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(applier.part("person", chunk=[(1, "a")]), done=False)
+        applier.apply(
+            applier.part("person", chunk=[(2, "a"), (3, "c")], before=[(1, "a")], after=[(1, "b")]),
+            done=False,
+        )
+        assert place.rows("person") == [(1, "b"), (2, "a"), (3, "c")]
+
+    def test_dump_rows_may_come_again(self, applier: Applier, place: TargetUnderTest) -> None:
+        for name in ("a", "b", "b"):
+            applier.apply(applier.part("item", chunk=[(1, name, 1), (2, "two", 2)]), done=False)
+        assert place.rows("item") == [(1, "b", 1), (2, "two", 2)]
+
+    def test_a_strict_insert_of_an_existing_key_is_an_error(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(applier.part("item", after=[(1, "a", 1), (2, "b", 2)], strict=True))
+        with pytest.raises(TargetError, match=r"item.*1"):
+            applier.apply(
+                applier.part("item", before=[(2, "b", 2)], after=[(1, "x", 1), (2, "c", 2)], strict=True)
+            )
+        assert place.rows("item") == [(1, "a", 1), (2, "b", 2)]
+        applier.apply(applier.part("item", after=[(1, "x", 1)], strict=False))
+        assert place.rows("item") == [(1, "x", 1), (2, "b", 2)]
+
+    @pytest.mark.parametrize("side", ["chunk", "after"])
+    @pytest.mark.parametrize("stored", [[], [(7, "a", 1)]])
+    def test_two_rows_of_one_key_are_an_error(
+        self, applier: Applier, place: TargetUnderTest, side: str, stored: Rows
+    ) -> None:
+        applier.apply(applier.part("item", chunk=stored))
+        twice = [(6, "x", 1), (7, "a", 1), (7, "b", 1)]
+        with pytest.raises(TargetError, match=r"two rows for key id=7 of .*item"):
+            applier.apply(applier.part("item", **{side: twice}))
+        assert place.rows("item") == stored
+
+    def test_columns_the_mapping_leaves_alone_keep_their_values(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(applier.part("kept", after=[(1, "a"), (2, "b")]))
+        applier.apply(applier.part("kept", before=[(1, "a")], after=[(1, "b")], strict=True))
+        assert place.rows("kept") == [(1, "b", "kept"), (2, "b", "kept")]
+
+    def test_children_may_come_before_parents_while_the_dump_runs(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(applier.part("note", chunk=[(1, 10)]), done=False)
+        applier.apply(applier.part("item", chunk=[(10, "a", 1)]), done=True)
+        assert (place.rows("note"), place.rows("item")) == ([(1, 10)], [(10, "a", 1)])
+
+    def test_the_dump_cannot_end_with_an_orphan(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(applier.part("note", chunk=[(1, 10)]), done=False)
+        with pytest.raises(TargetError, match=r"note.*item.*id='1'.*item_id='10'"):
+            applier.apply(applier.part("item", chunk=[(11, "a", 1)]), done=True)
+        assert place.rows("item") == []
+
+    def test_parents_and_children_change_in_one_batch(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(
+            applier.part("note", after=[(1, 10)], strict=True),
+            applier.part("item", after=[(10, "a", 1)], strict=True),
+        )
+        applier.apply(
+            applier.part("note", before=[(1, 10)], after=[(1, 11)], strict=True),
+            applier.part("item", before=[(10, "a", 1)], after=[(11, "a", 1)], strict=True),
+        )
+        assert (place.rows("note"), place.rows("item")) == ([(1, 11)], [(11, "a", 1)])
+        applier.apply(
+            applier.part("item", before=[(11, "a", 1)], strict=True),
+            applier.part("note", before=[(1, 11)], strict=True),
+        )
+        assert place.rows("note") == place.rows("item") == []
+
+    @pytest.mark.parametrize("change", ["orphan", "widow"])
+    def test_after_the_dump_foreign_keys_hold(
+        self, applier: Applier, place: TargetUnderTest, change: str
+    ) -> None:
+        applier.apply(applier.part("item", chunk=[(10, "a", 1)]), applier.part("note", chunk=[(1, 10)]))
+        if change == "orphan":
+            bad = applier.part("note", after=[(2, 99)], strict=True)
+        else:
+            bad = applier.part("item", before=[(10, "a", 1)], strict=True)
+        with pytest.raises(TargetError, match=r"note.*(99|10)"):
+            applier.apply(bad)
+        assert (place.rows("note"), place.rows("item")) == ([(1, 10)], [(10, "a", 1)])
+
+    def test_an_empty_batch_moves_the_ledger(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply()
+        applier.apply(applier.part("item", chunk=[], before=[], after=[]))
+        assert place.target().open(1).segment == 2
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_random_histories_end_like_the_model(
+        self, applier: Applier, place: TargetUnderTest, seed: int
+    ) -> None:
+        """Whole-state permutations of keys and unique values, dump rows mixed in, against a dictionary."""
+        dice = random.Random(seed)
+        model: dict[int, str] = {}
+        for _ in range(25):
+            keys = dice.sample(range(8), dice.randint(0, 7))
+            wanted = dict(zip(keys, dice.sample("abcdefghij", len(keys)), strict=True))
+            before = [(key, value) for key, value in model.items() if wanted.get(key) != value]
+            after = [(key, value) for key, value in wanted.items() if model.get(key) != value]
+            dumped = [row for row in after if row[0] not in model and dice.random() < 0.3]
+            logged = [row for row in after if row not in dumped]
+            strict = dice.random() < 0.5 and not dumped
+            stale = [(key, "stale" + value) for key, value in before if dice.random() < 0.3]
+            part = applier.part("person", chunk=dumped + stale, before=before, after=logged, strict=strict)
+            applier.apply(part, done=dice.random() < 0.5)
+            model = wanted
+            assert place.rows("person") == sorted(model.items())
