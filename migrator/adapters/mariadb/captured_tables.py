@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrator.adapters.mariadb.charsets import Charsets
@@ -36,13 +36,19 @@ class CapturedTables:
 
     Args:
         tables: the captured tables.
-        read_catalog: looks a table up in the server's catalog as it is now.
+        catalog: what the server's catalog said of them when reading began.
+        read_catalog: looks a table up in the server's catalog as it is now, once the log shows a new column.
         charsets: of the server.
         fold_case: whether table names compare without case (lower_case_table_names is not 0).
     """
 
     def __init__(
-        self, tables: Sequence[TableSchema], read_catalog: ReadCatalog, charsets: Charsets, fold_case: bool
+        self,
+        tables: Sequence[TableSchema],
+        catalog: Mapping[TableId, CatalogTable],
+        read_catalog: ReadCatalog,
+        charsets: Charsets,
+        fold_case: bool,
     ):
         self._fold = fold_case
         self._ids = {self._folded(schema.id): schema.id for schema in tables}
@@ -50,7 +56,7 @@ class CapturedTables:
         self._databases = {self._folded(TableId(schema.id.schema, "")).schema for schema in tables}
         self._read_catalog = read_catalog
         self._charsets = charsets
-        self._catalog: dict[TableId, CatalogTable] = {}
+        self._catalog = dict(catalog)
         self._layouts: dict[bytes, LoggedTable] = {}
 
     def captured(self, table: TableId) -> TableId | None:

@@ -13,11 +13,11 @@ from migrator.adapters.mariadb.captured_tables import CapturedTables, CatalogTab
 from migrator.adapters.mariadb.catalog import log_end, query, read_table
 from migrator.adapters.mariadb.charsets import load_charsets
 from migrator.adapters.mariadb.packet_stream import PacketStream
-from migrator.adapters.mariadb.position import parse_position
+from migrator.adapters.mariadb.position import LogPlace, gtid_text, parse_position
 from migrator.adapters.mariadb.settings import MariaSource, connect, named_errors
 from migrator.adapters.mariadb.transactions import TransactionAssembler
 from migrator.adapters.mariadb.watermark import WatermarkTable
-from migrator.errors import ConnectionFailed, SourceError
+from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 from migrator.model.event import LogRecord
 from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
@@ -38,6 +38,7 @@ class MariaLogReader:
         self._assembler: TransactionAssembler | None = None
         self._raw: list[bytes] = []
         self._at = 0
+        self._failure: MigratorError | None = None
 
     def start(self, after: Position | None) -> Position:
         """Begins after ``after``, or at the current end of the log when None; returns the actual start.
@@ -47,11 +48,15 @@ class MariaLogReader:
         self.close()
         connection = connect(self._source)
         with named_errors(self._source, "the source log can't be opened"), connection:
-            begin = after if after is not None else log_end(connection)
+            end = log_end(connection)
             charsets = load_charsets(connection)
             ((fold_case,),) = query(connection, "SELECT @@GLOBAL.lower_case_table_names <> 0")
+            known = {schema.id: read_table(connection, schema.id) for schema in self._tables}
+        begin = after if after is not None else end
         place = parse_position(begin)
-        tables = CapturedTables(self._tables, self._read_catalog, charsets, bool(fold_case))
+        self._refuse_regression(place, parse_position(end))
+        catalog = {table: found for table, found in known.items() if found is not None}
+        tables = CapturedTables(self._tables, catalog, self._read_catalog, charsets, bool(fold_case))
         marks = (
             WatermarkTable(self._source.migration, charsets)
             if self._source.placement == "watermark"
@@ -59,8 +64,9 @@ class MariaLogReader:
         )
         self._stream = PacketStream(self._source, place.gtids)
         self._assembler = TransactionAssembler(
-            self._source.database, tables, marks, place.gtids, self._stream.first_file, self._source.part_rows
+            self._source.database, tables, marks, place.gtids, self._source.part_rows
         )
+        self._raw = self._stream.take_first()
         return begin
 
     def read(self, timeout_s: float) -> list[LogRecord]:
@@ -74,27 +80,31 @@ class MariaLogReader:
         deadline = time.monotonic() + timeout_s
         try:
             while True:
-                if self._at == len(self._raw):
+                if self._failure is None and self._at == len(self._raw):
                     self._raw, self._at = self._stream.events(max(0.0, deadline - time.monotonic())), 0
                     if not self._raw:
                         return self._assembler.take()
-                self._feed(self._assembler)
+                if self._failure is None:
+                    self._failure = self._feed(self._assembler)
                 records = self._assembler.take()
                 if records:
                     return records
+                if self._failure is not None:
+                    raise self._failure
         except ConnectionFailed:
             self.close()
             raise
 
-    def _feed(self, assembler: TransactionAssembler) -> None:
-        raw, at = self._raw, self._at
-        try:
-            while at < len(raw) and assembler.rows < self._source.part_rows:
-                event = raw[at]
-                at += 1
+    def _feed(self, assembler: TransactionAssembler) -> MigratorError | None:
+        """Hands events over until ``part_rows`` changes wait; a failure is returned, to be raised after them."""
+        while self._at < len(self._raw) and assembler.rows < self._source.part_rows:
+            event = self._raw[self._at]
+            self._at += 1
+            try:
                 assembler.feed(event)
-        finally:
-            self._at = at
+            except MigratorError as error:
+                return error
+        return None
 
     def acknowledge(self, position: Position) -> None:
         """Nothing to do: MariaDB keeps its binlogs by its own settings (preflight warns of short ones)."""
@@ -104,7 +114,20 @@ class MariaLogReader:
         if self._stream is not None:
             self._stream.close()
         self._stream = self._assembler = None
-        self._raw, self._at = [], 0
+        self._raw, self._at, self._failure = [], 0, None
+
+    def _refuse_regression(self, place: LogPlace, end: LogPlace) -> None:
+        """Raises ``GapError`` when the log ends before the place: the server would wait there in silence."""
+        for domain, gtid in place.gtids.items():
+            last = end.gtids.get(domain)
+            if last is None or last.sequence < gtid.sequence:
+                raise GapError(
+                    "the source log ends before the place to go on from",
+                    where=str(place),
+                    cause=f"the server's log ends at GTID {gtid_text(end.gtids) or 'none'}: it was reset or "
+                    "restored, or this is a replica that lags behind the server read before",
+                    remedy="connect to the server read before, wait for the replica, or start a new dump",
+                )
 
     def _read_catalog(self, table: TableId) -> CatalogTable | None:
         connection = connect(self._source)

@@ -1,8 +1,8 @@
 """The stream of binlog events from the server, with bounded waiting.
 
-mysql-replication's ``BinLogStreamReader`` logs in, announces itself and asks for the log from a GTID state; from the
-first event on the packets are read here. Its own reading would block without bound, would answer a cut connection by
-replaying the log from the first place it ever started at, and would filter unknown events away.
+mysql-replication's ``BinLogStreamReader`` logs in, announces itself and asks for the log from a GTID state; from
+the first event on the packets are read here. Its own reading would block without bound, would answer a cut
+connection by replaying the log from the first place it ever started at, and would filter unknown events away.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from __future__ import annotations
 import selectors
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pymysql
 from pymysql.connections import Connection
+from pymysql.constants.COMMAND import COM_BINLOG_DUMP
 from pymysql.cursors import DictCursor
 from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import RotateEvent
 
 from migrator.adapters.mariadb.position import Gtid, gtid_text
-from migrator.adapters.mariadb.settings import MariaSource, connect, named
+from migrator.adapters.mariadb.settings import MariaSource, connect, named, named_errors
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 
 HEARTBEAT_S = 5.0
@@ -120,6 +121,25 @@ class BufferedConnection(Connection):  # type: ignore[misc]
         self._rfile = self.buffer
 
 
+class _StreamOpenedError(Exception):
+    """The library has asked for the log and wants to read: from here on the packets are ours."""
+
+
+class _StreamConnection(BufferedConnection):
+    """Lets the library ask for the log, and takes the stream over before it reads its first event."""
+
+    _asked = False
+
+    def _write_bytes(self, data: bytes) -> None:
+        super()._write_bytes(data)
+        self._asked = data[4] == COM_BINLOG_DUMP
+
+    def _read_packet(self, *arguments: Any) -> Any:
+        if self._asked:
+            raise _StreamOpenedError
+        return super()._read_packet(*arguments)
+
+
 class PacketStream:
     """An open stream of raw events. One thread uses it.
 
@@ -136,34 +156,38 @@ class PacketStream:
         self._open = True
         self._ending: bytes | None = None
         self._selector = selectors.DefaultSelector()
-        self._library = BinLogStreamReader(
+        try:
+            self._ask(gtids)
+            connection = self._connections[0]
+            connection._sock.setblocking(False)
+            self._buffer: PacketBuffer = connection.buffer
+            self._sock = connection._sock
+            self._selector.register(self._sock, selectors.EVENT_READ)
+            self._heard_at = time.monotonic()
+            # the server answers at once: with the name of the file it begins in, or with why it can't
+            self._first = self.events(_HANDSHAKE_TIMEOUT_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def _ask(self, gtids: Mapping[int, Gtid]) -> None:
+        library = BinLogStreamReader(
             {"read_timeout": _HANDSHAKE_TIMEOUT_S},
-            server_id=source.server_id,
+            server_id=self._source.server_id,
             pymysql_wrapper=self._connect,
             auto_position=gtid_text(gtids),
             is_mariadb=True,
             blocking=True,
             slave_heartbeat=HEARTBEAT_S,
-            only_events=[RotateEvent],
             enable_logging=False,
         )
-        try:
-            first = self._library.fetchone()
-        except BaseException as error:
-            self.close()
-            if isinstance(error, pymysql.err.MySQLError | OSError):
-                raise self._named(error) from error
-            raise
-        if not isinstance(first, RotateEvent):
-            self.close()
-            raise self._lost("the server ended the stream at once")
-        self.first_file: str = first.next_binlog
-        connection = self._connections[0]
-        connection._sock.setblocking(False)
-        self._buffer: PacketBuffer = connection.buffer
-        self._sock = connection._sock
-        self._selector.register(self._sock, selectors.EVENT_READ)
-        self._heard_at = time.monotonic()
+        with named_errors(self._source, "the source log can't be opened"), suppress(_StreamOpenedError):
+            library.fetchone()
+
+    def take_first(self) -> list[bytes]:
+        """The events that came with the server's answer. To be read before all others."""
+        first, self._first = self._first, []
+        return first
 
     def events(self, timeout_s: float) -> list[bytes]:
         """Raw events that have arrived, waiting up to ``timeout_s`` for the first; empty when none came.
@@ -202,7 +226,7 @@ class PacketStream:
         """What the library calls to connect: first for the stream, then for its look at a server variable."""
         if not self._connections:
             connection = connect(
-                self._source, read_timeout_s=_HANDSHAKE_TIMEOUT_S, connection_class=BufferedConnection
+                self._source, read_timeout_s=_HANDSHAKE_TIMEOUT_S, connection_class=_StreamConnection
             )
             self._connections.append(connection)
             with connection.cursor() as cursor:

@@ -26,7 +26,29 @@ _STRING_OR_COMMENT_PLAIN = re.compile(
     rf"({_QUOTED_PLAIN}|`(?:[^`]|``)*`)|/\*M?!\d*(.*?)\*/|/\*.*?\*/|(?:--(?=\s|$)|\#)[^\n]*", re.DOTALL
 )
 
-_ROWS = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "WITH", "CALL", "DO", "SELECT", "EXECUTE")
+_WRITE_NO_ROWS = frozenset(
+    (
+        "CREATE",
+        "ALTER",
+        "DROP",
+        "RENAME",
+        "GRANT",
+        "REVOKE",
+        "SET",
+        "FLUSH",
+        "OPTIMIZE",
+        "REPAIR",
+        "CHECK",
+        "INSTALL",
+        "UNINSTALL",
+        "KILL",
+        "XA",
+        "USE",
+        "LOCK",
+        "UNLOCK",
+    )
+)
+"""First words of statements that write no rows of an existing table; whatever begins otherwise might."""
 _HARMLESS_CLAUSES = (
     r"ADD (COLUMN )?(IF NOT EXISTS )?(?!(COLUMN|INDEX|KEY|UNIQUE|FULLTEXT|SPATIAL|CONSTRAINT|FOREIGN|CHECK|PRIMARY|"
     r"SYSTEM|PERIOD|PARTITION)\b)\S",
@@ -141,8 +163,11 @@ def judge(query: QueryText, database: str, captured: IsCaptured) -> Statement:
     control = _transaction_control(cursor, words)
     if control is not None:
         return control
-    if words[0].upper() in _ROWS or words[0] == "(":
-        return _rows(query, words, database, captured)
+    if cursor.skip("SET STATEMENT"):
+        while cursor.at < len(words) and not cursor.skip("FOR"):
+            cursor.at += 1
+    if not _writes_no_rows(cursor):
+        return _rows(query, words[cursor.at :], database, captured)
     if cursor.skip("DROP DATABASE", "DROP SCHEMA"):
         cursor.skip("IF EXISTS")
         name = cursor.identifier() or ""
@@ -159,6 +184,8 @@ def judge(query: QueryText, database: str, captured: IsCaptured) -> Statement:
         return _emptied(_renamed(cursor), "RENAME TABLE", captured)
     if cursor.skip("CREATE OR REPLACE TABLE"):
         return _emptied([cursor.table()], "CREATE OR REPLACE TABLE", captured)
+    if cursor.skip("DROP INDEX"):
+        return _index_dropped(cursor, captured)
     if _starts_alter(cursor):
         return _altered(cursor, captured)
     return Statement(StatementKind.OTHER)
@@ -182,6 +209,16 @@ def _transaction_control(cursor: _Words, words: Sequence[str]) -> Statement | No
     if cursor.skip("XA COMMIT"):
         return Statement(StatementKind.XA_COMMIT, " ".join(words[2:]))
     return None
+
+
+def _writes_no_rows(cursor: _Words) -> bool:
+    start = cursor.at
+    if cursor.skip("ANALYZE"):
+        cursor.skip("NO_WRITE_TO_BINLOG", "LOCAL")
+        table = cursor.skip("TABLE", "TABLES")  # ANALYZE UPDATE ... runs the update
+        cursor.at = start
+        return table
+    return cursor.at >= len(cursor.words) or cursor.words[cursor.at].upper() in _WRITE_NO_ROWS
 
 
 def _rows(query: QueryText, words: Sequence[str], database: str, captured: IsCaptured) -> Statement:
@@ -242,7 +279,7 @@ def _altered(cursor: _Words, captured: IsCaptured) -> Statement:
     table = cursor.table()
     known = captured(table) if table is not None else None
     if known is None:
-        return Statement(StatementKind.OTHER)
+        return _swallowed(cursor, captured)
     if cursor.skip("WAIT"):
         cursor.identifier()
     cursor.skip("NOWAIT")
@@ -251,6 +288,27 @@ def _altered(cursor: _Words, captured: IsCaptured) -> Statement:
         if why:
             return Statement(StatementKind.ALTERED, tables=(known,), refused=why)
     return Statement(StatementKind.ALTERED, tables=(known,))
+
+
+def _swallowed(cursor: _Words, captured: IsCaptured) -> Statement:
+    """ALTER of another table that takes the rows of a captured one: EXCHANGE PARTITION, CONVERT TABLE."""
+    while cursor.at < len(cursor.words):
+        if cursor.skip("WITH TABLE", "CONVERT TABLE"):
+            return _emptied([cursor.table()], "EXCHANGE PARTITION or CONVERT TABLE", captured)
+        cursor.at += 1
+    return Statement(StatementKind.OTHER)
+
+
+def _index_dropped(cursor: _Words, captured: IsCaptured) -> Statement:
+    cursor.skip("IF EXISTS")
+    index = cursor.identifier() or ""
+    cursor.skip("ON")
+    table = cursor.table()
+    known = captured(table) if table is not None else None
+    if known is None:
+        return Statement(StatementKind.OTHER)
+    refused = "DROP INDEX of the primary key" if index.upper() == "PRIMARY" else ""
+    return Statement(StatementKind.ALTERED, tables=(known,), refused=refused)
 
 
 def _clauses(words: Sequence[str]) -> list[str]:

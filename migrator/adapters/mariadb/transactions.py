@@ -48,7 +48,6 @@ class TransactionAssembler:
         tables: the captured tables.
         watermarks: the watermark table, when that placement is configured.
         start: GTID state to begin after.
-        file: the binlog file in which the stream begins.
         part_rows: row changes after which a transaction is delivered in parts.
     """
 
@@ -58,7 +57,6 @@ class TransactionAssembler:
         tables: CapturedTables,
         watermarks: WatermarkTable | None,
         start: Mapping[int, Gtid],
-        file: str,
         part_rows: int,
     ):
         self._database = database
@@ -66,7 +64,7 @@ class TransactionAssembler:
         self._watermarks = watermarks
         self._start = dict(start)
         self._gtids = dict(start)
-        self._file = file
+        self._file = ""
         self._part_rows = part_rows
         self._parser = EventParser()
         self._state = _State.BETWEEN

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 _MOST = 200_000
-_TIME_BITS = 17
 _EPOCH = date(1970, 1, 1)
 ZERO_MOMENT = "0000-00-00 00:00:00"
 
@@ -67,13 +66,21 @@ def date_text(raw: bytes) -> str:
 def datetime_text(raw: bytes) -> str:
     """DATETIME without fraction: 5 bytes, big-endian, offset 2**39."""
     bits = int.from_bytes(raw, "big") - 0x8000000000
-    return _packed_days[bits >> _TIME_BITS] + _packed_times[bits & 0x1FFFF]
+    return _packed_days[bits >> 17] + _packed_times[bits & 0x1FFFF]
 
 
 def datetime_fraction_text(digits: int) -> Callable[[bytes], str]:
     """DATETIME with ``digits`` fraction digits: 5 bytes, then the fraction."""
-    fraction = _fraction(digits)
-    return lambda raw: datetime_text(raw[:5]) + fraction(int.from_bytes(raw[5:], "big"))
+    fraction, shift = _fraction(digits), (digits + 1) // 2 * 8
+    mask, offset = (1 << shift) - 1, 0x8000000000
+    days, times, number = _packed_days, _packed_times, int.from_bytes
+
+    def text(raw: bytes) -> str:
+        value = number(raw, "big")
+        bits = (value >> shift) - offset
+        return days[bits >> 17] + times[bits & 0x1FFFF] + fraction(value & mask)
+
+    return text
 
 
 def timestamp_text(seconds: int) -> str:
@@ -116,8 +123,11 @@ def time_text(digits: int) -> Callable[[bytes], str]:
 
 def _fraction(digits: int) -> Callable[[int], str]:
     """Fractions are stored with an even number of digits, printed with the declared one."""
-    stored, end = (digits + 1) // 2 * 2, digits + 1
-    return lambda value: f".{value:0{stored}d}"[:end]
+    form = f".%0{(digits + 1) // 2 * 2}d"
+    if digits % 2 == 0:
+        return form.__mod__
+    end = digits + 1
+    return lambda value: (form % value)[:end]
 
 
 def year_text(value: int) -> str:
@@ -128,9 +138,9 @@ def year_text(value: int) -> str:
 def double_text(value: float) -> str:
     """DOUBLE as MariaDB prints it: the shortest digits that read back the same, with an exponent only when long."""
     text = repr(value)
-    if text.endswith(".0") and -1e15 < value < 1e15:
-        return text[:-2] if value else "0"
-    if "e" not in text and -1e15 < value < 1e15:
+    if -1e15 < value < 1e15 and "e" not in text:
+        if text[-2:] == ".0":
+            return text[:-2] if value else "0"
         return text
     sign, text = ("-", text[1:]) if text[0] == "-" else ("", text)
     mantissa, _, exponent = text.partition("e")
@@ -162,31 +172,25 @@ def decimal_text(precision: int, scale: int) -> Callable[[bytes], str]:
     part_groups, part_rest = divmod(scale, 9)
     groups = [*([whole_rest] if whole_rest else []), *[9] * whole_groups]
     groups += [*[9] * part_groups, *([part_rest] if part_rest else [])]
-    steps, at = [], 0
+    shift = 8 * decimal_bytes(precision, scale)
+    sign_bit, ones, number, power = 1 << shift - 1, (1 << shift) - 1, "0", 10**scale
     for digits in groups:
-        steps.append((at, at + _DIGIT_BYTES[digits], 10**digits))
-        at += _DIGIT_BYTES[digits]
-    sign_bit, ones = 1 << 8 * at - 1, (1 << 8 * at) - 1
-    power = 10**scale
-    single = steps[0] if len(steps) == 1 else None
+        shift -= 8 * _DIGIT_BYTES[digits]
+        number = f"({number} * {10**digits} + (bits >> {shift} & {(1 << 8 * _DIGIT_BYTES[digits]) - 1}))"
+    # one expression for all groups instead of a loop over them; only numbers computed here reach it
+    joined: Callable[[int], int] = eval(f"lambda bits: {number.replace(f'0 * {10 ** groups[0]} + ', '', 1)}")
 
     def text(raw: bytes) -> str:
         bits = int.from_bytes(raw, "big")
         sign = ""
         if bits & sign_bit:
-            bits ^= sign_bit
+            value = joined(bits ^ sign_bit)
         else:
-            bits = bits ^ sign_bit ^ ones
+            value = joined(bits ^ sign_bit ^ ones)
             sign = "-"
-        if single:
-            number = bits
-        else:
-            raw, number = bits.to_bytes(at, "big"), 0
-            for start, end, base in steps:
-                number = number * base + int.from_bytes(raw[start:end], "big")
         if not scale:
-            return f"{sign}{number}"
-        return f"{sign}{number // power}.{number % power:0{scale}d}"
+            return f"{sign}{value}"
+        return f"{sign}{value // power}.{value % power:0{scale}d}"
 
     return text
 
