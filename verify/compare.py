@@ -65,12 +65,17 @@ class Comparison:
 
     Attributes:
         statuses: number of keys per status; a status without keys is absent.
+        mapped_rows: rows of mapping(source) that were compared.
+        target_rows: rows of the target that were compared.
         differing: one row per key that isn't equal: ``__key_<place>``, ``__status``, row counts and hashes of both
             sides, and for every column ``m_<place>`` (mapped) and ``t_<place>`` (target) as canonical text.
+            None when all are equal.
     """
 
     statuses: dict[str, int]
-    differing: DataFrame
+    mapped_rows: int
+    target_rows: int
+    differing: DataFrame | None
 
 
 def compare(
@@ -88,16 +93,25 @@ def compare(
     if only is not None:
         mapped, target = _having(mapped, only, shape), _having(target, only, shape)
     keys = _by_key(mapped, target, shape).persist()
+    candidates = str(directory / "candidates")
     try:
-        statuses = {row[STATUS]: int(row["count"]) for row in keys.groupBy(STATUS).count().collect()}
-        candidates = str(directory / "candidates")
-        keys.where(F.col(STATUS) != EQUAL).write.mode("overwrite").parquet(candidates)
+        totals = keys.groupBy(STATUS).agg(
+            F.count("*").alias("keys"), F.sum(MAPPED_ROWS).alias("mapped"), F.sum(TARGET_ROWS).alias("target")
+        )
+        rows = totals.collect()
+        statuses = {str(row[STATUS]): int(row["keys"]) for row in rows}
+        if set(statuses) - {EQUAL}:
+            keys.where(F.col(STATUS) != EQUAL).write.mode("overwrite").parquet(candidates)
     finally:
         keys.unpersist()
-    spark = mapped.sparkSession
-    found = str(directory / "differing")
-    _exactly(mapped, target, spark.read.parquet(candidates), shape).write.mode("overwrite").parquet(found)
-    return Comparison(statuses, spark.read.parquet(found))
+    differing: DataFrame | None = None
+    if set(statuses) - {EQUAL}:
+        spark = mapped.sparkSession
+        found = str(directory / "differing")
+        _exactly(mapped, target, spark.read.parquet(candidates), shape).write.mode("overwrite").parquet(found)
+        differing = spark.read.parquet(found)
+    counted = sum(int(row["mapped"]) for row in rows), sum(int(row["target"]) for row in rows)
+    return Comparison(statuses, *counted, differing)
 
 
 def place(name: str) -> Column:

@@ -194,8 +194,6 @@ class LiveComparison:
         )
         table.columns = filled
         table.uncompared = tuple(c.name for c in rows.columns if c not in filled)
-        if table.rounds == 0:
-            table.mapped_rows, table.target_rows = mapped.count(), rows.rows
         comparison = compare(
             mapped, canonical_target(spark, rows, filled), shape, directory, only=table.aside
         )

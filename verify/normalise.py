@@ -105,7 +105,11 @@ def mapped_text(frame: DataFrame, columns: Sequence[TargetColumnText]) -> list[C
 
 def source_kind(found: T.DataType) -> str:
     """The rule whose canonical text shows a source value of that Spark type best."""
-    kinds = {T.DateType: "date", T.TimestampNTZType: "timestamp", T.TimestampType: "timestamptz"}
+    kinds: dict[type[T.DataType], str] = {
+        T.DateType: "date",
+        T.TimestampNTZType: "timestamp",
+        T.TimestampType: "timestamptz",
+    }
     return kinds.get(type(found), "text")
 
 

@@ -111,10 +111,8 @@ class MariaDBSource:
                 retryable=isinstance(error, pymysql.err.OperationalError),
             ) from error
         try:
-            _rows(
-                connection,
-                "SET SESSION time_zone = '+00:00', SESSION TRANSACTION_ISOLATION = 'REPEATABLE-READ'",
-            )
+            _rows(connection, "SET SESSION time_zone = '+00:00'")
+            _rows(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield connection
         except pymysql.err.MySQLError as error:
             raise VerifyError(

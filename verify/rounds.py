@@ -42,6 +42,7 @@ from verify.compare import (
 from verify.snapshot import TargetColumnText
 
 STREAK = "__streak"
+_CERTAIN = "__certain"
 STEADY_ROUNDS = 3
 
 
@@ -88,30 +89,42 @@ class TableProgress:
             still: whether both sides stood at one position (see the module's text).
         """
         self.shape = shape
-        differing = self._with_streak(comparison.differing, shape, reached)
-        certain = F.col(STATUS) == DUPLICATE
-        if still:
-            certain = F.lit(True)
-        elif reached:
-            certain = certain | (F.col(STREAK) >= STEADY_ROUNDS)
-        stored = str(directory / "judged")
-        differing.withColumn("__certain", certain).write.mode("overwrite").parquet(stored)
-        judged = differing.sparkSession.read.parquet(stored)
-        counts = judged.groupBy("__certain", STATUS).count().collect()
-        settled = {row[STATUS]: int(row["count"]) for row in counts if row["__certain"]}
-        aside_keys = sum(int(row["count"]) for row in counts if not row["__certain"])
+        settled: dict[str, int] = {}
+        aside: DataFrame | None = None
+        aside_keys = 0
+        if comparison.differing is not None:
+            judged = self._judged(comparison.differing, shape, directory, reached, still)
+            counts = judged.groupBy(_CERTAIN, STATUS).count().collect()
+            settled = {row[STATUS]: int(row["count"]) for row in counts if row[_CERTAIN]}
+            aside_keys = sum(int(row["count"]) for row in counts if not row[_CERTAIN])
+            if settled:
+                self.settled.append(judged.where(_CERTAIN))
+            if aside_keys:
+                aside = judged.where(f"NOT {_CERTAIN}")
         if self.rounds == 0:
+            self.mapped_rows, self.target_rows = comparison.mapped_rows, comparison.target_rows
             equal = comparison.statuses.get(EQUAL, 0)
         else:
             # A key that vanished from both sides is agreed upon too, so equal is what no longer differs.
             equal = self.aside_keys - aside_keys - sum(settled.values())
         for status, number in {**settled, EQUAL: equal}.items():
             self.statuses[status] = self.statuses.get(status, 0) + number
-        if settled:
-            self.settled.append(judged.where("__certain"))
-        self.aside = judged.where("NOT __certain") if aside_keys else None
-        self.aside_keys = aside_keys
+        self.aside, self.aside_keys = aside, aside_keys
         self.rounds += 1
+
+    def _judged(
+        self, differing: DataFrame, shape: Shape, directory: Path, reached: bool, still: bool
+    ) -> DataFrame:
+        """The rows that differ, with their streak and whether that settles them; stored, so that it is made once."""
+        certain = F.col(STATUS) == DUPLICATE
+        if still:
+            certain = F.lit(True)
+        elif reached:
+            certain = certain | (F.col(STREAK) >= STEADY_ROUNDS)
+        stored = str(directory / "judged")
+        rows = self._with_streak(differing, shape, reached).withColumn(_CERTAIN, certain)
+        rows.write.mode("overwrite").parquet(stored)
+        return differing.sparkSession.read.parquet(stored)
 
     def counts(self) -> Counts:
         """The numbers for the report."""

@@ -36,7 +36,8 @@ ORDER BY a.attnum
 _TEXTS = {
     "date": "CASE {0} WHEN 'infinity' THEN 2147483647 WHEN '-infinity' THEN '-2147483648'::int4"
     " ELSE {0} - date '1970-01-01' END::text",
-    "timestamp": "CASE {0} WHEN 'infinity' THEN 9223372036854775807 WHEN '-infinity' THEN '-9223372036854775808'::int8"
+    "timestamp": "CASE {0} WHEN 'infinity' THEN 9223372036854775807"
+    " WHEN '-infinity' THEN '-9223372036854775808'::int8"
     " ELSE (extract(epoch FROM {0}) * 1000000)::int8 END::text",
     "bytea": "encode({0}, 'hex')",
 }

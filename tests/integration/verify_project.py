@@ -41,19 +41,23 @@ INSERT INTO thing (id, {COLUMNS})
 SELECT g, 9007199254740992 + g, g + 0.123456, g * 1e20::numeric / 7, g / 3.0, g / 3.0, 'note ' || g, 'p' || g,
   date '2000-02-28' + g::int, timestamp '1999-12-31 23:59:59.999999' + g * interval '1 h',
   timestamptz '2021-03-28 00:30:00+00' + g * interval '1 h', g % 2 = 0, decode(lpad(to_hex(g), 8, '0'), 'hex'),
-  gen_random_uuid(), jsonb_build_object('b', g, 'a', jsonb_build_array(g / 7.0, null, 'x"')), ARRAY['a', NULL, g::text],
+  gen_random_uuid(), jsonb_build_object('b', g, 'a', jsonb_build_array(g / 7.0, null, 'x"')),
+  ARRAY['a', NULL, g::text],
   ('10.0.0.' || g % 250)::inet, g * interval '1 day 1 min', time '00:00' + g * interval '1 s'
 FROM generate_series(1, {ROWS}) g
 """
 AWKWARD = """
 INSERT INTO thing (id, exact, wide, ratio, small, note, padded, born, seen, at, doc) VALUES
-  (1001, 99999999999999999999999999999999.999999, 'NaN', 'NaN', 'NaN', '', '', 'infinity', 'infinity', 'infinity', '{}'),
+  (1001, 99999999999999999999999999999999.999999, 'NaN', 'NaN', 'NaN', '', '', 'infinity', 'infinity', 'infinity',
+   '{}'),
   (1002, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
   (1003, 0, 0, '-0', '-0', ' Æther ', 'x', '-infinity', '-infinity', '-infinity', '[1.0, 1e2]'),
-  (1004, -1, 1e-30, 5e-324, 1e-45, E'tab\\tline\\n', 'y', '4713-01-01 BC', '4713-01-01 00:00:00 BC', '0044-03-15 00:00:00+00 BC', '"s"'),
-  (1005, 1, 1e40, 1.7976931348623157e308, 3.4028235e38, 'NULL', 'z', '9999-12-31', '294246-12-31 23:59:59.999999', '20000-01-01 00:00:00+00', 'null')
+  (1004, -1, 1e-30, 5e-324, 1e-45, E'tab\\tline\\n', 'y', '4713-01-01 BC',
+   '4713-01-01 00:00:00 BC', '0044-03-15 00:00:00+00 BC', '"s"'),
+  (1005, 1, 1e40, 1.7976931348623157e308, 3.4028235e38, 'NULL', 'z', '9999-12-31',
+   '294246-12-31 23:59:59.999999', '20000-01-01 00:00:00+00', 'null')
 """
-MAPPING = '''
+MAPPING = """
 from pyspark.sql import DataFrame, functions as F
 from transforms import Mapping
 
@@ -63,7 +67,7 @@ mapping = Mapping()
 @mapping.target("item", key="item_id")
 def item(thing: DataFrame) -> DataFrame:
     return thing.withColumnRenamed("id", "item_id")
-'''
+"""
 
 
 class Project:
@@ -78,7 +82,13 @@ class Project:
 
     def settings(self, database: Database) -> ServerSettings:
         return ServerSettings(
-            database.kind, database.host, database.port, database.database, database.user, database.password, tls="disable"
+            database.kind,
+            database.host,
+            database.port,
+            database.database,
+            database.user,
+            database.password,
+            tls="disable",
         )
 
     def load(self) -> None:
@@ -108,8 +118,8 @@ class Project:
         )
         self.new.execute(
             "CREATE SCHEMA IF NOT EXISTS migrator",
-            "CREATE TABLE IF NOT EXISTS migrator.ledger (migration text PRIMARY KEY, epoch bigint NOT NULL, segment bigint"
-            " NOT NULL, position_order numeric(39,0), position_token text, checkpoint jsonb, updated_at timestamptz"
+            "CREATE TABLE IF NOT EXISTS migrator.ledger (migration text PRIMARY KEY, epoch bigint NOT NULL,"
+            " segment bigint NOT NULL, position_order numeric(39,0), position_token text, checkpoint jsonb, updated_at timestamptz"
             " NOT NULL DEFAULT now())",
         )
         with self.new.connect() as connection:
@@ -120,9 +130,7 @@ class Project:
                 (MIGRATION, order, token, json.dumps(checkpoint_to_json(checkpoint))),
             )
 
-    def verify(
-        self, *, wait_s: float = 20, max_rounds: int = 5, step: Step = lambda _: None
-    ) -> VerifyResult:
+    def verify(self, *, wait_s: float = 20, max_rounds: int = 5, step: Step = lambda _: None) -> VerifyResult:
         return verify(
             self.settings(self.old),
             self.settings(self.new),
