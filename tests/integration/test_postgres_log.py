@@ -105,6 +105,9 @@ def test_a_large_transaction_comes_in_parts_of_bounded_size(old_pg: Database) ->
     assert len({part.id for part in large}) == 1
     assert (small.first_index, len(small.changes), small.last) == (0, 1, True)
     assert small.position > large[0].position
+    with log_reader(source, schemas, large[0].position) as reader:  # its order says: seen, whole
+        again = parts(read_until(reader, lambda records: bool(parts(records))))
+    assert again == [small]
 
 
 def test_a_part_is_bounded_in_bytes_too(old_pg: Database) -> None:
@@ -146,11 +149,23 @@ def test_positions_rise_strictly_and_a_keepalive_never_hides_a_commit(old_pg: Da
     schemas = prepared(source, "t")
     catalog = PostgresCatalog(source)
     records: list[LogRecord] = []
+    connection = old_pg.connect(autocommit=False)
+    exactly_there = 0
     with log_reader(source, schemas) as reader:
-        for n in range(60):  # waits for the keepalive each time: the next commit starts right behind it
+        for n in range(60):
+            connection.execute("INSERT INTO t VALUES (%s, 'x')", [n])
+            old_pg.execute("SELECT pg_logical_emit_message(true, 'flush', '')")
+            # Read to the end of the log while the row is written and its commit isn't: the commit record then
+            # starts exactly where the keepalive ended.
             records += read_to(reader, catalog.position())
-            old_pg.execute(f"INSERT INTO t VALUES ({n}, 'x')")
-        records += read_to(reader, catalog.position())
+            progress = records[-1]
+            assert isinstance(progress, LogProgress)
+            connection.commit()
+            records += read_until(reader, lambda records: bool(parts(records)))
+            exactly_there += parts(records)[-1].position.order == progress.position.order + 1
+        records += reader.read(0)
+    connection.close()
+    assert exactly_there > 0, "no commit record ever started where a keepalive ended"
     orders = [
         record.position.order for record in records if isinstance(record, LogProgress | TransactionPart)
     ]

@@ -63,6 +63,7 @@ _CONNECT_FAILURES = (
         "add a line for this user and host to pg_hba.conf",
         False,
     ),
+    ("not permitted to log in", "the source refuses the login", "ALTER ROLE ... LOGIN;", False),
     ('role "', "the source knows no such user", "create the role, or correct source.user", False),
     ('database "', "the source has no such database", "correct source.database", False),
     (
@@ -77,7 +78,13 @@ _CONNECT_FAILURES = (
         "check sslmode, sslrootcert and the host name",
         False,
     ),
-    ("ssl", "the TLS handshake with the source failed", "check sslmode and sslrootcert", False),
+    ("ssl error", "the TLS handshake with the source failed", "check sslmode and sslrootcert", False),
+    (
+        "does not support ssl",
+        "the source offers no TLS",
+        "turn it on there, or choose another sslmode",
+        False,
+    ),
     ("starting up", "the source is starting up", "wait until it accepts connections", True),
     ("shutting down", "the source is shutting down", "start it again", True),
 )
