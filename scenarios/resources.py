@@ -1,0 +1,74 @@
+"""How much memory a process and everything below it use, sampled from /proc."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+def tree_bytes(root: int) -> int:
+    """Proportional set size of a process and its descendants, in bytes (shared pages are counted once)."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # ended meanwhile
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    total, pending = 0, [root]
+    while pending:
+        process = pending.pop()
+        pending += children.get(process, [])
+        total += _proportional_bytes(process)
+    return total
+
+
+def _proportional_bytes(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0  # ended meanwhile
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+
+
+def machine() -> str:
+    """Cores, memory and processor model, for the head of a report."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        "unknown processor",
+    )
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{len(os.sched_getaffinity(0))} cores ({model}), {memory_gib:.0f} GiB"
+
+
+class PeakMemory:
+    """Samples a process tree in the background; ``peak_bytes`` afterwards."""
+
+    def __init__(self, root: int, every_s: float = 0.25):
+        self.peak_bytes = 0
+        self._root = root
+        self._every_s = every_s
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._end.wait(self._every_s):
+            self.peak_bytes = max(self.peak_bytes, tree_bytes(self._root))
