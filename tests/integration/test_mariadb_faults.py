@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from migrator.adapters.mariadb import packet_stream
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
@@ -161,6 +165,26 @@ def test_reading_goes_on_after_the_server_was_killed(database: Database, own_ser
     read_to(reader, MariaCatalog(source).position(), read)
     reader.close()
     assert [change.after for change in read.changes()] == [("6", "before"), ("7", "after")]
+
+
+def test_a_silent_server_is_noticed_by_its_missing_heartbeats(
+    database: Database, own_server: MariaDBServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if own_server.embedded is None:
+        pytest.skip("the server runs in a container, which this test can't freeze")
+    monkeypatch.setattr(packet_stream, "HEARTBEAT_S", 0.3)
+    monkeypatch.setattr(packet_stream, "SILENCE_S", 2.0)
+    reader, _ = started(source_of(database), "t")
+    began = time.monotonic()
+    while time.monotonic() - began < 3.0:  # heartbeats keep an idle stream alive
+        reader.read(0.5)
+    os.kill(own_server.embedded.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(ConnectionFailed, match="no heartbeat") as silent:
+            read_until(reader, lambda _: False)
+    finally:
+        os.kill(own_server.embedded.pid, signal.SIGCONT)
+    assert silent.value.retryable
 
 
 @pytest.mark.parametrize("checksum", ["NONE", "CRC32"])

@@ -1,0 +1,65 @@
+"""The whole Sakila database with awkward rows: every table is read equal by chunks and by the log."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from migrator.adapters.mariadb.catalog import MariaCatalog
+from migrator.adapters.mariadb.log_reader import MariaLogReader
+from migrator.columnar.text import rows_to_table
+from tests.integration.mariadb_reading import dump, fold, read_to, source_of
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "sakila"
+
+
+def _load(database: Database, sql: str) -> None:
+    with database.connect() as connection, connection.cursor() as cursor:
+        for statement in sql.split(";\n"):
+            if statement.strip():
+                cursor.execute(statement)
+
+
+def test_every_sakila_table_is_equal_on_both_paths(old_maria: Database) -> None:
+    if not DATA.exists():
+        pytest.skip(f"the Sakila dump is not there: {DATA}")
+    source = source_of(old_maria, part_rows=5000)
+    begin = MariaCatalog(source).position()
+    _load(old_maria, lzma.decompress((DATA / "old.mysql.sql.xz").read_bytes()).decode())
+    _load(old_maria, (DATA / "extra_rows.mysql.sql").read_text(encoding="utf-8"))
+    names = [
+        name
+        for (name,) in old_maria.query(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
+            " AND TABLE_TYPE = 'BASE TABLE' ORDER BY 1"
+        )
+    ]
+    tables = MariaCatalog(source).tables(names)
+    reader = MariaLogReader(source, tables)
+    reader.start(begin)
+    changes = read_to(reader, MariaCatalog(source).position()).changes()
+    reader.close()
+
+    assert len(tables) == 16
+    total = 0
+    for schema in tables:
+        rows = fold([change for change in changes if change.table == schema.id], schema.key_indexes())
+        chunks = dump(source, schema, 700)
+        by_key = [(name, "ascending") for name in schema.key]
+        for chunk in chunks:
+            keys = chunk.rows.select(list(schema.key)).to_pylist()
+            assert len({tuple(key.values()) for key in keys}) == chunk.row_count
+        dumped = [row for chunk in chunks for row in chunk.rows.sort_by(by_key).to_pylist()]
+        logged = rows_to_table(schema, list(rows.values())).to_pylist()
+        order = [tuple(row[name] for name in schema.key) for row in dumped]
+        place = {key: number for number, key in enumerate(order)}
+        assert len(place) == len(logged) == len(dumped), schema.id
+        logged.sort(key=lambda row: place[tuple(row[name] for name in schema.key)])
+        assert logged == dumped, schema.id
+        total += len(dumped)
+    assert total > 40_000
