@@ -24,9 +24,10 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTable:
-    """A captured table with the layout of its latest TABLE_MAP."""
+    """A captured table with the layout of its latest TABLE_MAP; ``version`` is the schema's, computed once."""
 
     schema: TableSchema
+    version: str
     decode: DecodeRows
     columns: int
 
@@ -102,7 +103,12 @@ class CapturedTables:
         if not set(key) <= set(names):
             raise _changed(table, f"the log's rows lack a column of the key ({', '.join(key)})")
         schema = TableSchema(table, tuple(by_name[name] for name in names), key)
-        return LoggedTable(schema, build_decoder(layout.columns, wanted, self._charsets), len(layout.columns))
+        return LoggedTable(
+            schema,
+            schema.version(),
+            build_decoder(layout.columns, wanted, self._charsets),
+            len(layout.columns),
+        )
 
     @staticmethod
     def _unknown(catalog: CatalogTable, layout: TableMap) -> list[str]:

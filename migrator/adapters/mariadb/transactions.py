@@ -231,8 +231,8 @@ class TransactionAssembler:
         self._mark_maps.pop(number, None)
         if table is None and self._watermarks is not None and self._watermarks.is_mine(body):
             self._mark_maps[number] = body
-        if table is not None and self._announced.get(table.schema.id) != table.schema.version():
-            self._announced[table.schema.id] = table.schema.version()
+        if table is not None and self._announced.get(table.schema.id) != table.version:
+            self._announced[table.schema.id] = table.version
             self._records.append(SchemaChange(table.schema))
 
     def _row_changes(self, event: Event) -> None:
@@ -310,11 +310,12 @@ class TransactionAssembler:
             self._forget_to(0, "ROLLBACK")
             self._end_without_rows(event)
         elif kind is StatementKind.SAVEPOINT:
-            self._savepoints[statement.name] = self._delivered + len(self._changes)
+            self._savepoints[statement.name.lower()] = self._delivered + len(self._changes)
         elif kind is StatementKind.ROLLBACK_TO:
-            if statement.name not in self._savepoints:
+            savepoint = statement.name.lower()  # the server tells savepoints apart without case
+            if savepoint not in self._savepoints:
                 raise self._error("a rollback to an unknown savepoint", cause=query.text[:200])
-            self._forget_to(self._savepoints[statement.name], "ROLLBACK TO SAVEPOINT")
+            self._forget_to(self._savepoints[savepoint], "ROLLBACK TO SAVEPOINT")
         elif kind is StatementKind.XA_COMMIT:
             self._xa_committed(event, statement)
         elif self._gtid is not None and self._gtid_flags & events.GTID_STANDALONE:
