@@ -139,7 +139,10 @@ class MariaDBSource:
 
 
 def reflect_table(session: Any, table: TableId) -> TableSchema:
-    """Columns with logical types, and the primary key. Raises ``VerifyError`` when there is no such table."""
+    """Columns with logical types, and the primary key. Raises ``VerifyError`` when there is no such table.
+
+    Virtual columns are left out: a row in the log has no value of its own for them, so a mapping never sees them.
+    """
     columns = tuple(
         Column(
             name=name,
@@ -152,7 +155,8 @@ def reflect_table(session: Any, table: TableId) -> TableSchema:
             session,
             "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable,"
             " collation_name"
-            " FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+            " FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
+            " AND extra NOT LIKE '%%VIRTUAL GENERATED%%' ORDER BY ordinal_position",
             (table.schema, table.name),
         )
     )

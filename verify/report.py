@@ -85,7 +85,7 @@ def _details(table: TableResult) -> list[str]:
             f"{table.target}: not filled by the mapping, not compared: {', '.join(table.uncompared_columns)}"
         )
     for column in table.columns:
-        causes = ", ".join(f"{cause} ({rows:,})" for cause, rows in column.causes)
+        causes = ", ".join(f"{cause} ({rows:,})" for cause, rows in column.causes) or "cause not sampled"
         lines.append(f"{table.target}.{column.column}: {column.unequal_rows:,} rows differ: {causes}")
         if column.explained_rows < column.unequal_rows:
             lines.append(

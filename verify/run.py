@@ -57,38 +57,29 @@ def verify(
         migration: name in the ledger, and of slot and publication on PostgreSQL sources.
         mapping_path: the user's mapping file.
         tables: target tables to verify; None means all.
-        spark: starts Spark on first use; the session must be one of ``transforms.session`` (UTC, ANSI).
+        spark: starts Spark on first use; made by ``transforms.session`` (UTC, ANSI).
         report_dir: gets the reports and, while it runs, the snapshots.
         wait_s: longest wait for the pipeline per round.
         max_rounds: rounds at most; below 3 a difference under live writes can only be set aside.
         step: hook at named points, for tests.
 
-    Raises:
-        VerifyError, MappingError, ConnectionFailed: the comparison can't be made (exit code 2).
+    Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
     started_at, started = datetime.now(UTC), time.monotonic()
     targets = _chosen(mapping_path, tables)
     report_dir.mkdir(parents=True, exist_ok=True)
     scratch = Path(mkdtemp(prefix="verify-", dir=report_dir))
+    sides = source_reader(source, migration), PostgresTarget(target, migration), source.table_schema()
+    live = LiveComparison(*sides, lambda: _checked(spark()), scratch, Limits(wait_s, max_rounds), step)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
-            live = LiveComparison(
-                source=source_reader(source, migration),
-                target=PostgresTarget(target, migration),
-                source_schema=source.table_schema(),
-                spark=spark,
-                directory=scratch,
-                limits=Limits(wait_s, max_rounds),
-                step=step,
-            )
             found, rounds, snapshot = live.run(targets)
             results = tuple(_table(spark, table, rounds, snapshot) for table in found)
     finally:
         rmtree(scratch, ignore_errors=True)
-    verdict = overall_verdict(results)
     result = VerifyResult(
         migration=migration,
-        verdict=verdict,
+        verdict=overall_verdict(results),
         started_at=started_at.isoformat(timespec="seconds"),
         elapsed_s=time.monotonic() - started,
         source=source.where(),
@@ -100,6 +91,19 @@ def verify(
     )
     write_reports(result, report_dir)
     return result
+
+
+def _checked(spark: SparkSession) -> SparkSession:
+    """The session, if it prints and casts as the rules of ``verify.normalise`` need it."""
+    wanted = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+    wrong = {name: found for name, value in wanted.items() if (found := spark.conf.get(name)) != value}
+    if wrong:
+        raise VerifyError(
+            "the Spark session would change what values mean",
+            where=", ".join(f"{name}={value}" for name, value in wrong.items()),
+            remedy="use the session made by transforms.session",
+        )
+    return spark
 
 
 def _chosen(mapping_path: Path, tables: Sequence[str] | None) -> list[TargetMapping]:

@@ -100,22 +100,10 @@ def test_only_hot_rows_left_is_unknown(project: Project) -> None:
     assert table.samples[0].status == "set aside"
 
 
-@pytest.fixture
-def slot(project: Project) -> Project:
-    """The pipeline's slot and publication, and no pipeline."""
-    project.old.execute(
-        "CREATE TABLE foreign_table (id int PRIMARY KEY)",
-        "CREATE PUBLICATION migrator_judge FOR TABLE thing, foreign_table",
-        "SELECT pg_create_logical_replication_slot('migrator_judge', 'pgoutput')",
-    )
-    project.ledger()
-    return project
-
-
-def test_a_stopped_pipeline_with_nothing_to_do_is_no_excuse(slot: Project) -> None:
-    slot.new.execute("UPDATE item SET big = big + 1 WHERE item_id = 50")
-    slot.old.execute("INSERT INTO foreign_table VALUES (1)", "CREATE TABLE unrelated (id int)")
-    result = slot.verify()
+def test_a_stopped_pipeline_with_nothing_to_do_is_no_excuse(project: Project) -> None:
+    project.new.execute("UPDATE item SET big = big + 1 WHERE item_id = 50")
+    project.old.execute("INSERT INTO foreign_table VALUES (1)", "CREATE TABLE unrelated (id int)")
+    result = project.verify()
     assert (result.verdict, result.tables[0].counts.different, len(result.rounds)) == (
         Verdict.DIFFERENT,
         1,
@@ -124,22 +112,22 @@ def test_a_stopped_pipeline_with_nothing_to_do_is_no_excuse(slot: Project) -> No
     assert "no change of these tables" in result.rounds[0].detail
 
 
-def test_a_stopped_pipeline_with_changes_to_apply_is_unknown(slot: Project) -> None:
-    slot.old.execute("UPDATE thing SET note = 'not applied yet' WHERE id = 50")
-    result = slot.verify(wait_s=600)
+def test_a_stopped_pipeline_with_changes_to_apply_is_unknown(project: Project) -> None:
+    project.old.execute("UPDATE thing SET note = 'not applied yet' WHERE id = 50")
+    result = project.verify(wait_s=600)
     table = result.tables[0]
     assert (result.verdict, table.counts.set_aside, table.counts.equal) == (Verdict.UNKNOWN, 1, ALL - 1)
     assert "public.thing" in table.reason
     assert "migrator run" in result.remedy
 
 
-def test_an_event_log_ahead_of_the_ledger_is_unknown(slot: Project) -> None:
+def test_an_event_log_ahead_of_the_ledger_is_unknown(project: Project) -> None:
     """The slot was acknowledged for what the event log holds: the source alone can't say that nothing waits."""
-    slot.old.execute("UPDATE thing SET note = 'in the event log only' WHERE id = 50")
-    slot.old.query(
+    project.old.execute("UPDATE thing SET note = 'in the event log only' WHERE id = 50")
+    project.old.query(
         "SELECT count(*) FROM pg_logical_slot_get_binary_changes('migrator_judge', NULL, NULL,"
         " 'proto_version', '1', 'publication_names', 'migrator_judge')"
     )
-    result = slot.verify(wait_s=600)
+    result = project.verify(wait_s=600)
     assert result.verdict is Verdict.UNKNOWN
     assert "event log" in result.tables[0].reason

@@ -96,6 +96,15 @@ class Project:
         self.old.execute(OLD, FILL, AWKWARD)
         self.new.execute(NEW)
         self.copy("true")
+        self.prepare()
+
+    def prepare(self) -> None:
+        """The pipeline's slot and publication. Without them the server's own log records would be taken for work."""
+        self.old.execute(
+            "CREATE TABLE foreign_table (id int PRIMARY KEY)",
+            "CREATE PUBLICATION migrator_judge FOR TABLE thing, foreign_table",
+            "SELECT pg_create_logical_replication_slot('migrator_judge', 'pgoutput')",
+        )
 
     def copy(self, condition: str) -> None:
         """Brings old rows over, by PostgreSQL's own text, replacing what is there."""
@@ -119,8 +128,8 @@ class Project:
         self.new.execute(
             "CREATE SCHEMA IF NOT EXISTS migrator",
             "CREATE TABLE IF NOT EXISTS migrator.ledger (migration text PRIMARY KEY, epoch bigint NOT NULL,"
-            " segment bigint NOT NULL, position_order numeric(39,0), position_token text, checkpoint jsonb, updated_at timestamptz"
-            " NOT NULL DEFAULT now())",
+            " segment bigint NOT NULL, position_order numeric(39,0), position_token text, checkpoint jsonb,"
+            " updated_at timestamptz NOT NULL DEFAULT now())",
         )
         with self.new.connect() as connection:
             connection.execute(
