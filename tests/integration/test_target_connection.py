@@ -19,13 +19,14 @@ from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
+EXECUTE = b"E\x00\x00\x00\x09\x00"
 TABLE = "CREATE TABLE t (id int PRIMARY KEY)"
 
 
 class CommitCutter:
     """A TCP proxy that resets the connection around the next COMMIT once it is told to.
 
-    The driver sends Parse with the text first, later Bind and Execute in one packet: ``before`` cuts instead of
+    The driver has the statement parsed first, then sends it again with Execute: ``before`` cuts instead of
     forwarding the latter, ``after`` forwards it, waits for the server's answer, and keeps it.
     """
 
@@ -51,10 +52,9 @@ class CommitCutter:
         keep = threading.Event()
         answered = threading.Event()
         threading.Thread(target=self._back, args=(client, server, keep, answered), daemon=True).start()
-        commit_next = False
         with suppress(OSError):
             while data := client.recv(65536):
-                if commit_next and data.startswith(b"B"):
+                if self.cut_at and b"COMMIT\x00" in data and EXECUTE in data:
                     if self.cut_at == "after":
                         keep.set()
                         answered.clear()
@@ -63,7 +63,6 @@ class CommitCutter:
                     self.cut_at = ""
                     self.cuts += 1
                     break
-                commit_next = self.cut_at != "" and (commit_next or b"COMMIT\x00" in data)
                 server.sendall(data)
         for end in (client, server):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
