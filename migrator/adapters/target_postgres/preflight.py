@@ -68,10 +68,11 @@ def preflight(settings: PostgresTarget, names: Sequence[str]) -> list[Finding]:
         findings = _server(connection, settings, version)
         structures = reflect(connection, settings.schema, names)
         findings += _missing(settings, names, structures)
-        for structure in structures.values():
-            findings += _table(connection, settings, structure)
         findings += _foreign_keys(connection, settings, list(structures.values()), version)
-        findings += _not_empty(connection, settings, list(structures.values()))
+        if not any(one.check == "schema" for one in findings):  # without USAGE a table can't even be named
+            for structure in structures.values():
+                findings += _table(connection, settings, structure)
+            findings += _not_empty(connection, settings, list(structures.values()))
     problem = control_problem(settings.url())
     if problem:
         remedy = f"as the database's owner: CREATE SCHEMA migrator AUTHORIZATION {quoted(settings.user)}"
@@ -225,7 +226,7 @@ def _not_empty(
         except psycopg.errors.InsufficientPrivilege:
             continue  # reported as a missing grant
         if row is not None and row[0]:
-            problem = f"the table holds {row[1]} rows, but the ledger says that nothing was applied yet"
+            problem = f"the table holds {row[0]} rows, but the ledger says that nothing was applied yet"
             remedy = f"TRUNCATE {qualified(table)}: its rows would stay beside the migrated ones"
             findings.append(Finding("not_empty", str(table), problem, remedy))
     return findings

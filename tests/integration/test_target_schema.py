@@ -1,0 +1,156 @@
+"""Control tables and the user's revisions, on every engine that gets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, create_engine, pool
+
+from migrator.errors import ConnectionFailed, SourceError, TargetError
+from migrator.schema import (
+    control_problem,
+    target_head_problem,
+    upgrade_source,
+    upgrade_target,
+    upgrade_user_target,
+)
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+ENV = """
+from alembic import context
+context.configure(connection=context.config.attributes["connection"], target_metadata=None)
+with context.begin_transaction():
+    context.run_migrations()
+"""
+REVISION = """
+from alembic import op
+import sqlalchemy as sa
+revision, down_revision = {number!r}, {before!r}
+def upgrade():
+    op.execute({statement!r})
+def downgrade():
+    pass
+"""
+
+
+def url_of(database: Database, **changes: str) -> URL:
+    driver = "postgresql+psycopg" if database.kind == "postgresql" else "mysql+pymysql"
+    login = {"username": database.user, "password": database.password, **changes}
+    return URL.create(driver, host=database.host, port=database.port, database=database.database, **login)
+
+
+@pytest.fixture
+def revisions(tmp_path: Path) -> Path:
+    """A user's script location with two revisions; the path has a % in it."""
+    folder = tmp_path / "ale%mbic"
+    (folder / "versions").mkdir(parents=True)
+    (folder / "env.py").write_text(ENV)
+    for number, before, statement in (
+        ("one", None, "CREATE TABLE first (id int PRIMARY KEY)"),
+        ("two", "one", "CREATE TABLE second (id int PRIMARY KEY)"),
+    ):
+        text = REVISION.format(number=number, before=before, statement=statement)
+        (folder / "versions" / f"{number}.py").write_text(text)
+    return folder
+
+
+def test_the_ledger_is_made_once(new_pg: Database) -> None:
+    assert control_problem(url_of(new_pg)) is None
+    for _ in range(2):
+        upgrade_target(url_of(new_pg))
+    columns = new_pg.query(
+        "SELECT column_name, data_type FROM information_schema.columns"
+        " WHERE table_schema = 'migrator' AND table_name = 'ledger' ORDER BY ordinal_position"
+    )
+    assert columns == [
+        ("migration", "text"),
+        ("epoch", "bigint"),
+        ("segment", "bigint"),
+        ("position_order", "numeric"),
+        ("position_token", "text"),
+        ("checkpoint", "jsonb"),
+        ("updated_at", "timestamp with time zone"),
+        ("format", "integer"),
+    ]
+    assert new_pg.query("SELECT version_num FROM migrator.alembic_version") == [("target_0001",)]
+    assert new_pg.query("SELECT to_regclass('public.alembic_version')") == [(None,)]
+
+
+def test_source_and_target_may_share_a_database(new_pg: Database) -> None:
+    engine = create_engine(url_of(new_pg), poolclass=pool.NullPool)
+    upgrade_source(engine)
+    upgrade_target(engine)
+    upgrade_source(engine)
+    identity = "SELECT relreplident::text FROM pg_class WHERE oid = 'migrator.watermark'::regclass"
+    assert new_pg.query(identity) == [("f",)]
+    versions = new_pg.query("SELECT version_num FROM migrator.alembic_version ORDER BY 1")
+    assert versions == [("source_0001",), ("target_0001",)]
+
+
+def test_the_watermark_table_on_mariadb(old_maria: Database) -> None:
+    try:
+        for _ in range(2):
+            upgrade_source(url_of(old_maria))
+        columns = old_maria.query(
+            "SELECT column_name, column_key FROM information_schema.columns"
+            " WHERE table_schema = 'migrator' AND table_name = 'watermark' ORDER BY ordinal_position"
+        )
+        assert columns == [("migration", "PRI"), ("token", ""), ("kind", "")]
+    finally:
+        old_maria.execute("DROP DATABASE IF EXISTS migrator")
+
+
+def test_a_schema_made_by_the_owner_is_enough(new_pg: Database) -> None:
+    role = f"least_{new_pg.database}"
+    new_pg.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
+    url = url_of(new_pg, username=role, password="secret")
+    try:
+        assert "may not create it" in (control_problem(url) or "")
+        with pytest.raises(TargetError, match=f'CREATE SCHEMA migrator AUTHORIZATION "{role}"') as raised:
+            upgrade_target(url)
+        assert "secret" not in str(raised.value)
+        with pytest.raises(SourceError, match=r"migrator\.watermark"):
+            upgrade_source(url)
+        new_pg.execute("CREATE SCHEMA migrator")
+        assert "may not create tables" in (control_problem(url) or "")
+        new_pg.execute(f"ALTER SCHEMA migrator OWNER TO {role}")
+        assert control_problem(url) is None
+        upgrade_target(url)
+        upgrade_target(url)
+    finally:
+        new_pg.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_the_users_revisions_must_be_at_head(new_pg: Database, revisions: Path) -> None:
+    url = url_of(new_pg)
+    problem = target_head_problem(url, revisions, "public")
+    assert problem is not None
+    assert "revision none" in problem
+    assert "two" in problem
+    assert "alembic upgrade head" in problem
+    upgrade_user_target(url, revisions, "one")
+    assert "revision one, the head" in (target_head_problem(url, revisions) or "")
+    upgrade_user_target(url, revisions)
+    assert target_head_problem(url, revisions) is None
+    assert target_head_problem(url, revisions, "public") is None
+    assert target_head_problem(url, revisions, "elsewhere") is None  # kept in the default schema
+    assert new_pg.query("SELECT to_regclass('public.second')::text") == [("second",)]
+
+
+def test_revisions_that_fail_are_named(new_pg: Database, revisions: Path) -> None:
+    new_pg.execute("CREATE TABLE second (id int)")
+    with pytest.raises(TargetError, match="already exists"):
+        upgrade_user_target(url_of(new_pg), revisions)
+    with pytest.raises(TargetError, match="can't be read"):
+        target_head_problem(url_of(new_pg), revisions / "nowhere")
+
+
+def test_an_unreachable_database_is_named_without_the_password(new_pg: Database) -> None:
+    wrong = url_of(new_pg, username="nobody_here", password="s3cret")
+    with pytest.raises(ConnectionFailed) as raised:
+        upgrade_target(wrong)
+    assert "nobody_here" in str(raised.value)
+    assert "s3cret" not in str(raised.value)
