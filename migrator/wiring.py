@@ -72,6 +72,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         leadership=LocalLeadership(settings.state),
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
+        slots=settings.state / "slots",
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,

@@ -7,6 +7,7 @@ through Py4J, for the answer must be about what Spark will run, not about what t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,9 @@ _CLOCKS = {
 }  # fmt: skip
 _REPLACEABLE = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
 _CLOCK_WORDS = {"now", "today", "yesterday", "tomorrow"}
+_SUSPICIOUS = re.compile(
+    "current|now|local_?time|today|yesterday|tomorrow|subquery|exists|listquery", re.IGNORECASE
+)
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
 _LEFT_SIDE = {"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}
 _RIGHT_SIDE = {"INNER", "CROSS", "RIGHT OUTER"}
@@ -57,7 +61,8 @@ class PlanWalk:
         """The source tables that a subtree depends on; none means it is constant."""
         kind = _kind(node)
         for expression in _items(node.expressions()):
-            self._expression(expression)
+            if not _surely_repeatable(expression):
+                self._expression(expression)
         children = [self.visit(child) for child in _items(node.children())]
         if not children:
             return self._leaf(node, kind)
@@ -155,6 +160,15 @@ def _constant(node: Any, kind: str) -> bool:
     if kind == "Deduplicate":  # by some of the columns, which row stays is open
         return bool(node.keys().size() == node.output().size())
     return kind in _CONSTANT_ONLY
+
+
+def _surely_repeatable(expression: Any) -> bool:
+    """Whether a whole expression tree is harmless, in two calls to the JVM instead of ten for every node of it.
+
+    Only a hint, on the safe side: whatever looks like a clock or a subquery, in a class name or in a literal, and
+    whatever Spark holds to be nondeterministic, is walked node by node.
+    """
+    return bool(expression.deterministic()) and _SUSPICIOUS.search(expression.toJSON()) is None
 
 
 def _function_name(expression: Any, kind: str) -> str:

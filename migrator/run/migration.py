@@ -13,6 +13,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -37,6 +38,7 @@ from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
 from transforms.plan import MappingPlan, analyse
 from transforms.registry import Mapping
+from transforms.standing import Slots
 
 Until = Callable[[Snapshot], bool]
 
@@ -60,6 +62,7 @@ class Parts:
         known_epoch: the highest epoch that the ledger saw.
         event_log: ``(epoch, segment number of the ledger) -> EventLog``.
         spark: the session, started on the first call.
+        slots: folder that driver and executors share, for the rows of small batches.
     """
 
     mapping: Mapping
@@ -71,6 +74,7 @@ class Parts:
     leadership: Leadership
     event_log: Callable[[int, int], EventLog]
     spark: Callable[[], SparkSession]
+    slots: Path
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
     step: Step = no_step
@@ -152,7 +156,8 @@ class Migration:
             run_token=f"{epoch}-{secrets.token_hex(4)}",
             step=parts.step,
         )
-        job = TransformJob(parts.spark(), mapping_plans, {table.id.name: table for table in targets})
+        by_name = {table.id.name: table for table in targets}
+        job = TransformJob(parts.spark(), mapping_plans, by_name, Slots(parts.slots))
         apply = ApplyLoop(
             log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step
         )

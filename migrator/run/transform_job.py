@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,10 @@ from migrator.ports.target import TargetBatch, TargetRows
 from transforms.cause import spark_cause
 from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_rows, parquet_frame
 from transforms.plan import MappingPlan
+from transforms.standing import Slots, StandingMapping
 
+_STANDING_ROWS = 20_000
+"""Up to this many images a batch runs through the plans made once; above, planning anew costs less than it gains."""
 _JOBS_AT_ONCE = 4
 """Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
 
@@ -34,14 +37,22 @@ class TransformJob:
         spark: the session.
         plans: checked mappings by target table, in the order of the mapping.
         tables: reflected target tables by name.
+        slots: where small batches are put for the standing plans.
     """
 
     def __init__(
-        self, spark: SparkSession, plans: Mapping[str, MappingPlan], tables: Mapping[str, TargetTable]
+        self,
+        spark: SparkSession,
+        plans: Mapping[str, MappingPlan],
+        tables: Mapping[str, TargetTable],
+        slots: Slots,
     ):
         self._spark = spark
         self._plans = plans
         self._tables = tables
+        self._slots = slots
+        self._sources = sorted({source for plan in plans.values() for source in plan.reads})
+        self._standing = {name: StandingMapping(spark, plan, slots) for name, plan in plans.items()}
         self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="spark-job")
 
     def close(self) -> None:
@@ -60,8 +71,11 @@ class TransformJob:
         """
         touched = {table.name for table in batch.tables()}
         affected = [plan for plan in self._plans.values() if touched & set(plan.reads)]
+        small = sum(delta.before.num_rows + delta.after.num_rows for delta in batch.deltas) <= _STANDING_ROWS
+        if small:
+            self._fill_slots(batch)
         chunks = {plan.target.name: self._pool.submit(self._chunk, plan, batch) for plan in affected}
-        deltas = {plan.target.name: self._pool.submit(self._delta, plan, batch) for plan in affected}
+        deltas = {plan.target.name: self._pool.submit(self._delta, plan, batch, small) for plan in affected}
         rows = []
         for plan in affected:
             chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
@@ -81,9 +95,14 @@ class TransformJob:
         frames = {
             name: parquet_frame(self._spark, files, plan.schemas[name]) for name, files in paths.items()
         }
-        return self._collect(plan, map_rows(self._spark, plan, frames), lambda: _read_files(paths))
+        return self._collect(plan, map_rows(self._spark, plan, frames).toArrow, lambda: _read_files(paths))
 
-    def _delta(self, plan: MappingPlan, batch: Batch) -> tuple[pa.Table | None, pa.Table | None]:
+    def _fill_slots(self, batch: Batch) -> None:
+        deltas = {delta.schema.id.name: delta for delta in batch.deltas}
+        self._slots.fill("before", {name: delta.before for name, delta in deltas.items()}, self._sources)
+        self._slots.fill("after", {name: delta.after for name, delta in deltas.items()}, self._sources)
+
+    def _delta(self, plan: MappingPlan, batch: Batch, small: bool) -> tuple[pa.Table | None, pa.Table | None]:
         deltas = {delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in plan.reads}
         if not deltas:
             return None, None
@@ -91,8 +110,11 @@ class TransformJob:
         after = {name: delta.after for name, delta in deltas.items() if delta.after.num_rows}
         if not before and not after:
             return None, None
-        frame = map_delta(self._spark, plan, self._frames(plan, before), self._frames(plan, after))
-        mapped = self._collect(plan, frame, lambda: _images(deltas.values()))
+        if small:
+            job = self._standing[plan.target.name].run
+        else:
+            job = map_delta(self._spark, plan, self._frames(plan, before), self._frames(plan, after)).toArrow
+        mapped = self._collect(plan, job, lambda: _images(deltas.values()))
         side = mapped[SIDE]
         rows = mapped.drop_columns([SIDE])
         return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
@@ -100,9 +122,9 @@ class TransformJob:
     def _frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
         return {name: arrow_frame(self._spark, rows, plan.schemas[name]) for name, rows in tables.items()}
 
-    def _collect(self, plan: MappingPlan, frame: DataFrame, rows: Any) -> pa.Table:
+    def _collect(self, plan: MappingPlan, job: Callable[[], pa.Table], rows: Any) -> pa.Table:
         try:
-            return frame.toArrow()
+            return job()
         except (PySparkException, Py4JError) as error:
             raise self._located(plan, rows(), error) from error
 
