@@ -100,6 +100,10 @@ def test_what_may_be_tried_again(sqlstate: str, retryable: bool, row: bool) -> N
 def test_the_line_and_column_of_a_copy_are_read() -> None:
     refusal = Refusal("22001", "too long", context="COPY migrator_stage_3, line 7, column c2")
     assert (refusal.copy_line(), refusal.copy_column()) == (7, "c2")
+    german = Refusal("22001", "zu lang", context="COPY t, Zeile 12, Spalte »v«: »abc«")
+    assert german.copy_line() == 12
+    whole = Refusal("23505", "twice", context="COPY t, line 2")
+    assert (whole.copy_line(), whole.copy_column()) == (2, "")
     assert Refusal("23505", "twice", context="SQL statement").copy_line() is None
 
 

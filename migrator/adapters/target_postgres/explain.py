@@ -20,7 +20,7 @@ from migrator.adapters.target_postgres.refusal import (
 from migrator.adapters.target_postgres.session import Session
 from migrator.errors import TargetError
 
-_DETAIL_KEY = re.compile(r"Key \((.*?)\)=\((.*)\) ", re.DOTALL)
+_DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
 _PROBE = "migrator_probe"
 
 

@@ -88,10 +88,10 @@ class Prepared:
             rows = pa.table(keys, names=names).slice(first, max(last - first, 0))
             if rows.num_rows < 2:
                 continue
-            groups = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64())).group_by(names)
-            counted = groups.aggregate([("row", "count"), ("row", "min")])
-            if counted.num_rows == rows.num_rows:
+            if rows.group_by(names).aggregate([]).num_rows == rows.num_rows:
                 continue
+            numbered = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
+            counted = numbered.group_by(names).aggregate([("row", "count"), ("row", "min")])
             twice = counted.filter(pc.greater(counted["row_count"], 1))
             raise duplicate(self.id, self.key_of(first + int(pc.min(twice["row_min"]).as_py())))
 

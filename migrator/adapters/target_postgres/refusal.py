@@ -17,8 +17,8 @@ NO_SCHEMA_OR_TABLE = frozenset({"3F000", "42P01"})
 # cancelled statement.
 _RETRYABLE_CLASSES = ("40", "53", "55", "57")
 _ROW_CLASSES = ("22", "23", "44", "P0", "XX")
-_COPY_LINE = re.compile(r"COPY .*, line (\d+)")
-_COPY_COLUMN = re.compile(r"COPY .*, line \d+, column (.+?)(?:: .*)?$", re.MULTILINE)
+# The server speaks its own language (lc_messages), so only the punctuation is relied on.
+_COPY_LINE = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.+?)(?:: .*)?)?$", re.MULTILINE)
 
 
 @dataclass
@@ -56,8 +56,8 @@ class Refusal(Exception):
 
     def copy_column(self) -> str:
         """Column of the COPY row the server names, or empty."""
-        found = _COPY_COLUMN.search(self.context)
-        return found[1] if found else ""
+        found = _COPY_LINE.search(self.context)
+        return (found[2] or "") if found else ""
 
 
 class ConnectionLost(Exception):

@@ -7,6 +7,7 @@ so each ingest has a cursor of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed
 from migrator.model.table import TableId
 
+# The driver repeats the statement in its messages; a user is helped by the server's words alone.
+_STATEMENT = re.compile(r"\n\nQuery was:.*| query '.*'(?=: )", re.DOTALL)
 _LOGIN_REFUSED = (
     "password",
     "does not exist",
@@ -100,7 +103,7 @@ class Session:
         self._connection.close()
 
     def _explained(self, error: manager.Error) -> Exception:
-        message = str(error).partition("\n\nQuery was:")[0].replace("\n", " ").strip()
+        message = _STATEMENT.sub("", str(error)).replace("\n", " ").strip()
         if error.sqlstate is None:
             if not self.alive():
                 return ConnectionLost(message)

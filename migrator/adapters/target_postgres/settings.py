@@ -13,9 +13,11 @@ from migrator.errors import ConfigError
 _MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
-# TimeZone: timestamptz sums in the merge add days of 24 h. Isolation: the role's default may be another; the ledger's
-# row lock must see the newest row. Idle timeout and keepalives: a cut or frozen process must not hold the ledger's
-# lock for ever. temp_buffers: staging tables live there.
+# What a role or database may have set otherwise. TimeZone: timestamptz sums in the merge add days of 24 h.
+# Isolation: after waiting for the ledger's row lock the newest row must be seen. synchronous_commit: segments are
+# deleted once the ledger holds them. row_security off makes a policy an error instead of a filter. Idle timeout and
+# keepalives: a cut or frozen process must not hold the ledger's lock for ever. temp_buffers and work_mem: staging
+# tables and the joins with them, one session. jit: compiling costs more than a small batch.
 _SESSION_OPTIONS = " ".join(
     f"-c {name}={value}"
     for name, value in {
@@ -23,11 +25,17 @@ _SESSION_OPTIONS = " ".join(
         "DateStyle": "ISO",
         "IntervalStyle": "postgres",
         "default_transaction_isolation": "read\\ committed",
+        "default_transaction_read_only": "off",
+        "synchronous_commit": "on",
+        "row_security": "off",
+        "statement_timeout": "0",
         "idle_in_transaction_session_timeout": "60s",
         "tcp_keepalives_idle": "10",
         "tcp_keepalives_interval": "5",
         "tcp_keepalives_count": "3",
         "temp_buffers": "64MB",
+        "work_mem": "64MB",
+        "jit": "off",
     }.items()
 )
 
