@@ -31,7 +31,9 @@ class MigratorError(Exception):
         retryable: whether trying again without any change may succeed (a network cut may; a wrong password will not).
     """
 
-    def __init__(self, what: str, *, where: str = "", cause: str = "", remedy: str = "", retryable: bool = False):
+    def __init__(
+        self, what: str, *, where: str = "", cause: str = "", remedy: str = "", retryable: bool = False
+    ):
         super().__init__(what)
         self.what = what
         self.where = where

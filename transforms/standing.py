@@ -1,8 +1,8 @@
 """A mapping planned once and run for every small batch.
 
 Calling a mapping function and planning its DataFrame costs far more than mapping a few hundred rows: every
-``F.col`` is a call to the JVM, and the plan is analysed, optimised and compiled. So the plan is made once, over leaves that
-read *whatever rows are in a slot file when the job runs*, and every batch is one more execution of the same plan.
+``F.col`` is a call to the JVM, and the plan is analysed, optimised and compiled. So the plan is made once, over
+leaves that read *whatever rows are in a slot file when the job runs*; every batch executes the same plan again.
 
 The slot files lie in a folder that driver and executors share (the state folder, next to the event log).
 """

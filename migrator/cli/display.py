@@ -18,7 +18,7 @@ from migrator.run.failure import Stopping
 from migrator.run.progress import Progress, Snapshot
 
 _REDRAW_S = 0.5
-_LINE_EVERY_S = 2.0
+_LINE_EVERY_S = 5.0
 _RATE_WINDOW_S = 5.0
 
 

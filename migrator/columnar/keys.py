@@ -29,7 +29,9 @@ def without_keys(schema: TableSchema, rows: pa.Table, keys: Collection[Key]) -> 
         name = schema.key[0]
         return rows.filter(pc.invert(pc.is_in(rows[name], touched[name].combine_chunks())))
     place = "__place"
-    numbered = rows.select(list(schema.key)).append_column(place, pa.array(np.arange(rows.num_rows, dtype=np.int64)))
+    numbered = rows.select(list(schema.key)).append_column(
+        place, pa.array(np.arange(rows.num_rows, dtype=np.int64))
+    )
     kept = numbered.join(touched, list(schema.key), join_type="left anti", use_threads=False)
     places = kept[place].combine_chunks()
     return rows.take(places.take(pc.sort_indices(places)))

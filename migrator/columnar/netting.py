@@ -31,7 +31,9 @@ def net_images(schema: TableSchema, images: pa.Table) -> tuple[pa.Table, pa.Tabl
     if images.num_rows == 0:
         return data, data
     place = "__place"
-    keys = images.select(list(schema.key)).append_column(place, pa.array(np.arange(images.num_rows, dtype=np.int64)))
+    keys = images.select(list(schema.key)).append_column(
+        place, pa.array(np.arange(images.num_rows, dtype=np.int64))
+    )
     grouped = keys.group_by(list(schema.key), use_threads=False).aggregate([(place, "min"), (place, "max")])
     sign = images[SIGN].combine_chunks()
     return (

@@ -100,4 +100,4 @@ class BatchReader(Protocol):
         ...
 
 
-__all__ = ["Batch", "BatchReader", "NetDelta", "SegmentContent", "SegmentWriter", "TableData", "FileKind"]
+__all__ = ["Batch", "BatchReader", "FileKind", "NetDelta", "SegmentContent", "SegmentWriter", "TableData"]

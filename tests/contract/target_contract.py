@@ -211,6 +211,12 @@ class TargetContract:
         )
         assert place.rows("person") == [(1, "b"), (2, "a"), (3, "c")]
 
+    def test_a_repaired_row_may_be_new_in_the_log_of_the_same_batch(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(applier.part("item", chunk=[(1, "dump", 1)], after=[(1, "log", 1)], strict=True))
+        assert place.rows("item") == [(1, "log", 1)]
+
     def test_dump_rows_may_come_again(self, applier: Applier, place: TargetUnderTest) -> None:
         for name in ("a", "b", "b"):
             applier.apply(applier.part("item", chunk=[(1, name, 1), (2, "two", 2)]), done=False)

@@ -217,7 +217,9 @@ class Merge:
         if not self.before:
             return f"({chunk})"
         # UNION ALL, because no plan joins well on "chunk OR EXISTS": it took minutes where this takes seconds.
-        return f"({chunk} UNION ALL SELECT s.* FROM {self.staging} s WHERE NOT s.chunk AND {self._in_before()})"
+        return (
+            f"({chunk} UNION ALL SELECT s.* FROM {self.staging} s WHERE NOT s.chunk AND {self._in_before()})"
+        )
 
     def _moves(self) -> str:
         moving = self.structure.moving(self.written)

@@ -148,7 +148,9 @@ class PostgresTargetWriter:
         return True
 
     def _prepare(self, session: Session, batch: TargetBatch) -> list[Prepared]:
-        twice = [rows.table.id for rows in batch.rows if sum(rows.table == other.table for other in batch.rows) > 1]
+        twice = [
+            rows.table.id for rows in batch.rows if sum(rows.table == other.table for other in batch.rows) > 1
+        ]
         if twice:
             raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
         unknown = [rows.table.id.name for rows in batch.rows if rows.table.id not in self._structures]
