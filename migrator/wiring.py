@@ -67,7 +67,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         catalog=catalog,
         source=ports,
         target=PostgresTargetWriter(_target(settings)),
-        prepare_target=lambda: _prepare(settings),
+        prepare=lambda: _prepare(settings),
         known_epoch=lambda: known_epoch(settings),
         leadership=LocalLeadership(settings.state),
         event_log=event_log,
@@ -239,4 +239,7 @@ def _target(settings: Settings) -> PostgresTarget:
 def _source_url(settings: Settings) -> URL:
     server = settings.source
     driver = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql"}[server.kind]
-    return URL.create(driver, server.user, server.password, server.host, server.port, server.database)
+    tls = {"sslmode": server.tls} if server.kind == "postgresql" else {}
+    if server.tls_ca:
+        tls["sslrootcert" if server.kind == "postgresql" else "ssl_ca"] = server.tls_ca
+    return URL.create(driver, server.user, server.password, server.host, server.port, server.database, tls)

@@ -135,6 +135,8 @@ def make_project(
 ) -> Path:
     """A copy of a project in ``folder`` that points at these servers; returns its migration.toml."""
     if folder.exists():
+        if any(folder.iterdir()) and not (folder / "migration.toml").exists():
+            raise MigratorError(f"{folder} is no demo's folder", remedy="choose an empty one with --folder")
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     shutil.copy(origin / "mapping.py", folder)

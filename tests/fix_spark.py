@@ -17,10 +17,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Imported only here, for PySpark takes a second that tests without Spark need not pay.
     from pyspark import SparkContext
 
+    from migrator.embedded.java import java_home
     from transforms.session import spark_session, stop_session
 
     log_path = tmp_path_factory.mktemp("spark") / "spark.log"
-    yield spark_session(master="local[2]", conf={}, java_home=None, log_path=log_path)
+    yield spark_session(master="local[2]", conf={}, java_home=java_home(), log_path=log_path)
     process = SparkContext._gateway.proc
     stop_session()
     assert process.poll() is not None, "the JVM outlived stop_session()"

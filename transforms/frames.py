@@ -61,7 +61,7 @@ def spark_schema(schema: TableSchema) -> T.StructType:
 
 def empty_frame(spark: SparkSession, schema: TableSchema) -> DataFrame:
     """A source table without rows."""
-    return arrow_frame(spark, _arrow_schema(schema).empty_table(), schema)
+    return arrow_frame(spark, arrow_schema(schema).empty_table(), schema)
 
 
 def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> DataFrame:
@@ -75,7 +75,7 @@ def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> Dat
     Raises:
         MappingError: a column is missing, or of a type that doesn't hold exactly the schema's values.
     """
-    wanted = _arrow_schema(schema)
+    wanted = arrow_schema(schema)
     missing = [name for name in wanted.names if name not in rows.column_names]
     if missing:
         raise MappingError(
@@ -136,7 +136,8 @@ def _spark_type(column: Column, schema: TableSchema) -> T.DataType:
     return _SPARK[column.type]
 
 
-def _arrow_schema(schema: TableSchema) -> pa.Schema:
+def arrow_schema(schema: TableSchema) -> pa.Schema:
+    """The Arrow type of a source table's rows, column by column."""
     fields = []
     for column in schema.columns:
         decimal = column.decimal()

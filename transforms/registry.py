@@ -96,7 +96,7 @@ class Mapping:
         Args:
             name: target table.
             key: key column or columns of the target.
-            grain: for joined or aggregated targets; see DESIGN section 5.
+            grain: for joined or aggregated targets.
             sources: source tables in parameter order, where a table's name is no Python name.
 
         Raises:

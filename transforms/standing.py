@@ -1,58 +1,115 @@
 """A mapping planned once and run for every small batch.
 
-Calling a mapping function and planning its DataFrame costs far more than mapping a few hundred rows: every
-``F.col`` is a call to the JVM, and the plan is analysed, optimised and compiled. So the plan is made once, over
-leaves that read *whatever rows are in a slot file when the job runs*; every batch executes the same plan again.
+Calling a mapping function and planning its DataFrame costs far more than mapping a few hundred rows: every ``F.col``
+is a call to the JVM, and the plan is analysed, optimised and compiled. So the plan is made once, over Parquet files
+whose content is replaced before each run, and every batch executes the same plan again.
 
-The slot files lie in a folder that driver and executors share (the state folder, next to the event log).
+A planned scan keeps the length that its file had when the plan was made. So these files, the slots, always have the
+same length: a filler in the footer makes up for what the rows leave. They lie in a folder that driver and executors
+share (the state folder, next to the event log).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transforms.frames import spark_schema
+from migrator.model.table import TableSchema
+from transforms.frames import arrow_schema, spark_schema
 from transforms.pipeline import SIDE, map_rows
 from transforms.plan import MappingPlan
 
 SIDES = ("before", "after")
+SLOT_BYTES = 1 << 19
+_LEAST_FILLER_BYTES = 1 << 14
+"""From here to 2^21 bytes a text's length takes three bytes in a Parquet footer, so lengths simply add up."""
 
 
 class Slots:
-    """The rows of one batch, where the standing plans read them: per source table one file a side.
+    """The rows of one batch, where the standing plans read them: one file per source table and side.
 
     One thread fills them, and not before the jobs of the batch before have ended.
+
+    Args:
+        folder: made when missing; slots left over from another run are emptied.
+        schemas: the source tables by name.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, schemas: Mapping[str, TableSchema]):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
-        for left_over in folder.glob("*.arrow"):
-            left_over.unlink()
+        self._schemas = {name: arrow_schema(schema) for name, schema in schemas.items()}
+        self._empty = {name: _encoded(schema.empty_table()) for name, schema in self._schemas.items()}
+        self._filled: set[Path] = set()
+        for side in SIDES:
+            for name in schemas:
+                self._put(self.path(side, name), self._empty[name] or b"")
 
     def path(self, side: str, source: str) -> Path:
-        """The slot of a source table; absent means no rows."""
+        """The slot of a source table."""
         name = "".join(letter if letter.isalnum() else f"%{ord(letter):x}" for letter in source)
-        return self._folder / f"{name}.{side}.arrow"
+        return self._folder / f"{name}.{side}.parquet"
 
-    def fill(self, side: str, tables: Mapping[str, pa.Table], sources: Iterable[str]) -> None:
-        """Puts the rows of ``tables`` in place and empties the slots of the other ``sources``."""
-        for source in sources:
-            path, rows = self.path(side, source), tables.get(source)
-            if rows is None or rows.num_rows == 0:
-                path.unlink(missing_ok=True)
-                continue
-            with (
-                os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file,
-                pa.ipc.new_file(file, rows.schema) as writer,
-            ):
-                writer.write_table(rows)
+    def fill(self, rows: Mapping[str, Mapping[str, pa.Table]]) -> bool:
+        """Puts a batch in place.
+
+        Args:
+            rows: source rows by side and table name, with at least the columns of the schema. Slots of tables that
+                are not named are emptied.
+
+        Returns:
+            False, and nothing is changed, if the rows of a table don't fit into a slot.
+        """
+        contents: dict[Path, bytes] = {}
+        for side, tables in rows.items():
+            for name, table in tables.items():
+                if table.num_rows:
+                    schema = self._schemas[name]
+                    content = _encoded(table.select(schema.names).cast(schema))
+                    if content is None:
+                        return False
+                    contents[self.path(side, name)] = content
+        for side in SIDES:
+            for name, empty in self._empty.items():
+                path = self.path(side, name)
+                if path in contents:
+                    self._put(path, contents[path])
+                elif path in self._filled:
+                    self._put(path, empty or b"")
+        self._filled = set(contents)
+        return True
+
+    @staticmethod
+    def _put(path: Path, content: bytes) -> None:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+
+
+def _encoded(rows: pa.Table) -> bytes | None:
+    """The rows as a Parquet file of exactly ``SLOT_BYTES``, or None if they are too many."""
+    shortest = _parquet(rows, _LEAST_FILLER_BYTES)
+    if len(shortest) > SLOT_BYTES:
+        return None
+    content = _parquet(rows, _LEAST_FILLER_BYTES + SLOT_BYTES - len(shortest))
+    if len(content) != SLOT_BYTES:
+        raise AssertionError(f"a slot of {len(content)} bytes: lengths in the footer don't add up")
+    return content
+
+
+def _parquet(rows: pa.Table, filler_bytes: int) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink, rows.schema, store_schema=False, compression="none", use_dictionary=False
+    ) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({"filler": " " * filler_bytes})
+    return bytes(sink.getvalue())
 
 
 class StandingMapping:
@@ -75,20 +132,9 @@ class StandingMapping:
 def _both_sides(spark: SparkSession, plan: MappingPlan, slots: Slots) -> DataFrame:
     sides: list[DataFrame] = []
     for number, side in enumerate(SIDES):
-        frames = {name: _leaf(spark, plan, name, slots.path(side, name)) for name in plan.reads}
+        frames = {
+            name: spark.read.schema(spark_schema(plan.schemas[name])).parquet(str(slots.path(side, name)))
+            for name in plan.reads
+        }
         sides.append(map_rows(spark, plan, frames).select(F.lit(number).cast("tinyint").alias(SIDE), "*"))
     return sides[0].unionAll(sides[1])
-
-
-def _leaf(spark: SparkSession, plan: MappingPlan, source: str, path: Path) -> DataFrame:
-    """A frame of the source's schema that reads the slot when it is run."""
-    schema = plan.schemas[source]
-    names, file = list(schema.names()), str(path)
-
-    def read(trigger: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in trigger:  # to its end: Spark throws a worker away that left input unread
-            if os.path.exists(file):
-                with pa.ipc.open_file(file) as rows:
-                    yield from rows.read_all().select(names).to_batches()
-
-    return spark.range(0, 1, 1, 1).mapInArrow(read, spark_schema(schema))

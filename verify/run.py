@@ -67,7 +67,7 @@ def verify(
     """
     started_at, started = datetime.now(UTC), time.monotonic()
     targets = _chosen(mapping_path, tables)
-    report_dir.mkdir(parents=True, exist_ok=True)
+    report_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # reports hold samples of rows
     scratch = Path(mkdtemp(prefix="verify-", dir=report_dir))
     sides = source_reader(source, migration), PostgresTarget(target, migration), source.table_schema()
     live = LiveComparison(*sides, lambda: _checked(spark()), scratch, Limits(wait_s, max_rounds), step)

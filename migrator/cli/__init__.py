@@ -6,6 +6,7 @@ Exit codes: 0 done or equal, 1 different, 2 error, 3 unknown.
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib.metadata import entry_points
 
 import click
@@ -47,4 +48,8 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
+    except Exception:  # a fault of ours: shown whole, and never with the exit code of a verdict
+        traceback.print_exc()
+        click.echo("error: this is a fault of the tool; please report it with the lines above", err=True)
+        sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)

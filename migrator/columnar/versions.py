@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from migrator.columnar.types import arrow_type
-from migrator.model.table import TableSchema
+from migrator.model.table import Column, TableSchema
 
 
 def extends(newer: TableSchema, older: TableSchema) -> bool:
@@ -28,11 +28,12 @@ def unite_images(parts: Sequence[tuple[TableSchema, pa.Table]]) -> tuple[TableSc
     if not all(extends(newest, schema) for schema, _ in parts):
         raise ValueError(f"the row schemas of {newest.id} don't extend each other")
     return newest, pa.concat_tables(
-        [_with_columns(newest, len(schema.columns), rows) for schema, rows in parts]
+        [with_nulls(rows, newest.columns[len(schema.columns) :]) for schema, rows in parts]
     )
 
 
-def _with_columns(newest: TableSchema, present: int, images: pa.Table) -> pa.Table:
-    for column in newest.columns[present:]:
-        images = images.append_column(column.name, pa.nulls(images.num_rows, arrow_type(column)))
-    return images
+def with_nulls(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """The rows with these columns appended, all NULL."""
+    for column in columns:
+        rows = rows.append_column(column.name, pa.nulls(rows.num_rows, arrow_type(column)))
+    return rows

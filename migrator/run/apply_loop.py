@@ -6,7 +6,7 @@ import queue
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from migrator.errors import ConnectionFailed
+from migrator.errors import MigratorError
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits
 from migrator.model.progress import Checkpoint
@@ -118,7 +118,7 @@ class ApplyLoop:
                 self._target.apply(batch)
                 self._progress.set(note="")
                 return True
-            except ConnectionFailed as error:
+            except MigratorError as error:
                 if not error.retryable:
                     raise
                 self._progress.set(note=f"target: {error.what}; trying again")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import EventLogError, MigratorError, PreflightError
+from migrator.errors import EventLogError, MappingError, MigratorError, PreflightError
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
@@ -37,8 +37,7 @@ from migrator.run.progress import Progress, Snapshot
 from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
 from transforms.plan import MappingPlan, analyse
-from transforms.registry import Mapping
-from transforms.standing import Slots
+from transforms.registry import Mapping, TargetMapping
 
 Until = Callable[[Snapshot], bool]
 
@@ -58,7 +57,7 @@ class Parts:
 
     Attributes:
         source: factories of source connections, for the given table schemas.
-        prepare_target: brings the control tables up to date and says what is wrong with the target's revision.
+        prepare: brings our control tables up to date and says what is wrong with the target's revision.
         known_epoch: the highest epoch that the ledger saw.
         event_log: ``(epoch, segment number of the ledger) -> EventLog``.
         spark: the session, started on the first call.
@@ -69,7 +68,7 @@ class Parts:
     catalog: SourceCatalog
     source: Callable[[list[TableSchema]], SourcePorts]
     target: Target
-    prepare_target: Callable[[], str | None]
+    prepare: Callable[[], str | None]
     known_epoch: Callable[[], int]
     leadership: Leadership
     event_log: Callable[[int, int], EventLog]
@@ -103,8 +102,20 @@ def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str,
     spark = parts.spark()
     found = {}
     for mapping, table in zip(parts.mapping.targets, targets, strict=True):
+        _check_key(mapping, table)
         found[mapping.name] = analyse(spark, mapping, by_name, table.columns)
     return schemas, targets, found
+
+
+def _check_key(mapping: TargetMapping, table: TargetTable) -> None:
+    """Rows are merged by the target's own key: a mapping that believes in another one would overwrite rows."""
+    if set(mapping.key) != set(table.key):
+        raise MappingError(
+            f"target table {mapping.name!r} has another key than its mapping says",
+            where=mapping.where(),
+            cause=f"key= says {', '.join(mapping.key)}; the table's key is {', '.join(table.key)}",
+            remedy="name the table's key columns in key=, or change the key in an Alembic revision",
+        )
 
 
 class Migration:
@@ -122,10 +133,10 @@ class Migration:
             MigratorError: whatever stopped the run; positions are kept and a new run goes on from there.
         """
         parts = self._parts
-        refuse(preflight(parts))
-        problem = parts.prepare_target()
+        problem = parts.prepare()
         if problem:
             raise PreflightError("the target schema isn't at its head revision", cause=problem)
+        refuse(preflight(parts))
         lease = parts.leadership.acquire(parts.known_epoch())
         try:
             self._lead(lease.epoch, stopping, until)
@@ -140,10 +151,12 @@ class Migration:
         log = parts.event_log(epoch, ledger.segment)
         checkpoint = _resume(ledger, log.writer.last())
         schemas, targets, mapping_plans = plans(parts)
-        if checkpoint is None or any(checkpoint.dump_of(schema.id) is None for schema in schemas):
-            # Never without a reason: putting back a table that somebody took out of the publication while we were
-            # down would hide from the log reader that its changes are missing.
+        if checkpoint is None:
+            # Only then: putting back a table that somebody took out of the publication while we were down would
+            # hide from the log reader that its changes are missing.
             parts.catalog.prepare(schemas)
+        else:
+            _refuse_new_tables(checkpoint, schemas)
         capture = CaptureLoop(
             parts.source(schemas),
             log.writer,
@@ -157,7 +170,7 @@ class Migration:
             step=parts.step,
         )
         by_name = {table.id.name: table for table in targets}
-        job = TransformJob(parts.spark(), mapping_plans, by_name, Slots(parts.slots))
+        job = TransformJob(parts.spark(), mapping_plans, by_name, parts.slots)
         apply = ApplyLoop(
             log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step
         )
@@ -182,6 +195,18 @@ class Migration:
                 )
             if until is not None and until(self.progress.snapshot()):
                 stopping.request()
+
+
+def _refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> None:
+    """A table can't join a migration that has begun: a transaction open at that moment would be captured by half."""
+    new = [str(schema.id) for schema in schemas if checkpoint.dump_of(schema.id) is None]
+    if new:
+        raise MappingError(
+            "the mapping reads a source table that this migration didn't capture from its start",
+            where=", ".join(new),
+            cause="changes of transactions that were open when it joined would be missing from the log",
+            remedy="start a migration of another name with an empty target, or take the table out of the mapping",
+        )
 
 
 def refuse(findings: list[Finding]) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from migrator.errors import ConnectionFailed
+from migrator.errors import MigratorError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import LogProgress, LogRecord, MarkKind, TransactionPart
 from migrator.model.position import Position
@@ -91,7 +91,7 @@ class LogPump:
                 try:
                     self._read_once(stopping)
                     failures = 0
-                except ConnectionFailed as error:
+                except MigratorError as error:
                     failures = self._reconnect(error, failures, stopping)
         finally:
             if self._reader is not None:
@@ -121,7 +121,7 @@ class LogPump:
         if self._reader is not None and self._durable is not None:
             self._reader.acknowledge(self._durable)
 
-    def _reconnect(self, error: ConnectionFailed, failures: int, stopping: Stopping) -> int:
+    def _reconnect(self, error: MigratorError, failures: int, stopping: Stopping) -> int:
         if not error.retryable:
             raise error
         if self._reader is not None:
@@ -173,7 +173,7 @@ class ChunkPump:
         while not stopping.requested():
             try:
                 return self._read(request, schema)
-            except ConnectionFailed as error:
+            except MigratorError as error:
                 if not error.retryable:
                     raise
                 self._close()
@@ -218,7 +218,7 @@ class WitnessPump:
                 try:
                     reader = reader or self._make()
                     witness = reader.witness()
-                except ConnectionFailed as error:
+                except MigratorError as error:
                     if not error.retryable:
                         raise
                     if reader is not None:

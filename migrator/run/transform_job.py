@@ -14,7 +14,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from migrator.errors import MappingError
+from migrator.columnar.versions import with_nulls
+from migrator.errors import MappingError, SchemaError
 from migrator.model.progress import Checkpoint
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
@@ -24,8 +25,6 @@ from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_r
 from transforms.plan import MappingPlan
 from transforms.standing import Slots, StandingMapping
 
-_STANDING_ROWS = 20_000
-"""Up to this many images a batch runs through the plans made once; above, planning anew costs less than it gains."""
 _JOBS_AT_ONCE = 4
 """Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
 
@@ -37,7 +36,7 @@ class TransformJob:
         spark: the session.
         plans: checked mappings by target table, in the order of the mapping.
         tables: reflected target tables by name.
-        slots: where small batches are put for the standing plans.
+        slots: folder where small batches are put for the standing plans.
     """
 
     def __init__(
@@ -45,14 +44,14 @@ class TransformJob:
         spark: SparkSession,
         plans: Mapping[str, MappingPlan],
         tables: Mapping[str, TargetTable],
-        slots: Slots,
+        slots: Path,
     ):
         self._spark = spark
         self._plans = plans
         self._tables = tables
-        self._slots = slots
-        self._sources = sorted({source for plan in plans.values() for source in plan.reads})
-        self._standing = {name: StandingMapping(spark, plan, slots) for name, plan in plans.items()}
+        self._schemas = {source: plan.schemas[source] for plan in plans.values() for source in plan.reads}
+        self._slots = Slots(slots, self._schemas)
+        self._standing = {name: StandingMapping(spark, plan, self._slots) for name, plan in plans.items()}
         self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="spark-job")
 
     def close(self) -> None:
@@ -71,9 +70,7 @@ class TransformJob:
         """
         touched = {table.name for table in batch.tables()}
         affected = [plan for plan in self._plans.values() if touched & set(plan.reads)]
-        small = sum(delta.before.num_rows + delta.after.num_rows for delta in batch.deltas) <= _STANDING_ROWS
-        if small:
-            self._fill_slots(batch)
+        small = self._fill_slots(batch)
         chunks = {plan.target.name: self._pool.submit(self._chunk, plan, batch) for plan in affected}
         deltas = {plan.target.name: self._pool.submit(self._delta, plan, batch, small) for plan in affected}
         rows = []
@@ -97,10 +94,17 @@ class TransformJob:
         }
         return self._collect(plan, map_rows(self._spark, plan, frames).toArrow, lambda: _read_files(paths))
 
-    def _fill_slots(self, batch: Batch) -> None:
-        deltas = {delta.schema.id.name: delta for delta in batch.deltas}
-        self._slots.fill("before", {name: delta.before for name, delta in deltas.items()}, self._sources)
-        self._slots.fill("after", {name: delta.after for name, delta in deltas.items()}, self._sources)
+    def _fill_slots(self, batch: Batch) -> bool:
+        """Whether the batch's images fit where the standing plans read them; large ones are planned anew."""
+        deltas = {
+            delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in self._schemas
+        }
+        return self._slots.fill(
+            {
+                "before": {name: self._conform(name, delta.before) for name, delta in deltas.items()},
+                "after": {name: self._conform(name, delta.after) for name, delta in deltas.items()},
+            }
+        )
 
     def _delta(self, plan: MappingPlan, batch: Batch, small: bool) -> tuple[pa.Table | None, pa.Table | None]:
         deltas = {delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in plan.reads}
@@ -120,7 +124,28 @@ class TransformJob:
         return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
 
     def _frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
-        return {name: arrow_frame(self._spark, rows, plan.schemas[name]) for name, rows in tables.items()}
+        return {
+            name: arrow_frame(self._spark, self._conform(name, rows), plan.schemas[name])
+            for name, rows in tables.items()
+        }
+
+    def _conform(self, source: str, rows: pa.Table) -> pa.Table:
+        """Rows captured before a column was added, with NULL for a column that no mapping reads.
+
+        Raises ``SchemaError`` when one is read: what these rows hold in it, NULL or a default, isn't in the log.
+        """
+        schema = self._schemas[source]
+        missing = [column for column in schema.columns if column.name not in rows.column_names]
+        read = {name for plan in self._plans.values() for name in plan.reads.get(source, ())}
+        unknown = [column.name for column in missing if column.name in read]
+        if unknown and rows.num_rows:
+            raise SchemaError(
+                f"the mapping reads a column of {schema.id} that older changes don't have",
+                where=f"column {', '.join(unknown)}",
+                cause="the column was added to the source after these changes were captured",
+                remedy="take it out of the mapping until the event log is applied, then put it back and verify",
+            )
+        return with_nulls(rows, missing)
 
     def _collect(self, plan: MappingPlan, job: Callable[[], pa.Table], rows: Any) -> pa.Table:
         try:
