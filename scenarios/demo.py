@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -31,6 +31,11 @@ from scenarios.flights.writers import FlightWriters
 
 PROJECT = Path(__file__).parent / "flights"
 _DRAIN_S = 120.0
+_LEAVE_ROOM = (
+    "# Twelve targets, two servers, writers and a verifier share this machine.",
+    "[apply]",
+    "interval_s = 1.5",
+)
 
 
 @click.command()
@@ -60,7 +65,7 @@ def demo(source: str, rate: int, seed: int, every: int, folder: Path) -> int:
         old_schema.create(old)
         rows = old_schema.load(old, every=every)
         say(f"loaded {sum(rows.values()):,} rows: " + ", ".join(f"{name} {n:,}" for name, n in rows.items()))
-        config = make_project(folder, old, new)
+        config = make_project(folder, old, new, more=_LEAVE_ROOM)
         settings = configuration.load(config)
         wiring.upgrade_user_target(settings)
         say(f"new schema created by the project's Alembic revisions; the project is in {config.parent}")
@@ -131,7 +136,12 @@ def servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
 
 
 def make_project(
-    folder: Path, old: Database, new: Database, origin: Path = PROJECT, name: str = "flights"
+    folder: Path,
+    old: Database,
+    new: Database,
+    origin: Path = PROJECT,
+    name: str = "flights",
+    more: Sequence[str] = (),
 ) -> Path:
     """A copy of a project in ``folder`` that points at these servers; returns its migration.toml."""
     if folder.exists():
@@ -144,7 +154,17 @@ def make_project(
     config = folder / "migration.toml"
     config.write_text(
         "\n".join(
-            ["[migration]", f'name = "{name}"', "", *_server("source", old), "", *_server("target", new), ""]
+            [
+                "[migration]",
+                f'name = "{name}"',
+                "",
+                *_server("source", old),
+                "",
+                *_server("target", new),
+                "",
+                *more,
+                "",
+            ]
         )
     )
     return config

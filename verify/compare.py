@@ -91,7 +91,7 @@ def compare(
         only: keys (``__key_<place>``) to restrict the comparison to.
     """
     if only is not None:
-        mapped, target = _having(mapped, only, shape), _having(target, only, shape)
+        mapped, target = having(mapped, only, shape), having(target, only, shape)
     keys = _by_key(mapped, target, shape).persist()
     candidates = str(directory / "candidates")
     try:
@@ -134,7 +134,7 @@ def _all(conditions: Sequence[Column]) -> Column:
     return reduce(lambda a, b: a & b, conditions)
 
 
-def _having(rows: DataFrame, only: DataFrame, shape: Shape) -> DataFrame:
+def having(rows: DataFrame, only: DataFrame, shape: Shape) -> DataFrame:
     """The rows whose key is in ``only``."""
     names = key_names(shape)
     condition = _all([place(c).eqNullSafe(F.col(n)) for c, n in zip(shape.key, names, strict=True)])
@@ -176,7 +176,7 @@ def _exactly(mapped: DataFrame, target: DataFrame, candidates: DataFrame, shape:
         own = key_names(shape, f"__{prefix}_key")
         keys = [place(c).alias(n) for c, n in zip(shape.key, own, strict=True)]
         values = [place(name).alias(f"{prefix}_{i}") for i, name in enumerate(shape.columns)]
-        return _having(rows, candidates, shape).select(*keys, *values).dropDuplicates(own)
+        return having(rows, candidates, shape).select(*keys, *values).dropDuplicates(own)
 
     joined = candidates
     for prefix, rows in (("m", mapped), ("t", target)):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -35,6 +36,8 @@ from verify.source_reader import SourceReader
 
 POLL_S = 0.25
 _ASK_EVERY_S = 2.0
+_TABLES_AT_ONCE = 3
+"""Tables compared at a time: a small table mostly waits for the scheduling of its jobs."""
 
 Step = Callable[[str], None]
 """Called at named points, ``source read`` and ``target read``, so that tests can place a write exactly there."""
@@ -159,9 +162,14 @@ class LiveComparison:
         self._exclude_undumped(tables, target.ledger)
         order = target.ledger.order if target.ledger else 0
         still = wait.reached and before is not None and before.order == order
-        for index, table in enumerate(tables):
-            if not table.unknown:
-                self._compare(table, source, target, directory / str(index), wait.reached, still)
+        with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="compare") as pool:
+            comparing = [
+                pool.submit(self._compare, table, source, target, directory / str(index), wait.reached, still)
+                for index, table in enumerate(tables)
+                if not table.unknown
+            ]
+            for each in comparing:
+                each.result()
         if number > 1:
             self._forget(number - 1)
         done = Round(
@@ -190,7 +198,7 @@ class LiveComparison:
         spark = self.spark()
         rows = target.tables[table.target.name]
         mapped, filled, shape = canonical_mapped(
-            spark, table.target, source, rows.columns, directory / "mapped"
+            spark, table.target, source, rows.columns, directory / "mapped", table.aside
         )
         table.columns = filled
         table.uncompared = tuple(c.name for c in rows.columns if c not in filled)

@@ -12,7 +12,7 @@ from migrator.errors import VerifyError
 from transforms.pipeline import parquet_frame
 from transforms.plan import call
 from transforms.registry import TargetMapping
-from verify.compare import Shape, place
+from verify.compare import Shape, having, place
 from verify.normalise import mapped_text, target_text
 from verify.snapshot import SourceSnapshot, SourceTable, TargetColumnText, TargetRowsText
 from verify.spark_failure import named_failure
@@ -57,8 +57,11 @@ def canonical_mapped(
     snapshot: SourceSnapshot,
     columns: Sequence[TargetColumnText],
     path: Path,
+    only: DataFrame | None = None,
 ) -> tuple[DataFrame, list[TargetColumnText], Shape]:
     """Runs the mapping over the snapshot and stores its canonical table; the function runs exactly once.
+
+    ``only`` restricts what is stored to these keys (``__key_<place>``): those that a round before has set aside.
 
     Raises ``VerifyError`` naming the mapping when it fails on the data.
     """
@@ -69,8 +72,10 @@ def canonical_mapped(
     ):
         frame, filled = mapped_frame(target, source_frames(spark, target, snapshot.tables), columns)
         texts = [text.alias(c.name) for text, c in zip(mapped_text(frame, filled), filled, strict=True)]
-        frame.select(*texts).write.mode("overwrite").parquet(str(path))
-    shape = Shape(tuple(c.name for c in filled), target.key)
+        shape = Shape(tuple(c.name for c in filled), target.key)
+        canonical = frame.select(*texts)
+        kept = canonical if only is None else having(canonical, only, shape)
+        kept.write.mode("overwrite").parquet(str(path))
     return spark.read.parquet(str(path)), filled, shape
 
 

@@ -31,7 +31,15 @@ class CaptureLimits:
 
 @dataclass(frozen=True, slots=True)
 class ApplyLimits:
-    """Bounds of apply. ``batch_rows``: rows mapped and applied in one target transaction (a larger source
-    transaction is still applied whole)."""
+    """Bounds of apply.
+
+    Attributes:
+        batch_rows: rows mapped and applied in one target transaction (a larger source transaction is still applied
+            whole).
+        interval_s: least time from the start of one batch to the start of the next. Every batch costs about one small
+            Spark job a target table, whatever it holds: with many targets on few cores a longer interval leaves
+            more of the machine to others and lets lag grow by as much.
+    """
 
     batch_rows: int = 200_000
+    interval_s: float = 0.05

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -81,6 +82,7 @@ class ApplyLoop:
             batch = self._batches.read(after, self._limits.batch_rows, timeout_s=0.2)
             if batch is None:
                 continue
+            next_start = time.monotonic() + self._limits.interval_s
             mapped = _Mapped(batch, self._map_batch(batch, known))
             self._step("apply.mapped")
             after, known = batch.last, batch.checkpoint
@@ -90,6 +92,7 @@ class ApplyLoop:
                     break
                 except queue.Full:
                     continue
+            stopping.wait(next_start - time.monotonic())
 
     def _apply(self, mapped: _Mapped, stopping: Stopping) -> None:
         batch = mapped.batch

@@ -1,0 +1,98 @@
+"""Standing plans: a plan made once gives, for every batch put into its slots, what planning anew gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from migrator.model.table import Column, TableId, TableSchema
+from migrator.model.target import TargetColumn
+from transforms.frames import arrow_frame, arrow_schema
+from transforms.pipeline import map_delta
+from transforms.plan import analyse
+from transforms.registry import Mapping
+from transforms.standing import SLOT_BYTES, Slots, StandingMapping
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = TableSchema(
+    TableId("s", "odd name/%"),
+    (
+        Column("k", "int64", False, "bigint"),
+        Column("t", "string", True, "text"),
+        Column("d", "decimal(38,10)", True, "numeric"),
+        Column("at", "timestamptz", True, "timestamptz"),
+        Column("b", "binary", True, "bytea"),
+    ),
+    ("k",),
+)
+COLUMNS = tuple(
+    TargetColumn(name, kind, kind, True, False, False)
+    for name, kind in (
+        ("k", "bigint"),
+        ("t", "string"),
+        ("d", "decimal(38,10)"),
+        ("at", "timestamp"),
+        ("b", "binary"),
+    )
+)
+
+mapping = Mapping()
+
+
+@mapping.target("copy", key="k", sources=["odd name/%"])
+def copy(rows: DataFrame) -> DataFrame:
+    """Two target rows for each row above zero."""
+    return rows.where(F.col("k") > 0).unionAll(rows.where(F.col("k") > 0).withColumn("k", -F.col("k")))
+
+
+def rows(*keys: int, text: str = "x") -> pa.Table:
+    values = [
+        {"k": key, "t": text if key % 2 else None, "d": None, "at": 2**63 - 1 - key, "b": bytes([key % 256])}
+        for key in keys
+    ]
+    schema = arrow_schema(SCHEMA)
+    raw = pa.Table.from_pylist(values, schema=schema.set(3, pa.field("at", pa.int64())))
+    return raw.cast(schema)
+
+
+def test_every_batch_through_one_plan_equals_planning_anew(spark: SparkSession, tmp_path: Path) -> None:
+    name = SCHEMA.id.name
+    plan = analyse(spark, mapping["copy"], {name: SCHEMA}, COLUMNS)
+    slots = Slots(tmp_path / "slots", {name: SCHEMA})
+    standing = StandingMapping(spark, plan, slots)
+    batches = [
+        (rows(1, 2, 3), rows(1, 2, 3, text="changed")),
+        (rows(), rows(*range(1, 2000))),
+        (rows(7), rows()),
+        (rows(), rows()),
+        (rows(-1, 0), rows(5, 2**62)),
+    ]
+    for before, after in batches:
+        assert slots.fill({"before": {name: before}, "after": {name: after}})
+        anew = map_delta(
+            spark, plan, {name: arrow_frame(spark, before, SCHEMA)}, {name: arrow_frame(spark, after, SCHEMA)}
+        )
+        order = [("__side", "ascending"), ("k", "ascending")]
+        assert standing.run().sort_by(order).equals(anew.toArrow().sort_by(order))
+    assert {path.stat().st_size for path in (tmp_path / "slots").iterdir()} == {SLOT_BYTES}
+
+
+def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    name = SCHEMA.id.name
+    slots = Slots(tmp_path, {name: SCHEMA})
+    assert slots.fill({"before": {}, "after": {name: rows(1)}})
+    kept = slots.path("after", name).read_bytes()
+    assert not slots.fill({"before": {}, "after": {name: rows(1, text="y" * SLOT_BYTES)}})
+    assert slots.path("after", name).read_bytes() == kept
+
+
+def test_slots_of_another_run_are_emptied(tmp_path: Path) -> None:
+    name = SCHEMA.id.name
+    assert Slots(tmp_path, {name: SCHEMA}).fill({"before": {name: rows(1)}, "after": {}})
+    slots = Slots(tmp_path, {name: SCHEMA})
+    assert slots.path("before", name).read_bytes() == slots.path("after", name).read_bytes()
