@@ -57,7 +57,7 @@ def run(
             remedy="give the rows of exactly these source tables",
         )
     spark = running_session() or spark_session(
-        master="local[1]",
+        master="local[2]",
         conf={},
         java_home=None,
         log_path=Path(tempfile.mkdtemp(prefix="mapping-test-")) / "spark.log",

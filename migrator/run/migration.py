@@ -135,7 +135,11 @@ class Migration:
         parts = self._parts
         problem = parts.prepare()
         if problem:
-            raise PreflightError("the target schema isn't at its head revision", cause=problem)
+            raise PreflightError(
+                "the target schema isn't at its head revision",
+                cause=problem,
+                remedy="bring the target to its head revision, then start again",
+            )
         refuse(preflight(parts))
         lease = parts.leadership.acquire(parts.known_epoch())
         try:

@@ -23,15 +23,15 @@ CREATE TABLE orders (
 ) ENGINE=InnoDB CHARSET=utf8mb4
 """
 _FILL_POSTGRES = """
-INSERT INTO orders SELECT n, n % 5000, n % 9, (ARRAY['NEW','PACKED','SENT','DONE'])[n % 4 + 1],
-    'comment no. ' || n || ' of this table', (n % 100000) / 7.0, n / 3.0,
-    timestamp '2020-01-01' + n * interval '7 seconds', n % 2, (ARRAY['web','shop','phone'])[n % 3 + 1]
+INSERT INTO orders SELECT n, mod(n, 5000), mod(n, 9), (ARRAY['NEW','PACKED','SENT','DONE'])[mod(n, 4) + 1],
+    'comment no. ' || n || ' of this table', mod(n, 100000) / 7.0, n / 3.0,
+    timestamp '2020-01-01' + n * interval '7 seconds', mod(n, 2), (ARRAY['web','shop','phone'])[mod(n, 3) + 1]
 FROM generate_series(%s::bigint, %s::bigint) n
 """
 _FILL_MARIADB = """
-INSERT INTO orders SELECT seq, seq %% 5000, seq %% 9, ELT(seq %% 4 + 1, 'NEW','PACKED','SENT','DONE'),
-    CONCAT('comment no. ', seq, ' of this table'), (seq %% 100000) / 7.0, seq / 3e0,
-    TIMESTAMP('2020-01-01') + INTERVAL seq * 7 SECOND, seq %% 2, ELT(seq %% 3 + 1, 'web','shop','phone')
+INSERT INTO orders SELECT seq, mod(seq, 5000), mod(seq, 9), ELT(mod(seq, 4) + 1, 'NEW','PACKED','SENT','DONE'),
+    CONCAT('comment no. ', seq, ' of this table'), mod(seq, 100000) / 7.0, seq / 3e0,
+    TIMESTAMP('2020-01-01') + INTERVAL seq * 7 SECOND, mod(seq, 2), ELT(mod(seq, 3) + 1, 'web','shop','phone')
 FROM {sequence} WHERE %s <= %s
 """
 _INSERT_ROWS = 200_000

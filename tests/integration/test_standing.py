@@ -52,7 +52,13 @@ def copy(rows: DataFrame) -> DataFrame:
 
 def rows(*keys: int, text: str = "x") -> pa.Table:
     values = [
-        {"k": key, "t": text if key % 2 else None, "d": None, "at": 2**63 - 1 - key, "b": bytes([key % 256])}
+        {
+            "k": key,
+            "t": text if key % 2 else None,
+            "d": None,
+            "at": 2**63 - 1 - abs(key),
+            "b": bytes([key % 256]),
+        }
         for key in keys
     ]
     schema = arrow_schema(SCHEMA)
