@@ -27,8 +27,8 @@ from migrator.run.migration import Migration, Parts, caught_up
 from migrator.run.progress import Snapshot
 from scenarios import orders
 from scenarios.database import Database
-from scenarios.demo import make_project, servers
 from scenarios.orders.old_schema import OrderWriters, create, touch
+from scenarios.project import make_project, servers
 from scenarios.resources import PeakMemory, machine
 
 _PROJECT = Path(orders.__file__).parent

@@ -7,13 +7,12 @@ Nothing here is special to the tool: the demo makes two databases and a copy of 
 from __future__ import annotations
 
 import io
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 
@@ -22,13 +21,11 @@ import click
 from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.verify import verify
-from migrator.embedded.mariadb import EmbeddedMariaDB
-from migrator.embedded.postgres import EmbeddedPostgres
-from migrator.embedded.process import scratch_directory
 from migrator.errors import MigratorError
 from scenarios.database import Database
 from scenarios.flights import old_schema
 from scenarios.flights.writers import FlightWriters
+from scenarios.project import make_project, servers
 
 PROJECT = Path(__file__).parent / "flights"
 _DRAIN_S = 120.0
@@ -66,7 +63,7 @@ def demo(source: str, rate: int, seed: int, every: int, folder: Path) -> int:
         old_schema.create(old)
         rows = old_schema.load(old, every=every)
         say(f"loaded {sum(rows.values()):,} rows: " + ", ".join(f"{name} {n:,}" for name, n in rows.items()))
-        config = make_project(folder, old, new, more=_LEAVE_ROOM)
+        config = make_project(folder, old, new, PROJECT, "flights", _LEAVE_ROOM)
         settings = configuration.load(config)
         wiring.upgrade_user_target(settings)
         say(f"new schema created by the project's Alembic revisions; the project is in {config.parent}")
@@ -119,67 +116,6 @@ class _Narrator:
     def indented(self, text: str) -> None:
         """A line of a command's own output."""
         click.echo(f"            {text}")
-
-
-def servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
-    """Two separate servers, each with one empty database, stopped and removed when the stack is closed."""
-    folder = stack.enter_context(scratch_directory("migrator-demo-"))
-    new_server = stack.enter_context(EmbeddedPostgres(folder / "new"))
-    new_server.create_database("new")
-    new = Database("postgresql", new_server.host, new_server.port, "new", new_server.superuser)
-    if source == "mariadb":
-        maria = stack.enter_context(EmbeddedMariaDB(folder / "old"))
-        maria.create_database("old")
-        return Database("mariadb", maria.host, maria.port, "old", maria.superuser), new
-    old_server = stack.enter_context(EmbeddedPostgres(folder / "old"))
-    old_server.create_database("old")
-    return Database("postgresql", old_server.host, old_server.port, "old", old_server.superuser), new
-
-
-def make_project(
-    folder: Path,
-    old: Database,
-    new: Database,
-    origin: Path = PROJECT,
-    name: str = "flights",
-    more: Sequence[str] = (),
-) -> Path:
-    """A copy of a project in ``folder`` that points at these servers; returns its migration.toml."""
-    if folder.exists():
-        if any(folder.iterdir()) and not (folder / "migration.toml").exists():
-            raise MigratorError(f"{folder} is no demo's folder", remedy="choose an empty one with --folder")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    shutil.copy(origin / "mapping.py", folder)
-    shutil.copytree(origin / "alembic", folder / "alembic", ignore=shutil.ignore_patterns("__pycache__"))
-    config = folder / "migration.toml"
-    config.write_text(
-        "\n".join(
-            [
-                "[migration]",
-                f'name = "{name}"',
-                "",
-                *_server("source", old),
-                "",
-                *_server("target", new),
-                "",
-                *more,
-                "",
-            ]
-        )
-    )
-    return config
-
-
-def _server(section: str, database: Database) -> list[str]:
-    return [
-        f"[{section}]",
-        f'kind = "{database.kind}"',
-        f'host = "{database.host}"',
-        f"port = {database.port}",
-        f'database = "{database.database}"',
-        f'user = "{database.user}"',
-    ]
 
 
 class RunProcess:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 import click
 
@@ -20,7 +20,25 @@ from migrator.cli.verify import verify
 from migrator.errors import MigratorError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Our commands, and those of packages above this one, which join by entry point: nothing here imports them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands."""
+        return sorted({*super().list_commands(ctx), *_joined()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by name; one that joins is imported only when it is asked for."""
+        joined = _joined().get(cmd_name)
+        found: click.Command | None = joined.load() if joined else super().get_command(ctx, cmd_name)
+        return found
+
+
+def _joined() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group="migrator.commands")}
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="migrator")
 def cli() -> None:
     """Move a live application from an old database schema to a new one while users keep writing."""
@@ -28,10 +46,6 @@ def cli() -> None:
 
 for command in (init, check, run, status, verify):
     cli.add_command(command)
-for entry in entry_points(group="migrator.commands"):
-    # Commands of packages above this one (the demo, the benchmark) join by entry point, so that nothing here
-    # imports them.
-    cli.add_command(entry.load())
 
 
 def main() -> None:

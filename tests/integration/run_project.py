@@ -17,7 +17,7 @@ from migrator.run.migration import Migration, caught_up
 from migrator.run.progress import Snapshot
 from scenarios import database as scenario
 from scenarios import orders
-from scenarios.demo import make_project
+from scenarios.project import make_project
 from tests.servers import Database
 
 PROJECT = Path(orders.__file__).parent

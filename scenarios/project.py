@@ -1,0 +1,75 @@
+"""Two throw-away databases and a copy of a project between them: what demo, benchmark and tests start from."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from migrator.embedded.mariadb import EmbeddedMariaDB
+from migrator.embedded.postgres import EmbeddedPostgres
+from migrator.embedded.process import scratch_directory
+from migrator.errors import MigratorError
+from scenarios.database import Database
+
+
+def servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
+    """Two separate servers, each with one empty database, stopped and removed when the stack is closed."""
+    folder = stack.enter_context(scratch_directory("migrator-demo-"))
+    new_server = stack.enter_context(EmbeddedPostgres(folder / "new"))
+    new_server.create_database("new")
+    new = Database("postgresql", new_server.host, new_server.port, "new", new_server.superuser)
+    if source == "mariadb":
+        maria = stack.enter_context(EmbeddedMariaDB(folder / "old"))
+        maria.create_database("old")
+        return Database("mariadb", maria.host, maria.port, "old", maria.superuser), new
+    old_server = stack.enter_context(EmbeddedPostgres(folder / "old"))
+    old_server.create_database("old")
+    return Database("postgresql", old_server.host, old_server.port, "old", old_server.superuser), new
+
+
+def make_project(
+    folder: Path,
+    old: Database,
+    new: Database,
+    origin: Path,
+    name: str,
+    more: Sequence[str] = (),
+) -> Path:
+    """A copy of a project in ``folder`` that points at these servers; returns its migration.toml."""
+    if folder.exists():
+        if any(folder.iterdir()) and not (folder / "migration.toml").exists():
+            raise MigratorError(f"{folder} is no demo's folder", remedy="choose an empty one with --folder")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    shutil.copy(origin / "mapping.py", folder)
+    shutil.copytree(origin / "alembic", folder / "alembic", ignore=shutil.ignore_patterns("__pycache__"))
+    config = folder / "migration.toml"
+    config.write_text(
+        "\n".join(
+            [
+                "[migration]",
+                f'name = "{name}"',
+                "",
+                *_server("source", old),
+                "",
+                *_server("target", new),
+                "",
+                *more,
+                "",
+            ]
+        )
+    )
+    return config
+
+
+def _server(section: str, database: Database) -> list[str]:
+    return [
+        f"[{section}]",
+        f'kind = "{database.kind}"',
+        f'host = "{database.host}"',
+        f"port = {database.port}",
+        f'database = "{database.database}"',
+        f'user = "{database.user}"',
+    ]
