@@ -178,6 +178,7 @@ class Migration:
         apply = ApplyLoop(
             log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step
         )
+        job.warm_up(dumping=checkpoint is None or not checkpoint.dump_complete())
         thread = stopping.thread("capture", lambda: capture.run(stopping))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
         try:

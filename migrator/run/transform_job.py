@@ -54,6 +54,24 @@ class TransformJob:
         self._standing = {name: StandingMapping(spark, plan, self._slots) for name, plan in plans.items()}
         self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="spark-job")
 
+    def warm_up(self, dumping: bool) -> None:
+        """Runs the plans once over empty slots, so that the first batch doesn't wait for compilers.
+
+        ``dumping``: also the way of dump rows, straight from Parquet files.
+        """
+        jobs = [self._pool.submit(standing.run) for standing in self._standing.values()]
+        if dumping:
+            jobs += [self._pool.submit(self._map_empty_files, plan) for plan in self._plans.values()]
+        for job in jobs:
+            job.result()
+
+    def _map_empty_files(self, plan: MappingPlan) -> pa.Table:
+        frames = {
+            name: parquet_frame(self._spark, [self._slots.path("before", name)], plan.schemas[name])
+            for name in plan.reads
+        }
+        return map_rows(self._spark, plan, frames).toArrow()
+
     def close(self) -> None:
         """Waits for jobs under way."""
         self._pool.shutdown(wait=True, cancel_futures=True)
