@@ -194,12 +194,13 @@ def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: floa
     migration.run(Stopping(), steady)
     achieved = steady.row_changes / steady.measured_s
     p50_s, p99_s = migration.progress.lag_quantiles_s() or (float("nan"), float("nan"))
-    report.add(
-        f"lag p50 at {achieved:,.0f} row changes/s",
-        f"{p50_s * 1000:,.0f} ms",
-        "source commit to target commit",
+    # MariaDB's log gives commit times in whole seconds, cut off: the lag shown is half a second too long on average.
+    exact = bed.old.kind == "postgresql"
+    clock = (
+        "source commit to target commit" if exact else "up to 1 s too long: the log's clock counts seconds"
     )
-    report.add(f"lag p99 at {achieved:,.0f} row changes/s", f"{p99_s * 1000:,.0f} ms")
+    for name, lag_s in (("p50", p50_s), ("p99", p99_s)):
+        report.add(f"lag {name} at {achieved:,.0f} row changes/s", f"{lag_s * 1000:,.0f} ms", clock)
 
 
 def _rate(report: Report, what: str, rows: int, elapsed_s: float, plain: float) -> None:

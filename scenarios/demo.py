@@ -32,7 +32,7 @@ _DRAIN_S = 120.0
 _LEAVE_ROOM = (
     "# Twelve targets, two servers, writers and a verifier share this machine.",
     "[apply]",
-    "interval_s = 2.0",
+    "interval_s = 3.0",
 )
 
 
@@ -41,7 +41,7 @@ _LEAVE_ROOM = (
     "--source", type=click.Choice(["postgresql", "mariadb"]), default="postgresql", show_default=True
 )
 @click.option(
-    "--rate", default=100, show_default=True, help="Row changes per second by the concurrent writers."
+    "--rate", default=80, show_default=True, help="Row changes per second by the concurrent writers."
 )
 @click.option("--seed", default=1, show_default=True, help="Seed of the writers.")
 @click.option("--every", default=1, show_default=True, help="Load every n-th flight only.")
