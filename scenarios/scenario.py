@@ -1,0 +1,103 @@
+"""A scenario: migration project + seeded workload + faults + expectations, as one frozen value.
+
+``scenarios.catalog_files`` reads it from YAML; nothing here knows files or servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Engine = Literal["postgresql", "mariadb"]
+Ending = Literal["resumes", "halts", "refused"]
+"""What must come of it: goes on unaided and ends equal; stops with a named error, the target a consistent cut; or
+preflight refuses to begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """Which writers, how many, how fast.
+
+    Attributes:
+        name: of ``scenarios.workloads``.
+        keys: rows (or accounts, items) before the run.
+        sessions: concurrent clients.
+        changes: row changes after which the writers stop by themselves.
+        rate_per_s: row changes per second over all clients.
+        hot_percent: of the writes that go to one hot key.
+        options: what only this workload knows.
+    """
+
+    name: str
+    keys: int = 500
+    sessions: int = 4
+    changes: int = 2000
+    rate_per_s: float = 400.0
+    hot_percent: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSpec:
+    """One fault: what, where, when.
+
+    Attributes:
+        do: name of a fault in ``scenarios.faults``.
+        at: named point and count (``capture.chunk:3``), or "" for ``after_changes``.
+        after_changes: fires once the writers have made so many row changes (only without ``at``).
+        heal_after_s: when to undo it; None leaves it to the fault.
+        options: what only this fault knows (``side: target``, ``bytes: 20000``, ``sql: ...``).
+    """
+
+    do: str
+    at: str = ""
+    after_changes: int = 0
+    heal_after_s: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What must come of it.
+
+    Attributes:
+        ending: see ``Ending``.
+        error: regular expression that the named error must match (``halts`` and ``refused``).
+        checks: codes of the checkers that must hold.
+    """
+
+    ending: Ending = "resumes"
+    error: str = ""
+    checks: tuple[str, ...] = ("D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One hazard.
+
+    Attributes:
+        name: file name without ``.yaml``; begins with ``fail_`` where refusal is right.
+        title: the hazard in one sentence.
+        hazards: numbers of the fault catalogue it exercises.
+        engines: sources it runs on, one run each.
+        workload: the writers.
+        faults: in any order.
+        expect: see ``Expectation``.
+        settings: sections of ``migration.toml`` over the defaults, e.g. ``{"capture": {"chunk_rows": 100}}``.
+        server: settings of the source server over the defaults, e.g. ``{"wal_keep_size": "0"}``.
+        needs: features that a later issue brings; a scenario with unmet needs waits, by name.
+        per_change: runs for every change (the subset in CI).
+    """
+
+    name: str
+    title: str
+    workload: WorkloadSpec
+    hazards: tuple[int, ...] = ()
+    engines: tuple[Engine, ...] = ("postgresql",)
+    faults: tuple[FaultSpec, ...] = ()
+    expect: Expectation = field(default_factory=Expectation)
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    server: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    per_change: bool = False

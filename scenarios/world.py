@@ -1,0 +1,93 @@
+"""What a running scenario consists of: the things that faults break and recorders read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from scenarios.database import Database
+
+
+class Server(Protocol):
+    """A server that can be killed and started again on the same port with the same data."""
+
+    @property
+    def pid(self) -> int:
+        """The main process."""
+        ...
+
+    def start(self) -> None:
+        """Starts it and waits until it answers."""
+        ...
+
+    def stop(self) -> None:
+        """Stops it cleanly."""
+        ...
+
+    def kill(self) -> None:
+        """SIGKILL to all its processes; what was not durable is gone."""
+        ...
+
+
+class Pipeline(Protocol):
+    """``migrator run`` as a process of its own."""
+
+    @property
+    def pid(self) -> int:
+        """The process now; another one after a restart."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether the process exists."""
+        ...
+
+    def start(self) -> None:
+        """Starts it (again)."""
+        ...
+
+    def stop(self) -> None:
+        """Stops it as Ctrl-C would."""
+        ...
+
+    def kill(self) -> None:
+        """SIGKILL to the process and its children (JVM, Python workers)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One database server of a scenario.
+
+    Attributes:
+        direct: how clients and recorders reach it.
+        via: how the pipeline reaches it: a proxy's port, or the same as ``direct``.
+        server: to kill and start.
+    """
+
+    direct: Database
+    via: Database
+    server: Server
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A running scenario.
+
+    Attributes:
+        folder: scratch folder of this run.
+        config: the project's ``migration.toml``.
+        source: old side.
+        target: new side.
+        pipeline: the process under test.
+        now_us: microseconds since the run's start, the clock of the history.
+    """
+
+    folder: Path
+    config: Path
+    source: Side
+    target: Side
+    pipeline: Pipeline
+    now_us: Callable[[], int]
