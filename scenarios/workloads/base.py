@@ -19,17 +19,23 @@ class Columns:
 
     Attributes:
         table: name of the table on that side.
-        key: its primary key column.
+        keys: its primary key columns, in the key's order; a row's key text is their values joined by ``-``
+            (:func:`key_text`). They are integers or text.
         session: column of the client's number.
         number: column of the client's rising write number.
-        value: column of the value, or "".
+        value: column of the value, an integer type, or "".
     """
 
     table: str
-    key: str
+    keys: tuple[str, ...]
     session: str
     number: str
     value: str = ""
+
+
+def key_text(values: Sequence[object]) -> str:
+    """The text of a key made of these values: the same on both sides, whatever the columns' integer types."""
+    return "-".join(str(value) for value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,12 @@ class Workload(Protocol):
         ...
 
     def create(self, old: Database, spec: WorkloadSpec) -> None:
-        """Creates the old schema and its first rows (session 0, rising numbers), committed."""
+        """Creates the old schema and its first rows (session 0, rising numbers), committed.
+
+        Raises ``MigratorError`` if this workload can't be had on that engine or machine.
+        """
         ...
 
     def actions(self, spec: WorkloadSpec) -> Sequence[Action]:
-        """The writers' transactions; every row write is noted with its provenance."""
+        """The writers' transactions; every row write is noted with its provenance. Call it once a run."""
         ...
