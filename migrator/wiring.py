@@ -36,7 +36,7 @@ from migrator.model.table import TableSchema
 from migrator.ports.source import SourceCatalog
 from migrator.run.capture_loop import SourcePorts
 from migrator.run.migration import EventLog, Parts
-from migrator.run.steps import crash_step
+from migrator.run.steps import Step, no_step, step_hook
 from transforms.registry import load_mapping
 from transforms.session import spark_session
 
@@ -53,7 +53,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
 
     Raises ``MappingError`` for a mapping file that can't be used. Connects to nothing yet.
     """
-    step = crash_step(os.environ)
+    step = step_hook(os.environ)
 
     def event_log(epoch: int, after: int) -> EventLog:
         signal = SegmentSignal()
@@ -61,12 +61,12 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         reader = FileBatchReader(settings.event_log(), signal=signal)
         return EventLog(writer, reader, reader.total_bytes)
 
-    catalog, ports = _source(settings)
+    catalog, ports = _source(settings, step)
     return Parts(
         mapping=load_mapping(settings.mapping),
         catalog=catalog,
         source=ports,
-        target=PostgresTargetWriter(_target(settings)),
+        target=PostgresTargetWriter(_target(settings), step),
         prepare=lambda: _prepare(settings),
         known_epoch=lambda: known_epoch(settings),
         leadership=LocalLeadership(settings.state),
@@ -169,11 +169,11 @@ def _prepare(settings: Settings) -> str | None:
 Source = tuple[SourceCatalog, Callable[[list[TableSchema]], SourcePorts]]
 
 
-def _source(settings: Settings) -> Source:
-    return {"postgresql": _postgres, "mariadb": _mariadb}[settings.source.kind](settings)
+def _source(settings: Settings, step: Step = no_step) -> Source:
+    return {"postgresql": _postgres, "mariadb": _mariadb}[settings.source.kind](settings, step)
 
 
-def _postgres(settings: Settings) -> Source:
+def _postgres(settings: Settings, step: Step) -> Source:
     server = settings.source
     source = PostgresSource(
         host=server.host,
@@ -192,13 +192,13 @@ def _postgres(settings: Settings) -> Source:
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         marks = (lambda: PostgresWatermarkWriter(source)) if settings.placement == "watermark" else None
         return SourcePorts(
-            lambda: PostgresLogReader(source, schemas), lambda: PostgresChunkReader(source), marks
+            lambda: PostgresLogReader(source, schemas, step), lambda: PostgresChunkReader(source, step), marks
         )
 
     return PostgresCatalog(source), ports
 
 
-def _mariadb(settings: Settings) -> Source:
+def _mariadb(settings: Settings, step: Step) -> Source:
     server = settings.source
     source = maria.MariaSource(
         host=server.host,
@@ -216,7 +216,9 @@ def _mariadb(settings: Settings) -> Source:
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         marks = (lambda: MariaWatermarkWriter(source)) if settings.placement == "watermark" else None
-        return SourcePorts(lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source), marks)
+        return SourcePorts(
+            lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source, step), marks
+        )
 
     return MariaCatalog(source), ports
 

@@ -82,6 +82,7 @@ class ApplyLoop:
             batch = self._batches.read(after, self._limits.batch_rows, timeout_s=0.2)
             if batch is None:
                 continue
+            self._step("apply.read")
             next_start = time.monotonic() + self._limits.interval_s
             mapped = _Mapped(batch, self._map_batch(batch, known))
             self._step("apply.mapped")

@@ -90,12 +90,15 @@ class CaptureLoop:
             self._given.position if self._given else None,
             self._inputs,
             self._progress,
+            self._step,
         )
         checkpoint = self._first_checkpoint(log)
         plan = DumpPlan(checkpoint.dumps, self._limit_rows, token_prefix=self._token_prefix())
         capture = Capture(checkpoint, self._schemas, plan, _drop_keys)
         builder = SegmentBuilder(dict(self._schemas))
-        chunks = ChunkPump(self._ports.chunk_reader, self._ports.watermarks, self._inputs, self._progress)
+        chunks = ChunkPump(
+            self._ports.chunk_reader, self._ports.watermarks, self._inputs, self._progress, self._step
+        )
         witnesses = WitnessPump(self._ports.chunk_reader, self._inputs, lambda: not self._dump_done(plan))
         self._publish(capture.checkpoint())
         threads = started_threads(
@@ -190,6 +193,7 @@ class CaptureLoop:
     def _count(self, output: Output) -> None:
         if isinstance(output, EmitChunk):
             self._dirty = True
+            self._step("capture.emitted")
 
     def _publish(self, checkpoint: Checkpoint) -> None:
         self._progress.set(dumps=checkpoint.dumps, captured=checkpoint.position)

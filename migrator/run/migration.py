@@ -154,6 +154,7 @@ class Migration:
         ledger = parts.target.open(epoch)
         log = parts.event_log(epoch, ledger.segment)
         checkpoint = _resume(ledger, log.writer.last())
+        parts.step("run.led")
         schemas, targets, mapping_plans = plans(parts)
         if checkpoint is None:
             # Only then: putting back a table that somebody took out of the publication while we were down would

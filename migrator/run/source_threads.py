@@ -19,6 +19,7 @@ from migrator.model.table import TableId, TableSchema
 from migrator.ports.source import ChunkReader, LogReader, WatermarkWriter
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
+from migrator.run.steps import Step, no_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,18 @@ class LogPump:
     """Reads the log from ``after`` on, acknowledging what became durable."""
 
     def __init__(
-        self, make: Callable[[], LogReader], after: Position | None, inputs: Inputs, progress: Progress
+        self,
+        make: Callable[[], LogReader],
+        after: Position | None,
+        inputs: Inputs,
+        progress: Progress,
+        step: Step = no_step,
     ):
         self._make = make
         self._after = after
         self._inputs = inputs
         self._progress = progress
+        self._step = step
         self._durable: Position | None = None
         self._reader: LogReader | None = None
 
@@ -77,6 +84,7 @@ class LogPump:
         self._reader = self._make()
         started = self._reader.start(self._after)
         self._after = started
+        self._step("log.connected")
         return started
 
     def acknowledge(self, durable: Position) -> None:
@@ -110,6 +118,7 @@ class LogPump:
         self._acknowledge()
         if not records:
             return
+        self._step("log.records")
         for record in reversed(records):
             # A part of an unfinished transaction doesn't move the place to resume from.
             if isinstance(record, LogProgress) or (isinstance(record, TransactionPart) and record.last):
@@ -141,11 +150,13 @@ class ChunkPump:
         make_marks: Callable[[], WatermarkWriter] | None,
         inputs: Inputs,
         progress: Progress,
+        step: Step = no_step,
     ):
         self._make = make
         self._make_marks = make_marks
         self._inputs = inputs
         self._progress = progress
+        self._step = step
         self._requests: queue.Queue[tuple[ChunkRequest, TableSchema]] = queue.Queue()
         self._reader: ChunkReader | None = None
         self._marks: WatermarkWriter | None = None
@@ -185,14 +196,20 @@ class ChunkPump:
     def _read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
         if self._reader is None:
             self._reader = self._make()
+        self._step("chunk.begin")
         if self._make_marks is None or not request.token:
-            return self._reader.read(request, schema)
+            chunk = self._reader.read(request, schema)
+            self._step("chunk.selected")
+            return chunk
         if self._marks is None:
             self._marks = self._make_marks()
         # A repeated attempt writes its low mark again, which starts the window anew.
         self._marks.write(request.token, MarkKind.LOW)
+        self._step("chunk.low")
         chunk = self._reader.read(request, schema)
+        self._step("chunk.selected")
         self._marks.write(request.token, MarkKind.HIGH)
+        self._step("chunk.high")
         return chunk
 
     def _close(self) -> None:

@@ -52,8 +52,9 @@ class FileSegmentWriter:
         after: segment number of the target's ledger. Numbering never falls to or below it, even if the
             directory was lost; then what lies below counts as released.
         signal: told of every new segment.
-        step: called with ``segment.data`` (data files written), ``segment.synced`` (data durable) and
-            ``segment.created`` (segment durable and visible); what it raises acts like a crash at that point.
+        step: called with ``segment.file`` (one data file written), ``segment.data`` (all of them),
+            ``segment.synced`` (data durable) and ``segment.created`` (segment durable and visible); what it raises
+            acts like a crash at that point.
 
     Raises ``FencedError`` when a higher epoch wrote or opened the log, ``EventLogError`` when the directory
     can't be used or its newest manifest is damaged.
@@ -161,6 +162,7 @@ class FileSegmentWriter:
                             data.schema, data.kind, str(path), data.rows.num_rows, buffer.size, digest
                         )
                     )
+                    self._step("segment.file")
             self._step("segment.data")
             manifest = self._manifest(number, content, files)
             temporary = self._layout.temporary(number, self._epoch, secrets.token_hex(4))

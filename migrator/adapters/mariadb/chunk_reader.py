@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pymysql
@@ -27,8 +28,9 @@ _ATTEMPTS = 3
 class MariaChunkReader:
     """Reads chunks. One thread uses it at a time, another than the log reader's."""
 
-    def __init__(self, source: MariaSource):
+    def __init__(self, source: MariaSource, step: Callable[[str], None] = lambda name: None):
         self._source = source
+        self._step = step
         self._connection: Any = None
         self._checked: dict[tuple[TableId, str], Signature] = {}
         self._indexes: dict[tuple[TableId, str], str | None] = {}
@@ -99,6 +101,7 @@ class MariaChunkReader:
     def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[ResultSet, BinlogWitness]:
         for attempt in range(1, _ATTEMPTS + 1):
             witness = self._begin()
+            self._step("chunk.snapshot")
             try:
                 result = self._select(request, schema)
             except pymysql.err.MySQLError as error:

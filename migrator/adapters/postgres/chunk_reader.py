@@ -18,7 +18,7 @@ COPY path, several times faster. Types that binary COPY doesn't bring over exact
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import adbc_driver_manager
@@ -55,8 +55,9 @@ _PLANNER = (
 class PostgresChunkReader:
     """Implements ``ChunkReader`` on one ADBC connection, made when first needed and again after a failure."""
 
-    def __init__(self, source: PostgresSource):
+    def __init__(self, source: PostgresSource, step: Callable[[str], None] = lambda name: None):
         self._source = source
+        self._step = step
         self._connection: Any = None
         self._queries: dict[str, ChunkQuery] = {}
 
@@ -106,6 +107,7 @@ class PostgresChunkReader:
         cursor.execute(f"LOCK TABLE {ChunkQuery.name_of(schema.id)} IN ACCESS SHARE MODE")
         cursor.execute(_SNAPSHOT)
         snapshot, *place = cursor.fetchone()
+        self._step("chunk.snapshot")
         query = self._query(cursor, schema, format_lsn(insert_position(place).order))
         if request.after is not None:
             cursor.execute(query.bind_statement, query.bound(request.after))

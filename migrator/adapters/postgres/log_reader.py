@@ -75,10 +75,17 @@ class PostgresLogReader:
     Args:
         source: where to read.
         schemas: row schemas of the captured tables as used so far; a table's present one for a first start.
+        step: called with ``log.acknowledge`` and ``log.acknowledged`` around feedback with a newer durable place.
     """
 
-    def __init__(self, source: PostgresSource, schemas: Sequence[TableSchema]):
+    def __init__(
+        self,
+        source: PostgresSource,
+        schemas: Sequence[TableSchema],
+        step: Callable[[str], None] = lambda name: None,
+    ):
         self._source = source
+        self._step = step
         self._catalog: Any = None
         self._relations = Relations(schemas, self._look_up)
         self._stream: ReplicationStream | None = None
@@ -102,7 +109,7 @@ class PostgresLogReader:
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
         self._records, self._changes, self._changes_bytes, self._first_index = [], [], 0, 0
-        stream = ReplicationStream(self._source)
+        stream = ReplicationStream(self._source, self._step)
         try:
             self._system, flushed = stream.identify()
             slot = stream.slot()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import select
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,11 +64,12 @@ class SlotState:
 class ReplicationStream:
     """One walsender session. ``acknowledged`` is the only place ever reported as flushed."""
 
-    def __init__(self, source: PostgresSource):
+    def __init__(self, source: PostgresSource, step: Callable[[str], None] = lambda name: None):
         self._source = source
+        self._step = step
         self._connection = connect(source, "log", replication="database")
         self._pg: Any = self._connection.pgconn
-        self._acknowledged = 0
+        self._acknowledged = self._told = 0
         self._received = 0
         self._heard_at = self._told_at = time.monotonic()
         self._asked = False
@@ -101,7 +103,7 @@ class ReplicationStream:
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failure(result)
         self._pg.nonblocking = 1
-        self._acknowledged = self._received = start_lsn
+        self._acknowledged = self._told = self._received = start_lsn
         self._heard_at = self._told_at = time.monotonic()
 
     def next(self) -> tuple[bytes | None, int]:
@@ -145,12 +147,17 @@ class ReplicationStream:
         now_us = int(time.time() * 1e6) - POSTGRES_EPOCH_US
         received = max(self._received, self._acknowledged)
         flushed = self._acknowledged
+        newer = flushed > self._told
+        if newer:
+            self._step("log.acknowledge")
         try:
             self._pg.put_copy_data(_STATUS.pack(b"r", received, flushed, flushed, now_us, ask))
             self._pg.flush()
         except psycopg.OperationalError as error:
             raise self._lost(str(error)) from error
-        self._told_at = time.monotonic()
+        self._told, self._told_at = flushed, time.monotonic()
+        if newer:
+            self._step("log.acknowledged")
 
     def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
         """PostgreSQL 18 goes on without a publication that is gone, with no more than a warning."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import create_engine, pool
 
@@ -42,12 +42,14 @@ class PostgresTargetWriter:
 
     Args:
         settings: where the target is.
+        step: called at the points ``target.begun`` to ``target.committed``; what it raises rolls back.
 
     All writing goes through one session; ``preflight`` and ``tables`` use short ones of their own.
     """
 
-    def __init__(self, settings: PostgresTarget):
+    def __init__(self, settings: PostgresTarget, step: Callable[[str], None] = lambda name: None):
         self._settings = settings
+        self._step = step
         self._structures: dict[TableId, Structure] = {}
         self._session: Session | None = None
         self._staging: StagingTables | None = None
@@ -110,6 +112,7 @@ class PostgresTargetWriter:
         except BaseException:
             self._roll_back()
             raise
+        self._step("target.committed")
 
     def close(self) -> None:
         """Ends the connection; what was not committed is rolled back. Safe to call twice."""
@@ -137,14 +140,17 @@ class PostgresTargetWriter:
         if held.segment >= batch.segment:
             session.run("ROLLBACK")
             return False
-        writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures)
+        self._step("target.begun")
+        writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures, self._step)
         dumping = held.checkpoint is None or not held.checkpoint.dump_complete()
         if dumping or not batch.checkpoint.dump_complete():
             writer.relax()
         writer.write(prepared)
         if dumping and batch.checkpoint.dump_complete():
             writer.check_foreign_keys()
+        self._step("target.merged")
         ledgers.move(session, migration, batch.segment, batch.checkpoint)
+        self._step("target.moved")
         return True
 
     def _prepare(self, session: Session, batch: TargetBatch) -> list[Prepared]:
@@ -195,6 +201,7 @@ class PostgresTargetWriter:
         The old session is ended first and its row lock waited for: else it could still commit after the look.
         Raises ``ConnectionFailed`` (retryable) when the server can't be asked now; ``FencedError``.
         """
+        self._step("target.unknown")
         try:
             session = self._connected()
             if lost is not None:

@@ -12,7 +12,7 @@ keys of whole tables are checked in the transaction that completes the dump.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from migrator.adapters.target_postgres.explain import explained
 from migrator.adapters.target_postgres.merge import orphan, quoted
@@ -59,12 +59,18 @@ class BatchWriter:
     """
 
     def __init__(
-        self, session: Session, role: str, direct_loads: DirectLoads, known: Mapping[TableId, Structure]
+        self,
+        session: Session,
+        role: str,
+        direct_loads: DirectLoads,
+        known: Mapping[TableId, Structure],
+        step: Callable[[str], None] = lambda name: None,
     ):
         self._session = session
         self._role = role
         self._direct_loads = direct_loads
         self._known = known
+        self._step = step
         self._relaxed = False
 
     def relax(self) -> None:
@@ -91,6 +97,7 @@ class BatchWriter:
             self._session.run("SET CONSTRAINTS ALL DEFERRED")
         for one in ordered:
             self._load(one)
+        self._step("target.loaded")
         self._session.run(f"SAVEPOINT {_MERGE}")
         try:
             self._merge(ordered, deletes_first=self._relaxed or _exclusive(ordered))
