@@ -1,0 +1,77 @@
+"""The report as one JSON document, for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from scenarios.report.blind_spots import BLIND_SPOTS
+from scenarios.report.facts import Fact
+from scenarios.report.tables import Table
+from scenarios.report.verdict import EXIT_CODES, is_control, killed, reason, verdict
+from verify.history.result import CheckResult
+
+FORMAT = 1
+
+
+def document(
+    facts: Sequence[Fact], kill_table: Table | None, torture: Table | None, made_at: str, version: str
+) -> dict[str, Any]:
+    """The verdict, then every run with its checks, witnesses, faults, counts and replay command."""
+    outcome = verdict([fact.run for fact in facts], kill_table)
+    return {
+        "format": FORMAT,
+        "verdict": outcome.value,
+        "exit_code": EXIT_CODES[outcome],
+        "made_at": made_at,
+        "version": version,
+        "runs": [_run(fact) for fact in facts],
+        "kill_table": _table(kill_table),
+        "torture": _table(torture),
+        "cannot_detect": [{"what": what, "why": why} for what, why in BLIND_SPOTS],
+    }
+
+
+def _run(fact: Fact) -> dict[str, Any]:
+    run, recorded = fact.run, fact.recorded
+    return {
+        "scenario": run.scenario.name,
+        "title": run.scenario.title,
+        "hazards": list(run.scenario.hazards),
+        "engine": run.engine,
+        "seed": run.seed,
+        "outcome": run.outcome.value,
+        "reason": reason(fact),
+        "mutant": run.mutant,
+        "mutant_caught": killed(run) if is_control(run) else None,
+        "expected_ending": run.scenario.expect.ending,
+        "ending": run.ending,
+        "error": run.error,
+        "elapsed_s": run.elapsed_s,
+        "checks": [_check(check) for check in run.checks],
+        "faults": [asdict(fault) for fault in recorded.faults],
+        "counts": dict(recorded.counts),
+        "versions": dict(recorded.versions),
+        "bundle": str(run.bundle),
+        "replay": f"migrator scenario replay {run.bundle}",
+        "command": recorded.command,
+        "problem": recorded.problem,
+    }
+
+
+def _check(check: CheckResult) -> dict[str, Any]:
+    return {**asdict(check), "outcome": check.outcome.value}
+
+
+def _table(table: Table | None) -> dict[str, Any] | None:
+    if table is None:
+        return None
+    rows = [
+        {
+            **dict(zip(table.head, row.cells, strict=True)),
+            "outcome": row.outcome.value if row.outcome else None,
+        }
+        for row in table.rows
+    ]
+    return {"title": table.title, "note": table.note, "rows": rows}

@@ -1,0 +1,49 @@
+"""The report as a few lines for a terminal: what is wrong first, then what held."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from scenarios.report.facts import Fact
+from scenarios.report.tables import Table
+from scenarios.report.verdict import ORDER, controls, in_order, killed, reason, verdict
+from verify.history.result import Outcome
+
+
+def text(facts: Sequence[Fact], kill_table: Table | None = None) -> str:
+    """The summary; a line per run, two more for a run that does not hold."""
+    proper = in_order(facts)
+    width = max((len(fact.name) for fact in proper), default=0)
+    lines = []
+    for fact in proper:
+        run = fact.run
+        checked = " ".join(f"{check.code}:{_sign(check.outcome)}" for check in run.checks)
+        lines.append(
+            f"{run.outcome.value:<8}  {fact.name:<{width}}  {run.elapsed_s:5.0f} s  {checked}".rstrip()
+        )
+        if run.outcome is not Outcome.HOLDS:
+            lines.append(f"          {reason(fact)}")
+            lines += [
+                f"          {check.code}: {case.headline}"
+                for check in run.checks
+                for case in check.witnesses[:1]
+            ]
+            lines.append(f"          replay: migrator scenario replay {run.bundle}")
+    lines += [
+        f"{'caught' if killed(fact.run) else 'SURVIVED':<8}  {fact.name} (broken variant)"
+        for fact in controls(facts)
+    ]
+    if kill_table is not None:
+        survivors = [row.cells[0] for row in kill_table.rows if row.outcome not in (None, Outcome.HOLDS)]
+        caught = len(kill_table.rows) - len(survivors)
+        lines.append(f"{kill_table.title}: {caught} of {len(kill_table.rows)} caught")
+        lines += [f"SURVIVED  {name}" for name in survivors]
+    counted = Counter(fact.run.outcome for fact in proper)
+    said = ", ".join(f"{counted[each]} {each.value}" for each in ORDER if counted[each]) or "nothing was run"
+    lines.append(f"{verdict([fact.run for fact in facts], kill_table).value.upper()}: {said}")
+    return "\n".join(lines)
+
+
+def _sign(outcome: Outcome) -> str:
+    return {Outcome.HOLDS: "ok", Outcome.VIOLATED: "VIOLATED", Outcome.UNKNOWN: "?"}[outcome]

@@ -1,0 +1,68 @@
+"""From many runs to one verdict, in the order in which a reader wants them: what is wrong comes first.
+
+A broken variant (``mutant``) is a negative control: it is right if a checker caught it. A control that nobody caught
+makes the whole report *violated*, since the passes beside it prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scenarios.report.facts import Fact, Run
+from scenarios.report.tables import Table
+from verify.history.result import Outcome
+
+ORDER = (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS)
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
+
+
+def is_control(run: Run) -> bool:
+    """Whether the run was one of a broken variant."""
+    return bool(run.mutant)
+
+
+def killed(run: Run) -> bool:
+    """Whether a broken variant was caught by a checker, not by an ending that nobody looked into."""
+    return any(check.outcome is Outcome.VIOLATED for check in run.checks)
+
+
+def verdict(results: Sequence[Run], kill_table: Table | None = None) -> Outcome:
+    """Of all runs and controls together; of none it is unknown."""
+    found = {run.outcome for run in results if not is_control(run)}
+    found |= {Outcome.HOLDS if killed(run) else Outcome.VIOLATED for run in results if is_control(run)}
+    found |= {row.outcome for row in kill_table.rows if row.outcome} if kill_table else set()
+    return next((outcome for outcome in ORDER if outcome in found), Outcome.UNKNOWN)
+
+
+def in_order(facts: Sequence[Fact]) -> list[Fact]:
+    """Violated ones first, then unknown ones; by name among themselves. Controls are left out."""
+    proper = [fact for fact in facts if not is_control(fact.run)]
+    return sorted(proper, key=lambda fact: (ORDER.index(fact.run.outcome), fact.name, fact.run.seed))
+
+
+def controls(facts: Sequence[Fact]) -> list[Fact]:
+    """The broken variants, survivors first."""
+    found = [fact for fact in facts if is_control(fact.run)]
+    return sorted(found, key=lambda fact: (killed(fact.run), fact.name))
+
+
+def reason(fact: Fact) -> str:
+    """One sentence: why the outcome is what it is; empty when it holds."""
+    run, expect = fact.run, fact.run.scenario.expect
+    if run.outcome is Outcome.HOLDS:
+        return ""
+    broken = [f"{check.code} {check.title}" for check in run.checks if check.outcome is Outcome.VIOLATED]
+    if broken:
+        return f"violated: {', '.join(broken)}"
+    if not fact.ending_is_right():
+        said = f" ({run.error})" if run.error else ""
+        return f"expected ending: {expect.ending}; found: {run.ending}{said}"
+    silent = [fault.name for fault in fact.recorded.faults if not fault.fired]
+    if silent:
+        return f"did not fire: {', '.join(silent)}"
+    unknown = [f"{check.code} {check.reason}" for check in run.checks if check.outcome is Outcome.UNKNOWN]
+    if unknown:
+        return "; ".join(unknown)
+    if not run.checks:
+        return "nothing was checked"
+    return run.error or "see the bundle's logs"
