@@ -4,6 +4,9 @@ A :class:`Workload` runs several threads, each with its own connection and its o
 draws an :class:`Action` by weight, runs it as one transaction, and notes how that ended. The rate is in row
 changes per second over all threads. The end of a COMMIT whose connection broke is *unknown*: it may or may not
 have happened.
+
+Actions that give their rows a provenance also note every row write (:class:`~scenarios.row_writes.RowWrite`). A
+client stays the same one when its connection is made anew: its numbers go on rising.
 """
 
 from __future__ import annotations
@@ -14,52 +17,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import count
+from typing import Literal
 
 import psycopg
 import pymysql
 
 from migrator.errors import ConnectionFailed, MigratorError
 from scenarios.database import Connection, Database
+from scenarios.row_writes import Notes, RowWrite
+from scenarios.session import ClientFailed, RollBack, Session
+from verify.history.history import FAILED
 
-__all__ = ["Action", "Database", "Operation", "Outcome", "RollBack", "Session", "Workload", "WriterReport"]
+__all__ = [
+    "Action", "ClientFailed", "Database", "Operation", "Outcome", "RollBack", "RowWrite", "Session", "Workload",
+    "WriterReport",
+]  # fmt: skip
 
 Outcome = Literal["ok", "failed", "rolled back", "unknown"]
 _RECONNECT_WAIT_S = 0.1
 _CATCH_UP_S = 1.0
-
-
-class Session:
-    """One thread's transaction in progress, as actions see it: statements, and the rows they changed."""
-
-    def __init__(self, connection: Connection, rng: random.Random):
-        self.rng = rng
-        self.row_changes = 0
-        self._connection = connection
-
-    def change(self, statement: str, *parameters: object) -> int:
-        """Run an INSERT, UPDATE or DELETE; returns and counts the rows changed."""
-        cursor = self._connection.cursor()
-        try:
-            cursor.execute(statement, parameters)
-            changed = max(cursor.rowcount, 0)
-        finally:
-            cursor.close()
-        self.row_changes += changed
-        return changed
-
-    def rows(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-        """Run a SELECT and return all its rows."""
-        cursor = self._connection.cursor()
-        try:
-            cursor.execute(statement, parameters)
-            return [tuple(row) for row in cursor.fetchall()]
-        finally:
-            cursor.close()
-
-
-class RollBack(Exception):
-    """Raised by an action that changes its mind: everything it did is undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +89,7 @@ class WriterReport:
         unknown: transactions of which nobody knows whether they committed.
         seconds: from start to stop.
         seed: what made the choices.
+        writes: every row write that was noted, in the order in which the transactions ended.
     """
 
     operations: tuple[Operation, ...]
@@ -122,6 +100,7 @@ class WriterReport:
     unknown: int
     seconds: float
     seed: int
+    writes: tuple[RowWrite, ...] = ()
 
     def by_action(self) -> dict[str, int]:
         """Committed transactions that changed rows, by action."""
@@ -138,6 +117,8 @@ class Workload:
         rate_per_s: row changes per second over all threads; None for as fast as it goes.
         threads: number of writers.
         limit_row_changes: stop by itself after about so many row changes.
+        now_us: the clock of the row writes, in microseconds; by default it starts with the workload.
+        first_client: number of the first thread's client, for a second workload in one run.
     """
 
     def __init__(
@@ -149,6 +130,8 @@ class Workload:
         rate_per_s: float | None,
         threads: int,
         limit_row_changes: int | None = None,
+        now_us: Callable[[], int] | None = None,
+        first_client: int = 1,
     ):
         if not actions or threads < 1 or (rate_per_s is not None and rate_per_s <= 0):
             raise MigratorError(
@@ -163,6 +146,10 @@ class Workload:
         self._halt = threading.Event()
         self._lock = threading.Lock()
         self._operations: list[Operation] = []
+        self._writes: list[RowWrite] = []
+        self._transactions = count(1)
+        self._now_us = now_us or self._own_clock_us
+        self._first_client = first_client
         self._changed_rows = 0
         self._due_s = 0.0
         self._crash: BaseException | None = None
@@ -211,6 +198,7 @@ class Workload:
         """What was done so far."""
         with self._lock:
             operations = tuple(self._operations)
+            writes = tuple(self._writes)
         outcomes = Counter(o.outcome for o in operations)
         ok = [o for o in operations if o.outcome == "ok"]
         return WriterReport(
@@ -222,19 +210,33 @@ class Workload:
             unknown=outcomes["unknown"],
             seconds=time.monotonic() - self._started_s if self._started_s else 0.0,
             seed=self._seed,
+            writes=writes,
         )
+
+    def _own_clock_us(self) -> int:
+        return int((time.monotonic() - self._started_s) * 1e6)
 
     def _write(self, number: int) -> None:
         rng = random.Random(f"{self._seed}/{number}")
         weights = [action.weight for action in self._actions]
         connection: Connection | None = None
+        numbers = count(1)
+        client = self._first_client + number
         try:
             while not self._halt.is_set():
                 if connection is None:
                     connection = self._connect_again(number)
                     continue
                 action = rng.choices(self._actions, weights)[0]
-                if not self._transact(number, action, connection, rng):
+                session = Session(
+                    connection,
+                    rng,
+                    client=client,
+                    numbers=numbers,
+                    notes=Notes(client, next(self._transactions), self._now_us()),
+                    database=self._database,
+                )
+                if not self._transact(number, action, connection, session):
                     _close(connection)
                     connection = None
         except BaseException as error:  # noqa: BLE001 - kept for stop(), which raises it in the caller's thread
@@ -253,9 +255,8 @@ class Workload:
             self._halt.wait(_RECONNECT_WAIT_S)
             return None
 
-    def _transact(self, number: int, action: Action, connection: Connection, rng: random.Random) -> bool:
+    def _transact(self, number: int, action: Action, connection: Connection, session: Session) -> bool:
         """Run one transaction, note it, keep the rate. Returns whether the connection can be used again."""
-        session = Session(connection, rng)
         invoked_s = time.monotonic()
         outcome: Outcome = "failed"
         cause = ""
@@ -268,21 +269,32 @@ class Workload:
         except RollBack:
             outcome = "rolled back"
             usable = _roll_back(connection)
+        except ClientFailed as error:
+            outcome, cause = "unknown", str(error)
+            usable = _roll_back(connection)
         except (psycopg.Error, pymysql.err.Error) as error:
             cause = str(error).strip()
             usable = _roll_back(connection)
             if usable:
                 outcome = "failed"  # the server itself refused: it is alive and rolled back
-        self._note(
-            Operation(number, action.name, invoked_s, time.monotonic(), outcome, session.row_changes, cause)
+        writes = session.notes.end(
+            self._now_us(),
+            FAILED if outcome == "rolled back" else outcome,
+            "rolled back by the client" if outcome == "rolled back" else cause,
         )
-        self._pace(session.row_changes if outcome == "ok" else 0)
+        self._note(
+            Operation(number, action.name, invoked_s, time.monotonic(), outcome, session.row_changes, cause),
+            writes,
+            session.bulk_changes,
+        )
+        self._pace(session.row_changes - session.bulk_changes if outcome == "ok" else 0)
         return usable
 
-    def _note(self, operation: Operation) -> None:
+    def _note(self, operation: Operation, writes: Sequence[RowWrite] = (), bulk_changes: int = 0) -> None:
         with self._lock:
             self._operations.append(operation)
-            self._changed_rows += operation.row_changes
+            self._writes.extend(writes)
+            self._changed_rows += operation.row_changes - bulk_changes
             if self._limit is not None and self._changed_rows >= self._limit:
                 self._halt.set()
 

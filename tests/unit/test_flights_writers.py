@@ -67,9 +67,9 @@ def run(
     calls = 0
     note = workload._note
 
-    def count(operation: Any) -> None:
+    def count(operation: Any, *rest: Any) -> None:
         nonlocal calls
-        note(operation)
+        note(operation, *rest)
         calls += 1
         if calls >= 3:
             workload._halt.set()

@@ -1,0 +1,27 @@
+"""All workloads by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from migrator.errors import MigratorError
+from scenarios.workloads.base import Workload
+from scenarios.workloads.registers.writers import Registers
+
+_HOT_PERCENT = 60
+
+WORKLOADS: Mapping[str, Callable[[], Workload]] = {
+    "registers": Registers,
+    "hot": lambda: Registers("hot", _HOT_PERCENT),
+}
+
+
+def workload(name: str) -> Workload:
+    """The workload of that name. Raises ``MigratorError`` for an unknown one, naming those there are."""
+    if name not in WORKLOADS:
+        raise MigratorError(
+            f"there is no workload {name!r}",
+            where="workload: name",
+            remedy=f"name one of {', '.join(WORKLOADS)}",
+        )
+    return WORKLOADS[name]()
