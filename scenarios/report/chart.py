@@ -26,14 +26,20 @@ STYLE = """
 .chart .applied { fill: none; stroke: var(--applied); stroke-width: 1.8; }
 .chart .lag { fill: none; stroke: var(--lag); stroke-width: 1.5; } .chart .dot { fill: var(--lag); }
 .chart .band { fill: var(--bad); fill-opacity: .13; } .chart .onset { stroke: var(--bad); stroke-dasharray: 3 2; }
-.key i { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin: 0 .35em 0 1em; }
+.key span { display: inline-block; margin-right: 1em; }
+.key i { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em; }
 """
 
+_KEY = (
+    ("written", "row changes/s that clients committed"),
+    ("applied", "row changes/s shown by the target"),
+    ("lag", "lag: age of the oldest source commit in a target commit"),
+    ("bad", "fault, from fired to healed"),
+)
 KEY = (
-    '<p class="key"><i style="background:var(--written)"></i>row changes/s that clients committed'
-    '<i style="background:var(--applied)"></i>row changes/s shown by the target'
-    '<i style="background:var(--lag)"></i>lag, source commit to target commit'
-    '<i style="background:var(--bad)"></i>fault, from fired to healed</p>'
+    '<p class="key">'
+    + " ".join(f'<span><i style="background:var(--{name})"></i>{text}</span>' for name, text in _KEY)
+    + "</p>"
 )
 
 

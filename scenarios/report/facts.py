@@ -217,10 +217,11 @@ def _times(table: pa.Table, column: str) -> Any:
 
 
 def _commits(history: History) -> tuple[Any, Any, Any]:
-    """Per target commit: its second, its row changes, its lag behind the newest source commit it holds, in ms.
+    """Per target commit: its second, its row changes, and its lag in ms.
 
-    The lag is NaN for a commit that holds none (the dump's first ones). MariaDB's log counts whole seconds, so there
-    it is up to a second too long.
+    The lag is the age of the *oldest* source commit that it brings, so that a stall shows as long as it was; NaN for
+    a commit that brings none (heartbeats, chunks). MariaDB's log counts whole seconds, cut off: there it is up to a
+    second too long.
     """
     commits = history.commits.filter(pc.is_valid(history.commits["committed_at_us"])).sort_by("commit")
     at_s = _times(commits, "committed_at_us")
@@ -235,9 +236,9 @@ def _commits(history: History) -> tuple[Any, Any, Any]:
     held = np.searchsorted(orders, commits["order"].fill_null(-1).to_numpy(), side="right") - 1
     lag_ms = np.full(at_s.shape, np.nan)
     if orders.size:
-        # Only a commit that brought newer source commits says something about lag; heartbeats repeat the last one.
-        newer = np.concatenate([held[:1] >= 0, held[1:] > held[:-1]]) if held.size else held > 0
-        lag_ms = np.where(newer, (at_s - _times(log, "committed_at_us")[held]) * 1000, np.nan)
+        before = np.concatenate([[-1], np.maximum.accumulate(held)[:-1]])[: held.size]
+        oldest = np.minimum(before + 1, orders.size - 1)
+        lag_ms = np.where(held > before, (at_s - _times(log, "committed_at_us")[oldest]) * 1000, np.nan)
     return at_s, changed[numbers], lag_ms
 
 

@@ -21,7 +21,7 @@ _STYLE = """
   --written: #3b78c3; --applied: #c2571a; --lag: #7b4fb5; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #81c784; --open: #ffb74d;
   --written: #7fb0ea; --applied: #f0a068; --lag: #bfa0ea; } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { line-height: 1.25; } h1 small { display: block; font-size: 1rem; font-weight: normal; opacity: .7; }
 h2 { margin-top: 2.2rem; }
 .holds { color: var(--good); } .violated { color: var(--bad); } .unknown { color: var(--open); }
@@ -29,8 +29,9 @@ h2 { margin-top: 2.2rem; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
 th, td { border: 1px solid var(--line); padding: .25rem .6rem; text-align: left; vertical-align: top; }
 th { background: var(--soft); } td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.c { text-align: center; white-space: nowrap; font-variant-numeric: tabular-nums; }
+td.c { text-align: center; white-space: nowrap; padding: .25rem .35rem; font-variant-numeric: tabular-nums; }
 td small, summary small { opacity: .75; display: block; } td.t { min-width: 15rem; }
+small.violated, small.unknown { opacity: 1; }
 pre, code { font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: anywhere; }
 pre { background: var(--soft); padding: .5rem .7rem; overflow-x: auto; border-radius: 4px; white-space: pre-wrap; }
 details.run { border-top: 1px solid var(--line); padding: .5rem 0; } summary { cursor: pointer; }
@@ -95,7 +96,8 @@ def _overview(facts: Sequence[Fact]) -> str:
     return (
         f'<h2>Verdicts</h2><div class="wide"><table><tr>{head}</tr>'
         + "".join(_row(number, fact) for number, fact in enumerate(facts))
-        + "</table></div><p>A cell says how many things a checker compared. ✓ holds, ✗ violated, ? unknown, which is"
+        + "</table></div><p>A cell says how many things a checker compared, or contradict it."
+        " ✓ holds, ✗ violated, ? unknown, which is"
         " not a pass. D1 no time travel, D2 monotonic writes, D3 no lost update, D4 no phantom and no resurrection,"
         " D5 exactly-once effect, D6 atomic consistent cut, D7 convergence, D8 the run was not vacuous.</p>"
     )
@@ -127,10 +129,10 @@ def _cell(check: CheckResult | None) -> str:
 
 
 def _short(number: int) -> str:
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if number >= size:
-            return f"{number / (1000 if letter == 'k' else size):.3g}{letter}"
-    return f"{number:,}"
+            return f"{number / size:.3g}{letter}"
+    return str(number)
 
 
 def _controls(facts: Sequence[Fact]) -> str:
