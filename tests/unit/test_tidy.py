@@ -24,7 +24,8 @@ HOMES = {
     "click": ("migrator/cli", "migrator/__main__.py", "scenarios/"),
     "datacompy": ("verify/",),
     "kazoo": ("migrator/adapters/", "migrator/embedded/"),
-    "pymysqlreplication": ("migrator/adapters/",),
+    "pymysqlreplication": ("migrator/adapters/", "scenarios/recording/"),
+    "yaml": ("scenarios/",),
     "pymysql": ("migrator/adapters/", "migrator/embedded/", "verify/", "scenarios/"),
     "psycopg": ("migrator/adapters/", "migrator/embedded/", "verify/", "scenarios/"),
     "alembic": ("migrator/schema/", "migrator/adapters/", "migrator/wiring", "scenarios/"),
@@ -34,7 +35,7 @@ HOMES = {
     "hypothesis": (),
 }
 
-MODULE_OF = {"mysql_replication": "pymysqlreplication"}  # where it differs from the distribution
+MODULE_OF = {"mysql_replication": "pymysqlreplication", "pyyaml": "yaml"}  # where it differs from the distribution
 
 
 def name_of(path: Path) -> str:

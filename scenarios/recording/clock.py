@@ -1,0 +1,36 @@
+"""The clock of a history: microseconds since the run's start. It tells people when, never checkers in which order."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RunClock:
+    """Both of this machine's clocks at the run's start.
+
+    Attributes:
+        unix_us: wall clock, microseconds since 1970.
+        monotonic_us: monotonic clock in microseconds.
+    """
+
+    unix_us: int
+    monotonic_us: int
+
+    @staticmethod
+    def started_now() -> RunClock:
+        """A run that starts now."""
+        return RunClock(time.time_ns() // 1000, time.monotonic_ns() // 1000)
+
+    def now_us(self) -> int:
+        """Time since the start."""
+        return time.monotonic_ns() // 1000 - self.monotonic_us
+
+    def at_unix_us(self, unix_us: int) -> int:
+        """A server's wall clock time as time since the start (wrong by as much as the server's clock is)."""
+        return unix_us - self.unix_us
+
+    def at_monotonic_s(self, monotonic_s: float) -> int:
+        """``time.monotonic()`` as time since the start."""
+        return round(monotonic_s * 1_000_000) - self.monotonic_us
