@@ -15,14 +15,16 @@ from migrator.ports.eventlog import Batch, BatchReader
 from migrator.ports.target import Target, TargetBatch
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.source_threads import RETRY_WAITS_S
+from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
 
 MapBatch = Callable[[Batch, Checkpoint | None], TargetBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapped:
+class Mapped:
+    """A batch and its target rows."""
+
     batch: Batch
     target: TargetBatch
 
@@ -61,45 +63,76 @@ class ApplyLoop:
         self._progress = progress
         self._limits = limits
         self._step = step
-        self._mapped: queue.Queue[_Mapped] = queue.Queue(maxsize=1)
+        self._after, self._known = ledger.segment, ledger.checkpoint
+        self._failures = 0
         if ledger.checkpoint is not None:
             self._publish(ledger.checkpoint)
 
     def run(self, stopping: Stopping) -> None:
         """Applies until a stop is requested; the transaction under way is finished first."""
-        mapper = stopping.thread("mapper", lambda: self._map(stopping))
+        mapped: queue.Queue[Mapped] = queue.Queue(maxsize=1)
+        mapper = stopping.thread("mapper", lambda: self._map(mapped, stopping))
         while not stopping.requested():
             try:
-                mapped = self._mapped.get(timeout=0.1)
+                batch = mapped.get(timeout=0.1)
             except queue.Empty:
                 continue
-            self._apply(mapped, stopping)
+            while not stopping.requested() and not self.apply(batch):
+                wait(self._failures - 1, stopping)
         mapper.join(timeout=60)
 
-    def _map(self, stopping: Stopping) -> None:
-        after, known = self._ledger.segment, self._ledger.checkpoint
+    def _map(self, mapped: queue.Queue[Mapped], stopping: Stopping) -> None:
         while not stopping.requested():
-            batch = self._batches.read(after, self._limits.batch_rows, timeout_s=0.2)
+            batch = self._batches.read(self._after, self._limits.batch_rows, timeout_s=0.2)
             if batch is None:
                 continue
-            self._step("apply.read")
             next_start = time.monotonic() + self._limits.interval_s
-            mapped = _Mapped(batch, self._map_batch(batch, known))
-            self._step("apply.mapped")
-            after, known = batch.last, batch.checkpoint
+            done = self.map(batch)
             while not stopping.requested():
                 try:
-                    self._mapped.put(mapped, timeout=0.2)
+                    mapped.put(done, timeout=0.2)
                     break
                 except queue.Full:
                     continue
             stopping.wait(next_start - time.monotonic())
 
-    def _apply(self, mapped: _Mapped, stopping: Stopping) -> None:
-        batch = mapped.batch
-        if not self._committed(mapped.target, stopping):
-            return
+    # -- steps: the threads above call them, and so does the simulation without threads -------------------------
+
+    def map_next(self) -> Mapped | None:
+        """Maps the batch after the last mapped one; None when the event log holds no more now."""
+        batch = self._batches.read(self._after, self._limits.batch_rows, timeout_s=0.0)
+        return None if batch is None else self.map(batch)
+
+    def map(self, batch: Batch) -> Mapped:
+        """Maps a batch. Raises what the mapping raises."""
+        self._step("apply.read")
+        mapped = Mapped(batch, self._map_batch(batch, self._known))
+        self._step("apply.mapped")
+        self._after, self._known = batch.last, batch.checkpoint
+        return mapped
+
+    def apply(self, mapped: Mapped) -> bool:
+        """One attempt to bring a batch into the target; False when the target can't be reached now."""
+        try:
+            self._commit(mapped.target)
+        except MigratorError as error:
+            if not error.retryable:
+                raise
+            self._progress.set(note=f"target: {error.what}; trying again")
+            self._failures += 1
+            return False
+        self._failures = 0
         self._step("apply.committed")
+        self._finish(mapped.batch)
+        return True
+
+    def _commit(self, batch: TargetBatch) -> None:
+        if self._failures and self._target.open(self._epoch).segment >= batch.segment:
+            return  # the connection was lost after the commit
+        self._target.apply(batch)
+        self._progress.set(note="")
+
+    def _finish(self, batch: Batch) -> None:
         self._batches.release(batch.last)
         self._step("apply.released")
         self._progress.add(
@@ -111,24 +144,6 @@ class ApplyLoop:
         if batch.committed_at_us:
             self._progress.committed(batch.committed_at_us)
         self._publish(batch.checkpoint)
-
-    def _committed(self, batch: TargetBatch, stopping: Stopping) -> bool:
-        """Applies a batch, trying again while the target can't be reached; False if stopped before it could be."""
-        failures = 0
-        while not stopping.requested():
-            try:
-                if failures and self._target.open(self._epoch).segment >= batch.segment:
-                    return True  # the connection was lost after the commit
-                self._target.apply(batch)
-                self._progress.set(note="")
-                return True
-            except MigratorError as error:
-                if not error.retryable:
-                    raise
-                self._progress.set(note=f"target: {error.what}; trying again")
-                stopping.wait(RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)])
-                failures += 1
-        return False
 
     def _publish(self, checkpoint: Checkpoint) -> None:
         self._progress.set(applied=checkpoint.position, applied_dump_complete=checkpoint.dump_complete())

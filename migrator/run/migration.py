@@ -4,7 +4,7 @@ Phases, in order; each ends in a named error or leads to the next:
 
 1. read structure: source tables, target tables, mapping (nothing is written)
 2. lead: a lease with an epoch above every earlier one, the ledger taken over under it
-3. agree: event log and ledger are brought to one story (see ``_resume``)
+3. agree: event log and ledger are brought to one story (see ``migrator.run.resume``)
 4. run: capture in a thread, apply in the caller's thread
 """
 
@@ -17,13 +17,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import EventLogError, MappingError, MigratorError, PreflightError
+from migrator.errors import MappingError, MigratorError, PreflightError
 from migrator.model.finding import Finding
-from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
-from migrator.model.segment import Manifest
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import BatchReader, SegmentWriter
@@ -34,6 +32,7 @@ from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress, Snapshot
+from migrator.run.resume import resume
 from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
 from transforms.plan import MappingPlan, analyse
@@ -153,7 +152,7 @@ class Migration:
         parts = self._parts
         ledger = parts.target.open(epoch)
         log = parts.event_log(epoch, ledger.segment)
-        checkpoint = _resume(ledger, log.writer.last())
+        checkpoint = resume(ledger, log.writer.last())
         parts.step("run.led")
         schemas, targets, mapping_plans = plans(parts)
         if checkpoint is None:
@@ -239,21 +238,3 @@ def caught_up(position: Callable[[], Position]) -> Until:
         return now.applied >= goal
 
     return reached
-
-
-def _resume(ledger: Ledger, last: Manifest | None) -> Checkpoint | None:
-    """Where capture goes on: at the event log's end, or where the target stands when the event log is empty.
-
-    The event log may be ahead of the ledger (applied later) but never behind: then it is another one, or an old
-    copy, and going on would skip what lies between.
-    """
-    if last is None:
-        return ledger.checkpoint
-    if last.number < ledger.segment:
-        raise EventLogError(
-            "the event log is older than the target",
-            where=f"event log ends at segment {last.number}, the ledger has applied segment {ledger.segment}",
-            cause="the state folder was restored from a copy, or belongs to another run",
-            remedy="move the state folder's eventlog away: capture then goes on from the ledger's position",
-        )
-    return last.checkpoint

@@ -46,6 +46,7 @@ class SegmentBuilder:
 
     def _clear(self) -> None:
         self._images: dict[tuple[TableId, str], _Images] = {}
+        self._open: dict[TableId, _Images] = {}
         self._chunks: dict[tuple[TableId, str], tuple[TableSchema, list[Any]]] = {}
         self.rows = 0
         self.row_changes = 0
@@ -58,6 +59,7 @@ class SegmentBuilder:
         match output:
             case EmitSchema():
                 self._schemas[output.schema.id] = output.schema
+                self._open.pop(output.schema.id, None)
             case EmitChunk():
                 self._add_chunk(output)
             case EmitPart():
@@ -73,10 +75,7 @@ class SegmentBuilder:
     def _add_part(self, output: EmitPart) -> None:
         part = output.part
         for index, change in enumerate(part.changes, part.first_index):
-            schema = self._schemas[change.table]
-            images = self._images.get((schema.id, schema.version()))
-            if images is None:
-                images = self._images[schema.id, schema.version()] = _Images(schema)
+            images = self._open.get(change.table) or self._opened(change.table)
             if change.before is not None:
                 images.add(part.position.order, index, -1, change.before)
             if change.after is not None:
@@ -86,6 +85,13 @@ class SegmentBuilder:
         if part.last:
             self.transactions += 1
             self.committed_at_us = part.committed_at_us
+
+    def _opened(self, table: TableId) -> _Images:
+        """Where the table's images go from here on. A schema's digest is too dear to be made for every change."""
+        schema = self._schemas[table]
+        images = self._images.setdefault((table, schema.version()), _Images(schema))
+        self._open[table] = images
+        return images
 
     def content(self, checkpoint: Checkpoint, ends_transaction: bool) -> SegmentContent:
         """Everything collected, as the content of the next segment; starts anew.

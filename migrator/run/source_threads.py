@@ -2,13 +2,16 @@
 
 They only fetch and hand over; every decision is the core's. Each owns its connections, and a connection that was
 lost is made again at the place reached, for as long as the failure is retryable.
+
+Each pump is a few steps that never wait for a clock, and a loop around them that does. The threads run the loops;
+the simulation calls the steps one by one, in any order that threads could bring about.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from migrator.errors import MigratorError
@@ -48,6 +51,11 @@ Inputs = queue.Queue[Input]
 
 RETRY_WAITS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Waits before the next attempts to reach a server; the last one repeats."""
+
+
+def wait(failures: int, stopping: Stopping) -> None:
+    """Waits before the next attempt, longer after more failures; not longer than until a stop is requested."""
+    stopping.wait(RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)])
 
 
 def hand_over(inputs: Inputs, item: Input, stopping: Stopping) -> None:
@@ -97,16 +105,19 @@ class LogPump:
         try:
             while not stopping.requested():
                 try:
-                    self._read_once(stopping)
+                    self.read_once(stopping)
                     failures = 0
                 except MigratorError as error:
-                    failures = self._reconnect(error, failures, stopping)
+                    self.disconnected(error)
+                    wait(failures, stopping)
+                    failures += 1
         finally:
             if self._reader is not None:
                 self._acknowledge()
                 self._reader.close()
 
-    def _read_once(self, stopping: Stopping) -> None:
+    def read_once(self, stopping: Stopping) -> None:
+        """One step: connects if needed, reads what is there and hands it over. Raises what the log reader raises."""
         if self._reader is None:
             self.start()
             self._progress.add(reconnects=1)
@@ -130,15 +141,14 @@ class LogPump:
         if self._reader is not None and self._durable is not None:
             self._reader.acknowledge(self._durable)
 
-    def _reconnect(self, error: MigratorError, failures: int, stopping: Stopping) -> int:
+    def disconnected(self, error: MigratorError) -> None:
+        """A read failed: the next one connects again. Raises the error if trying again can't help."""
         if not error.retryable:
             raise error
         if self._reader is not None:
             self._reader.close()
             self._reader = None
         self._progress.set(note=f"source log: {error.what}; trying again")
-        stopping.wait(RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)])
-        return failures + 1
 
 
 class ChunkPump:
@@ -165,6 +175,10 @@ class ChunkPump:
         """Called by the capture loop: read this chunk."""
         self._requests.put((request, schema))
 
+    def asked(self) -> bool:
+        """Whether a request waits."""
+        return not self._requests.empty()
+
     def run(self, stopping: Stopping) -> None:
         """Reads until a stop is requested."""
         try:
@@ -173,44 +187,60 @@ class ChunkPump:
                     request, schema = self._requests.get(timeout=0.2)
                 except queue.Empty:
                     continue
-                chunk = self._retried(request, schema, stopping)
-                if chunk is not None:
-                    hand_over(self._inputs, ChunkRead(chunk), stopping)
+                self._retried(request, schema, stopping)
         finally:
             self._close()
 
-    def _retried(self, request: ChunkRequest, schema: TableSchema, stopping: Stopping) -> Chunk | None:
+    def _retried(self, request: ChunkRequest, schema: TableSchema, stopping: Stopping) -> None:
         failures = 0
         while not stopping.requested():
             try:
-                return self._read(request, schema)
+                for _ in self.reading(request, schema, stopping):
+                    pass
+                return
             except MigratorError as error:
-                if not error.retryable:
-                    raise
-                self._close()
-                self._progress.set(note=f"chunk read: {error.what}; trying again")
-                stopping.wait(RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)])
+                self.disconnected(error)
+                wait(failures, stopping)
                 failures += 1
-        return None
 
-    def _read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
+    def take(self) -> tuple[ChunkRequest, TableSchema]:
+        """The request that waits longest. Raises ``queue.Empty`` when none does."""
+        return self._requests.get_nowait()
+
+    def reading(self, request: ChunkRequest, schema: TableSchema, stopping: Stopping) -> Iterator[None]:
+        """One attempt to read a chunk and hand it over; pauses wherever another thread might come in between.
+
+        Raises what the chunk reader raises.
+        """
         if self._reader is None:
             self._reader = self._make()
+        marks = self._marks_for(request)
         self._step("chunk.begin")
-        if self._make_marks is None or not request.token:
-            chunk = self._reader.read(request, schema)
-            self._step("chunk.selected")
-            return chunk
-        if self._marks is None:
-            self._marks = self._make_marks()
-        # A repeated attempt writes its low mark again, which starts the window anew.
-        self._marks.write(request.token, MarkKind.LOW)
-        self._step("chunk.low")
+        if marks is not None:
+            # A repeated attempt writes its low mark again, which starts the window anew.
+            marks.write(request.token, MarkKind.LOW)
+            self._step("chunk.low")
+            yield
         chunk = self._reader.read(request, schema)
         self._step("chunk.selected")
-        self._marks.write(request.token, MarkKind.HIGH)
-        self._step("chunk.high")
-        return chunk
+        yield
+        if marks is not None:
+            marks.write(request.token, MarkKind.HIGH)
+            self._step("chunk.high")
+            yield
+        hand_over(self._inputs, ChunkRead(chunk), stopping)
+
+    def _marks_for(self, request: ChunkRequest) -> WatermarkWriter | None:
+        if self._make_marks is not None and request.token and self._marks is None:
+            self._marks = self._make_marks()
+        return self._marks if request.token else None
+
+    def disconnected(self, error: MigratorError) -> None:
+        """An attempt failed: the next one connects again. Raises the error if trying again can't help."""
+        if not error.retryable:
+            raise error
+        self._close()
+        self._progress.set(note=f"chunk read: {error.what}; trying again")
 
     def _close(self) -> None:
         for connection in (self._reader, self._marks):
@@ -226,28 +256,41 @@ class WitnessPump:
         self._make = make
         self._inputs = inputs
         self._dumping = dumping
+        self._reader: ChunkReader | None = None
 
     def run(self, stopping: Stopping) -> None:
         """Polls until a stop is requested: often while dumping, else once a second."""
-        reader: ChunkReader | None = None
         try:
             while not stopping.requested():
                 try:
-                    reader = reader or self._make()
-                    witness = reader.witness()
+                    for _ in self.polling(stopping):
+                        pass
                 except MigratorError as error:
-                    if not error.retryable:
-                        raise
-                    if reader is not None:
-                        reader.close()
-                    reader = None
+                    self.disconnected(error)
                     stopping.wait(1.0)
                     continue
-                hand_over(self._inputs, Witnessed(witness), stopping)
                 stopping.wait(0.1 if self._dumping() else 1.0)
         finally:
-            if reader is not None:
-                reader.close()
+            self._close()
+
+    def polling(self, stopping: Stopping) -> Iterator[None]:
+        """Takes one witness and hands it over, pausing in between. Raises what the chunk reader raises."""
+        if self._reader is None:
+            self._reader = self._make()
+        witness = self._reader.witness()
+        yield
+        hand_over(self._inputs, Witnessed(witness), stopping)
+
+    def disconnected(self, error: MigratorError) -> None:
+        """A poll failed: the next one connects again. Raises the error if trying again can't help."""
+        if not error.retryable:
+            raise error
+        self._close()
+
+    def _close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
 
 
 def started_threads(

@@ -1,0 +1,164 @@
+"""What capture does between two waits: steps for the capture loop's thread, and for the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from migrator.columnar.keys import without_keys
+from migrator.core.capture import Capture, EmitChunk, Output
+from migrator.core.dump import DumpPlan, next_limit
+from migrator.model.event import Key
+from migrator.model.limits import CaptureLimits
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.table import TableId, TableSchema
+from migrator.ports.eventlog import SegmentWriter
+from migrator.ports.source import ChunkReader, LogReader, WatermarkWriter
+from migrator.run.progress import Progress
+from migrator.run.segment_builder import SegmentBuilder
+from migrator.run.source_threads import ChunkPump, ChunkRead, Input, Inputs, LogPump, Records, WitnessPump
+from migrator.run.steps import Step, no_step
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePorts:
+    """Factories of the source connections; each thread makes its own."""
+
+    log_reader: Callable[[], LogReader]
+    chunk_reader: Callable[[], ChunkReader]
+    watermarks: Callable[[], WatermarkWriter] | None
+
+
+class CaptureSteps:
+    """Pumps, core and segment writer, connected and put together; nothing here waits.
+
+    Args:
+        ports: factories of source connections.
+        writer: the event log, already under this leader's epoch.
+        schemas: the captured tables as they are now.
+        given: where to go on from; None starts at the log's present end with a dump of every table.
+        estimates: the source's row estimates, for a dump that begins now.
+        inputs: where the pumps hand over.
+        progress: where counters go.
+        limits: the user's bounds.
+        run_token: distinguishes this process's watermarks from an earlier attempt's.
+        step: hook at named points.
+        max_keys: bound of keys remembered per transaction or window (see ``Capture``).
+        has_witness: whether the source has witnesses (see ``Capture``).
+
+    Connects the log. Raises what ``LogReader.start`` raises.
+    """
+
+    def __init__(
+        self,
+        ports: SourcePorts,
+        writer: SegmentWriter,
+        schemas: Mapping[TableId, TableSchema],
+        given: Checkpoint | None,
+        estimates: Mapping[TableId, int],
+        inputs: Inputs,
+        progress: Progress,
+        limits: CaptureLimits,
+        run_token: str,
+        step: Step = no_step,
+        max_keys: int = 20_000,
+        has_witness: bool = True,
+    ):
+        self.inputs = inputs
+        self._writer = writer
+        self._progress = progress
+        self._limits = limits
+        self._step = step
+        self._limit_rows = limits.chunk_rows
+        self._dirty = False
+        self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
+        started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
+        checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates)
+        prefix = f"{run_token}-" if ports.watermarks is not None else ""
+        self._plan = DumpPlan(checkpoint.dumps, self._limit_rows, token_prefix=prefix)
+        self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
+        self._builder = SegmentBuilder(dict(schemas))
+        self.chunks = ChunkPump(ports.chunk_reader, ports.watermarks, inputs, progress, step)
+        self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: not self.dump_done())
+        self._publish(checkpoint)
+
+    def ask(self) -> None:
+        """Asks for the next chunk, if one is to be read now."""
+        request = self._core.next_request()
+        if request is not None:
+            self.chunks.ask(request, self._core.schema(request.table))
+
+    def take(self, item: Input) -> None:
+        """An input: what the core makes of it goes into the segment being collected."""
+        for output in self._outputs(item):
+            self._builder.add(output)
+            if isinstance(output, EmitChunk):
+                self._dirty = True
+                self._step("capture.emitted")
+
+    def _outputs(self, item: Input) -> list[Output]:
+        match item:
+            case Records():
+                self._dirty = True
+                return [output for record in item.records for output in self._core.on_record(record)]
+            case ChunkRead():
+                self._step("capture.chunk")
+                self._resize(item.chunk.elapsed_s, item.chunk.row_count)
+                return self._core.on_chunk(item.chunk)
+        self._core.on_witness(item.witness)
+        return []
+
+    def _resize(self, elapsed_s: float, rows: int) -> None:
+        if rows < self._limit_rows:
+            return  # the end of a table says nothing about speed
+        limits = self._limits
+        self._limit_rows = next_limit(
+            self._limit_rows,
+            elapsed_s,
+            target_s=limits.chunk_target_s,
+            least=limits.chunk_rows_min,
+            most=limits.chunk_rows_max,
+        )
+        self._plan.resize(self._limit_rows)
+
+    def due(self, age_s: float) -> bool:
+        """Whether a segment should be written, ``age_s`` after the last one."""
+        if self._builder.rows:
+            return self._builder.rows >= self._limits.segment_rows or age_s >= self._limits.linger_s
+        return self._dirty and age_s >= self._limits.heartbeat_s
+
+    def write(self) -> None:
+        """Writes what was collected as the next segment. Raises what ``SegmentWriter.append`` raises."""
+        checkpoint = self._core.checkpoint()
+        content = self._builder.content(checkpoint, ends_transaction=not self._core.in_transaction())
+        self._step("capture.segment")
+        self._writer.append(content)
+        self._step("capture.appended")
+        self._dirty = False
+        # Only now may the source forget: the event log holds everything up to here durably (I5).
+        self.log.acknowledge(checkpoint.position)
+        self._progress.add(
+            segments=1, captured_changes=content.row_changes, captured_transactions=content.transactions
+        )
+        self._publish(checkpoint)
+
+    def dump_done(self) -> bool:
+        """Whether every table's last chunk was emitted."""
+        return all(dump.done for dump in self._plan.dumps())
+
+    def _publish(self, checkpoint: Checkpoint) -> None:
+        self._progress.set(dumps=checkpoint.dumps, captured=checkpoint.position)
+
+
+def _with_dumps(
+    known: Checkpoint, schemas: Mapping[TableId, TableSchema], estimates: Mapping[TableId, int]
+) -> Checkpoint:
+    dumps = [
+        known.dump_of(table) or TableDump(table, estimated_rows=estimates.get(table, 0)) for table in schemas
+    ]
+    return replace(known, dumps=tuple(dumps))
+
+
+def _drop_keys(schema: TableSchema, rows: object, keys: frozenset[Key]) -> tuple[object, int]:
+    kept = without_keys(schema, rows, keys)
+    return kept, kept.num_rows

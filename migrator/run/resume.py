@@ -1,0 +1,26 @@
+"""Event log and ledger are brought to one story before a leader begins."""
+
+from __future__ import annotations
+
+from migrator.errors import EventLogError
+from migrator.model.ledger import Ledger
+from migrator.model.progress import Checkpoint
+from migrator.model.segment import Manifest
+
+
+def resume(ledger: Ledger, last: Manifest | None) -> Checkpoint | None:
+    """Where capture goes on: at the event log's end, or where the target stands when the event log is empty.
+
+    The event log may be ahead of the ledger (applied later) but never behind: then it is another one, or an old
+    copy, and going on would skip what lies between.
+    """
+    if last is None:
+        return ledger.checkpoint
+    if last.number < ledger.segment:
+        raise EventLogError(
+            "the event log is older than the target",
+            where=f"event log ends at segment {last.number}, the ledger has applied segment {ledger.segment}",
+            cause="the state folder was restored from a copy, or belongs to another run",
+            remedy="move the state folder's eventlog away: capture then goes on from the ledger's position",
+        )
+    return last.checkpoint
