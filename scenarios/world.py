@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from scenarios.database import Database
+from scenarios.faults.proxy import TcpProxy
 
 
 class Server(Protocol):
@@ -65,11 +66,13 @@ class Side:
         direct: how clients and recorders reach it.
         via: how the pipeline reaches it: a proxy's port, or the same as ``direct``.
         server: to kill and start.
+        proxy: what ``via`` leads through; None when the pipeline goes straight to the server.
     """
 
     direct: Database
     via: Database
     server: Server
+    proxy: TcpProxy | None = None
 
 
 @dataclass(frozen=True, slots=True)

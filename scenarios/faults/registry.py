@@ -1,0 +1,52 @@
+"""Every fault by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from migrator.errors import ConfigError
+from scenarios.faults import network
+from scenarios.faults.fault import Fault, Options, PlacedFault, SideName
+from scenarios.faults.points import parse_point
+from scenarios.scenario import FaultSpec
+from scenarios.world import World
+
+_FAULTS: dict[str, type[Fault]] = {**network.FAULTS}
+
+
+def fault_names() -> tuple[str, ...]:
+    """The whole vocabulary, sorted."""
+    return tuple(sorted(_FAULTS))
+
+
+def fault(spec: FaultSpec, world: World) -> PlacedFault:
+    """The fault of a spec, in its world. Raises ``ConfigError`` for an unknown name or option."""
+    return PlacedFault(_made(spec), spec, world)
+
+
+def check(spec: FaultSpec) -> None:
+    """Whether the spec can be placed as far as its words go: name, options, point.
+
+    Raises ``ConfigError`` naming what is wrong. Needs no world: for whoever reads or writes a scenario.
+    """
+    _made(spec)
+    if spec.at:
+        parse_point(spec.at)
+
+
+def sides_with_proxy(specs: Iterable[FaultSpec]) -> frozenset[SideName]:
+    """The sides that the pipeline must reach through a proxy if these faults are to be placed."""
+    made = [_made(spec) for spec in specs]
+    return frozenset(fault.needs_proxy for fault in made if fault.needs_proxy is not None)
+
+
+def _made(spec: FaultSpec) -> Fault:
+    wanted = _FAULTS.get(spec.do)
+    if wanted is None:
+        raise ConfigError(
+            f"there is no fault {spec.do!r}", where="do", remedy=f"name one of: {', '.join(fault_names())}"
+        )
+    options = Options(spec)
+    made = wanted(options)
+    options.end()
+    return made
