@@ -106,7 +106,7 @@ class MariaLogRecorder:
                 "host": self._database.host,
                 "port": self._database.port,
                 "user": self._database.user,
-                "passwd": self._database.password,
+                "password": self._database.password,
             },
             server_id=_SERVER_ID,
             blocking=True,

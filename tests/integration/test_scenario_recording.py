@@ -1,0 +1,367 @@
+"""The recorders of scenarios on real servers: what they hold is what was written, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import URL
+
+from migrator.errors import VerifyError
+from migrator.schema import upgrade_target
+from scenarios import database as scenario
+from scenarios.recording.clock import RunClock
+from scenarios.recording.deliveries import SegmentKeeper, deliveries
+from scenarios.recording.observers import Observers
+from scenarios.recording.pgoutput import decode
+from scenarios.recording.source_log import SourceLog, SourceLogRecorder
+from scenarios.recording.source_log_mariadb import MariaLogRecorder
+from scenarios.recording.source_log_postgres import PostgresLogRecorder
+from scenarios.recording.states import final_state
+from scenarios.recording.target_commits import TargetCommitRecorder
+from scenarios.workloads.base import Columns, Tracked
+from tests.integration.run_project import scenario_database
+from tests.servers import Database
+from verify.history.history import DELETE, PUT, TrackedTable
+
+pytestmark = pytest.mark.integration
+
+ITEM = Tracked(
+    TrackedTable("item", total="all"),
+    Columns("item", ("id",), "writer", "write_no", "amount"),
+    Columns("thing", ("thing_id",), "client", "client_no", "level"),
+)
+PAIR = Tracked(
+    TrackedTable("pair", numeric_key=False),
+    Columns("pair", ("a", "b"), "writer", "write_no"),
+    Columns("couple", ("a", "b"), "client", "client_no"),
+)
+TABLES = {
+    "item": "id bigint PRIMARY KEY, note varchar(50), amount bigint, writer int, write_no int",
+    "pair": "a int, b varchar(10), writer int, write_no int, PRIMARY KEY (a, b)",
+}
+
+
+@pytest.fixture(params=["old_pg", "old_maria"])
+def old(request: pytest.FixtureRequest) -> Database:
+    database: Database = request.getfixturevalue(request.param)
+    for name, columns in TABLES.items():
+        database.execute(f"CREATE TABLE {name} ({columns})")
+        if database.kind == "postgresql":
+            database.execute(f"ALTER TABLE {name} REPLICA IDENTITY FULL")
+    database.execute("INSERT INTO item VALUES (1, 'a', 10, 0, 1), (2, 'b', 20, 0, 2)")
+    return database
+
+
+def recorder(old: Database) -> SourceLogRecorder:
+    kind = PostgresLogRecorder if old.kind == "postgresql" else MariaLogRecorder
+    return kind(scenario_database(old), [ITEM, PAIR], RunClock.started_now())
+
+
+def changes(log: SourceLog) -> list[tuple[Any, ...]]:
+    """Position, index, table, key, session, number, kind, value of what came after the initial rows."""
+    names = ["position", "index", "table", "key", "session", "number", "kind", "value"]
+    rows = log.table().select(names).to_pylist()
+    return [tuple(row.values()) for row in rows if row["position"]]
+
+
+def transaction(old: Database, *statements: str, end: str = "commit") -> None:
+    connection = old.connect(autocommit=False)
+    try:
+        for statement in statements:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+        getattr(connection, end)()
+    finally:
+        connection.close()
+
+
+def test_the_log_holds_every_committed_row_change_in_order(old: Database) -> None:
+    recording = recorder(old)
+    recording.start()
+    transaction(old, "UPDATE item SET amount = 11, writer = 1, write_no = 1 WHERE id = 1")
+    transaction(old, "UPDATE item SET amount = 99, writer = 1, write_no = 2 WHERE id = 1", end="rollback")
+    transaction(
+        old,
+        "INSERT INTO item VALUES (3, NULL, -5, 2, 1)",
+        "SAVEPOINT s",
+        "DELETE FROM item WHERE id = 1",
+        "ROLLBACK TO SAVEPOINT s",
+        "INSERT INTO pair VALUES (7, 'x', 2, 2)",
+        "DELETE FROM item WHERE id = 2",
+    )
+    transaction(old, "UPDATE item SET id = 30, writer = 2, write_no = 3 WHERE id = 3")
+    transaction(old, "UPDATE pair SET b = 'y', writer = 2, write_no = 4")
+    recording.stop()
+    assert changes(recording.log) == [
+        (1, 0, "item", "1", 1, 1, PUT, 11),
+        (2, 0, "item", "3", 2, 1, PUT, -5),
+        (2, 1, "pair", "7-x", 2, 2, PUT, None),
+        (2, 2, "item", "2", 0, 2, DELETE, 20),
+        (3, 0, "item", "3", 2, 1, DELETE, -5),
+        (3, 0, "item", "30", 2, 3, PUT, -5),
+        (4, 0, "pair", "7-x", 2, 2, DELETE, None),
+        (4, 0, "pair", "7-y", 2, 4, PUT, None),
+    ]
+    table = recording.log.table()
+    initial = table.filter(pa.compute.equal(table["position"], 0))
+    assert initial["key"].to_pylist() == ["1", "2"]
+    orders = table["order"].to_pylist()
+    assert orders == sorted(orders)
+    assert len(set(orders)) == 5
+    assert recording.log.last_order == orders[-1]
+    assert recording.log.transactions == 4
+    final = final_state(scenario_database(old), [ITEM, PAIR], "old")
+    assert [tuple(row.values()) for row in final.to_pylist()] == [
+        ("item", "1", 1, 1, PUT, 11),
+        ("item", "30", 2, 3, PUT, -5),
+        ("pair", "7-y", 2, 4, PUT, None),
+    ]
+
+
+def test_truncate_deletes_what_was_there_and_large_transactions_are_one(old: Database) -> None:
+    recording = recorder(old)
+    recording.start()
+    rows = ",".join(f"({n}, 'n', {n}, 1, {n})" for n in range(10, 3010))
+    transaction(old, f"INSERT INTO item VALUES {rows}", "DELETE FROM item WHERE id > 12")
+    old.execute("TRUNCATE TABLE item")
+    old.execute("INSERT INTO item VALUES (1, 'again', 1, 3, 1)")
+    recording.stop()
+    found = changes(recording.log)
+    assert len(found) == 3000 + 2997 + 5 + 1
+    assert sorted(row[3] for row in found if row[0] == 2) == ["1", "10", "11", "12", "2"]
+    assert all(row[6] == DELETE for row in found if row[0] == 2)
+    assert found[-1] == (3, 0, "item", "1", 3, 1, PUT, 1)
+
+
+def test_what_is_written_while_nobody_reads_is_read_later_and_once(
+    old: Database, request: pytest.FixtureRequest
+) -> None:
+    server = request.getfixturevalue("postgres" if old.kind == "postgresql" else "mariadb")
+    if server.embedded is None:
+        pytest.skip("only an embedded server can be killed")
+    recording = recorder(old)
+    recording.start()
+    for number in range(1, 6):
+        old.execute(f"UPDATE item SET write_no = {number}, writer = 1 WHERE id = 1")
+    server.embedded.kill()
+    server.embedded.start()
+    for number in range(6, 11):
+        old.execute(f"UPDATE item SET write_no = {number}, writer = 1 WHERE id = 1")
+    recording.stop()
+    assert [row[5] for row in changes(recording.log)] == list(range(1, 11))
+
+
+def test_mariadb_decides_about_prepared_transactions_when_they_end(old_maria: Database) -> None:
+    old_maria.execute(*(f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()))
+    recording = recorder(old_maria)
+    recording.start()
+    for name, number in (("kept", 1), ("dropped", 2)):
+        insert = f"INSERT INTO item VALUES ({number}, '', 0, 1, {number})"
+        old_maria.execute(f"XA START '{name}'", insert, f"XA END '{name}'", f"XA PREPARE '{name}'")
+    old_maria.execute("INSERT INTO item VALUES (9, '', 0, 2, 1)")
+    old_maria.execute("XA COMMIT 'kept'")
+    old_maria.execute("XA ROLLBACK 'dropped'")
+    recording.stop()
+    assert [row[3] for row in changes(recording.log)] == ["9", "1"]
+
+
+@pytest.fixture
+def new(new_pg: Database) -> Database:
+    url = URL.create(
+        "postgresql+psycopg", new_pg.user, new_pg.password, new_pg.host, new_pg.port, new_pg.database
+    )
+    upgrade_target(url)
+    new_pg.execute(
+        "CREATE TABLE thing (thing_id bigint PRIMARY KEY, level bigint, client int, client_no int)",
+        "CREATE TABLE couple (a int, b text, client int, client_no int, PRIMARY KEY (a, b))",
+        "INSERT INTO migrator.ledger (migration, epoch, segment, format) VALUES ('m', 0, 0, 1), ('other', 0, 0, 1)",
+    )
+    return new_pg
+
+
+def move(segment: int, order: int, after: str | None, *, done: bool = False, migration: str = "m") -> str:
+    dumps = [
+        {"table": ["public", "item"], "after": [after] if after else None, "done": done},
+        {"table": ["public", "pair"], "after": None, "done": done},
+    ]
+    # Long enough to be stored out of line, so that an update of the epoch alone doesn't carry it.
+    checkpoint = json.dumps({"dumps": dumps, "unconfirmed": [[n * 7919 % 99991] for n in range(5000)]})
+    return (
+        f"UPDATE migrator.ledger SET segment = {segment}, position_order = {order}, checkpoint = '{checkpoint}'"
+        f" WHERE migration = '{migration}'"
+    )
+
+
+def test_every_target_commit_with_its_rows_and_the_ledger_it_moved(new: Database) -> None:
+    recording = TargetCommitRecorder(scenario_database(new), "m", [ITEM, PAIR], RunClock.started_now())
+    recording.start()
+    new.execute("UPDATE migrator.ledger SET epoch = 1 WHERE migration = 'm'")
+    transaction(new, "INSERT INTO thing VALUES (1, 10, 0, 1)", move(1, 100, "1"))
+    transaction(new, "INSERT INTO thing VALUES (5, 50, 9, 9)", end="rollback")
+    new.execute("UPDATE thing SET level = 666 WHERE thing_id = 1")  # rogue
+    transaction(
+        new, "INSERT INTO thing VALUES (6, 60, 9, 9)", move(8, 800, "1", migration="other")
+    )  # rogue too
+    new.execute("UPDATE migrator.ledger SET epoch = 2 WHERE migration = 'm'")
+    transaction(
+        new, "UPDATE thing SET level = 11, client = 1, client_no = 1 WHERE thing_id = 1",
+        "INSERT INTO couple VALUES (7, 'x', 2, 2)", "DELETE FROM thing WHERE thing_id = 6",
+        move(2, 200, "1", done=True),
+    )  # fmt: skip
+    new.execute(move(3, 300, "1", done=True))
+    recording.stop()
+    commits, rows = recording.tables()
+    assert [tuple(row.values())[:4] for row in commits.to_pylist()] == [
+        (1, 1, 1, 100),
+        (2, 2, 2, 200),
+        (3, 2, 3, 300),
+    ]
+    assert [json.loads(text) for text in commits["covered"].to_pylist()] == [
+        {"item": "1", "pair": None},
+        {"item": True, "pair": True},
+        {"item": True, "pair": True},
+    ]
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        (1, "item", "1", 0, 1, PUT, 10),
+        (0, "item", "1", 0, 1, PUT, 666),
+        (0, "item", "6", 9, 9, PUT, 60),
+        (2, "item", "1", 1, 1, PUT, 11),
+        (2, "pair", "7-x", 2, 2, PUT, None),
+        (2, "item", "6", 9, 9, DELETE, 60),
+    ]
+    assert recording.commits == 3
+
+
+def test_a_target_that_can_not_be_recorded_is_named(new: Database) -> None:
+    wrong = scenario.Database("postgresql", new.host, new.port, new.database, "postgres", schema="nowhere")
+    with pytest.raises(VerifyError, match=r"can't be recorded.*nowhere"):
+        TargetCommitRecorder(wrong, "m", [ITEM], RunClock.started_now()).start()
+
+
+def test_observers_read_totals_and_rows_with_the_ledger_in_one_snapshot(new: Database) -> None:
+    new.execute("INSERT INTO thing SELECT n, 1, 0, n FROM generate_series(1, 10) n")
+    observing = Observers(scenario_database(new), "m", [ITEM, PAIR], RunClock.started_now(), seed=1)
+    observing.start()
+    for order in range(1, 200):
+        # Whoever saw one of the three without the others would see a total or a row that doesn't fit the order.
+        transaction(
+            new,
+            "UPDATE thing SET level = level - 1 WHERE thing_id = 1",
+            f"UPDATE thing SET level = level + 1, client_no = {order} WHERE thing_id = 2",
+            move(order, order, None),
+        )
+        if observing.snapshots >= 10:
+            break
+    observing.stop()
+    rows = observing.table().to_pylist()
+    totals = [row for row in rows if row["name"] == "total all"]
+    assert len({row["snapshot"] for row in rows}) >= 10
+    assert {row["value"] for row in totals} == {10}
+    marked = [row for row in rows if row["name"] == "row item" and row["key"] == "2" and row["order"]]
+    assert marked
+    assert all(row["number"] == row["order"] and row["value"] == 1 + row["order"] for row in marked)
+
+
+@pytest.fixture
+def event_log(tmp_path: Path) -> Path:
+    (tmp_path / "log" / "segments").mkdir(parents=True)
+    (tmp_path / "log" / "data").mkdir()
+    return tmp_path / "log"
+
+
+def segment(event_log: Path, number: int, epoch: int, files: dict[str, pa.Table]) -> None:
+    """A segment as the event log lays it out; ``files``: table and kind -> rows."""
+    described = []
+    for place, (name, rows) in enumerate(files.items()):
+        table, kind = name.split()
+        path = f"data/{number:010d}-{epoch}-{place}.parquet"
+        pq.write_table(rows, event_log / path)
+        described.append({"path": path, "kind": kind, "schema": {"table": ["public", table]}})
+    dumps = [{"chunks": number, "dropped_rows": 2 * number}]
+    manifest = {"number": number, "epoch": epoch, "files": described, "checkpoint": {"dumps": dumps}}
+    path = event_log / "segments" / f"{number:010d}.json"
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(manifest) + '\n{"sha256":"..."}\n')
+    temporary.rename(path)
+
+
+def images(*rows: tuple[int, int, int, int, int, int]) -> pa.Table:
+    """Position, index, sign, key, write number, amount."""
+    names = ["__position", "__index", "__sign", "id", "write_no", "amount"]
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return pa.table({**columns, "writer": [1] * len(rows)})
+
+
+def test_deliveries_survive_the_release_of_their_segments(event_log: Path, tmp_path: Path) -> None:
+    keeper = SegmentKeeper(event_log, tmp_path / "kept")
+    keeper.start()
+    chunk = pa.table(
+        {"id": [1, 2], "amount": [10, 20], "writer": [0, 0], "write_no": [1, 2], "note": ["", ""]}
+    )
+    segment(event_log, 1, 1, {"item chunk": chunk})
+    keeper.keep()
+    for file in [*event_log.glob("data/*"), *event_log.glob("segments/*")]:
+        file.unlink()
+    log = images((100, 0, -1, 1, 1, 10), (100, 0, 1, 1, 3, 11), (101, 0, -1, 1, 3, 11), (101, 0, 1, 4, 4, 11),
+                 (103, 0, -1, 2, 2, 20))  # fmt: skip
+    pair = pa.table(
+        {
+            "__position": [102],
+            "__index": [0],
+            "__sign": [1],
+            "a": [7],
+            "b": ["x"],
+            "writer": [2],
+            "write_no": [5],
+        }
+    )
+    segment(event_log, 2, 1, {"item log": log, "pair log": pair, "foreign log": log})
+    keeper.stop()
+    found = deliveries(tmp_path / "kept", [ITEM, PAIR])
+    assert (found.segments, found.missing, found.chunks, found.dropped_rows) == (2, (), 2, 4)
+    assert [tuple(row.values()) for row in found.table.to_pylist()] == [
+        (1, "chunk", None, None, "item", "1", 0, 1, PUT, 10),
+        (1, "chunk", None, None, "item", "2", 0, 2, PUT, 20),
+        (2, "log", 100, 0, "item", "1", 1, 3, PUT, 11),
+        (2, "log", 101, 0, "item", "1", 1, 3, DELETE, 11),
+        (2, "log", 101, 0, "item", "4", 1, 4, PUT, 11),
+        (2, "log", 102, 0, "pair", "7-x", 2, 5, PUT, None),
+        (2, "log", 103, 0, "item", "2", 1, 2, DELETE, 20),
+    ]
+
+
+def test_a_segment_that_was_missed_is_known(event_log: Path, tmp_path: Path) -> None:
+    keeper = SegmentKeeper(event_log, tmp_path / "kept")
+    keeper.start()
+    segment(event_log, 1, 1, {})
+    segment(event_log, 3, 1, {})
+    keeper.stop()
+    assert deliveries(tmp_path / "kept", [ITEM]).missing == (2,)
+
+
+def test_a_segment_written_again_replaces_the_one_that_was_lost(event_log: Path, tmp_path: Path) -> None:
+    keeper = SegmentKeeper(event_log, tmp_path / "kept")
+    keeper.start()
+    segment(event_log, 1, 1, {"item log": images((100, 0, 1, 1, 1, 10))})
+    keeper.keep()
+    segment(event_log, 1, 2, {"item log": images((100, 0, 1, 1, 1, 10), (101, 0, 1, 2, 2, 20))})
+    keeper.stop()
+    found = deliveries(tmp_path / "kept", [ITEM])
+    assert found.table["key"].to_pylist() == ["1", "2"]
+    assert found.segments == 1
+
+
+def test_an_unknown_message_of_the_log_is_an_error() -> None:
+    with pytest.raises(VerifyError, match="kind 'S'"):
+        decode(b"S....")
+
+
+def test_a_source_that_does_not_answer_is_named(old_maria: Database) -> None:
+    wrong = scenario.Database("mariadb", "127.0.0.1", 1, old_maria.database, "root")
+    with pytest.raises(VerifyError, match="can't reach the source"):
+        MariaLogRecorder(wrong, [ITEM], RunClock.started_now()).start()
