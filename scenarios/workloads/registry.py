@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from migrator.errors import MigratorError
+from scenarios.workloads.bank.writers import Bank
 from scenarios.workloads.base import Workload
+from scenarios.workloads.bulk.writers import Bulk
+from scenarios.workloads.churn.writers import Churn
+from scenarios.workloads.counters.writers import Counters
+from scenarios.workloads.order_entry.writers import OrderEntry
 from scenarios.workloads.registers.writers import Registers
+from scenarios.workloads.swaps.writers import Swaps
 
 _HOT_PERCENT = 60
 
 WORKLOADS: Mapping[str, Callable[[], Workload]] = {
     "registers": Registers,
     "hot": lambda: Registers("hot", _HOT_PERCENT),
+    "bank": Bank,
+    "counters": Counters,
+    "churn": Churn,
+    "swaps": Swaps,
+    "order_entry": OrderEntry,
+    "bulk": Bulk,
 }
 
 

@@ -34,8 +34,8 @@ class Rows:
     def insert(self, session: Session, key: Key, value: int | None = None, **others: object) -> None:
         """A new row; the driver's error if the key is taken."""
         row, number = self._row(session, key, value, others)
+        self._note_put(session, key, number, value)  # first: a refused one was tried, too
         session.change(self._insert(row), *row.values())
-        self._note_put(session, key, number, value)
 
     def put(self, session: Session, key: Key, value: int | None = None, **others: object) -> None:
         """A new row, or new values for the one that has this key, in one statement (upsert)."""
@@ -48,8 +48,8 @@ class Rows:
             )
         else:
             taken = "ON DUPLICATE KEY UPDATE " + ", ".join(f'"{name}" = VALUES("{name}")' for name in names)
-        session.change(f"{self._insert(row)} {taken}", *row.values())
         self._note_put(session, key, number, value)
+        session.change(f"{self._insert(row)} {taken}", *row.values())
 
     def update(self, session: Session, key: Key, value: int | None = None, **others: object) -> bool:
         """New values for a row; returns whether there is one."""

@@ -1,0 +1,1 @@
+"""Bank: transfers across two tables in one transaction, whose total never changes."""

@@ -1,0 +1,1 @@
+"""Bulk: transactions of very many rows, amid writers of single ones."""

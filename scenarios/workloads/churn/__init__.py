@@ -1,0 +1,1 @@
+"""Churn: the same keys deleted and inserted again, also within one transaction."""

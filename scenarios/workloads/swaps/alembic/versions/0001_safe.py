@@ -1,0 +1,28 @@
+"""The new schema: safes, whose tags are unique too."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Create the new table."""
+    op.create_table(
+        "safe",
+        sa.Column("safe_id", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("tag", sa.Text, nullable=False, unique=True),
+        sa.Column("content", sa.BigInteger, nullable=False),
+        sa.Column("client", sa.Integer, nullable=False),
+        sa.Column("client_no", sa.Integer, nullable=False),
+    )
+
+
+def downgrade() -> None:
+    """Drop it."""
+    op.drop_table("safe")
