@@ -1,0 +1,41 @@
+"""From counts to a three-valued verdict, the same way for all checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from verify.history.result import CheckResult, Outcome, WitnessCase
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a checker judges.
+
+    Attributes:
+        code: ``D1`` ... ``D8``.
+        title: in a few words.
+        unit: what it counts.
+    """
+
+    code: str
+    title: str
+    unit: str
+
+    def verdict(
+        self, checked: int, violations: int, witnesses: Sequence[WitnessCase], nothing: str
+    ) -> CheckResult:
+        """Violated if anything is, else unknown (because of ``nothing``) if nothing was checked, else holds."""
+        if violations:
+            outcome, reason = Outcome.VIOLATED, ""
+        elif not checked:
+            outcome, reason = Outcome.UNKNOWN, nothing
+        else:
+            outcome, reason = Outcome.HOLDS, ""
+        return CheckResult(
+            self.code, self.title, outcome, checked, self.unit, violations, tuple(witnesses), reason
+        )
+
+    def unknown(self, reason: str, checked: int = 0) -> CheckResult:
+        """The outcome that nobody can know."""
+        return CheckResult(self.code, self.title, Outcome.UNKNOWN, checked, self.unit, reason=reason)
