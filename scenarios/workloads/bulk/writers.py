@@ -7,8 +7,8 @@ is noted as one run (:class:`~scenarios.row_writes.RowWrite`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
+from threading import Lock
 
 from scenarios.database import Database
 from scenarios.scenario import WorkloadSpec
@@ -37,7 +37,8 @@ class Bulk:
     """Options: ``rows`` of a bulk transaction (1,000,000), ``transactions`` of that kind (1).
 
     The first, third, ... insert a range, the second, fourth, ... update all of the range before, if it is complete.
-    They are the first client's first transactions, and count neither for the rate nor for the limit of changes.
+    They are the first transactions of whichever client comes first, and count neither for the rate nor for the limit
+    of changes.
     """
 
     name = "bulk"
@@ -51,7 +52,7 @@ class Bulk:
         )
 
     def actions(self, spec: WorkloadSpec) -> Sequence[Action]:
-        """Single writes; the first client makes the bulk transactions before its own."""
+        """Single writes; the client that comes first makes the bulk transactions before its own."""
         writers = _Writers(
             spec.keys,
             spec.hot_percent,
@@ -67,8 +68,9 @@ class _Writers:
         self._hot_percent = hot_percent
         self._bulk_rows = rows
         self._bulk_transactions = transactions
-        self._bulk_number = count(1)
         self._bulk_made = 0
+        self._bulk_client = 0
+        self._lock = Lock()
         self._parcels = Rows(PARCEL.old)
 
     def write_one(self, session: Session) -> None:
@@ -85,9 +87,11 @@ class _Writers:
 
     def _bulk(self, session: Session) -> bool:
         """Makes the next bulk transaction, if this is the client for it and one is left."""
-        if session.client != 1 or self._bulk_made >= self._bulk_transactions:
+        with self._lock:
+            self._bulk_client = self._bulk_client or session.client
+        if session.client != self._bulk_client or self._bulk_made >= self._bulk_transactions:
             return False
-        self._bulk_made = next(self._bulk_number)
+        self._bulk_made += 1
         first = (self._bulk_made + 1) // 2 * RANGE + 1
         (self._insert if self._bulk_made % 2 else self._update)(session, first, first + self._bulk_rows - 1)
         return True
