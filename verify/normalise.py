@@ -25,6 +25,7 @@ cloudpickle.register_pickle_by_value(json_text)  # type: ignore[no-untyped-call]
 _INEXACT = "not exactly "
 _PLAIN_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 _UUID = r"^\{?([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?$"
+_PLAIN_UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def target_text(columns: Sequence[TargetColumnText]) -> list[Column]:
         value, kind = F.col(_quoted(column.name)), kind_of(column)
         if kind == "numeric":
             texts.append(_without_trailing_zeros(value))
-        elif kind == "integer":
+        elif kind in ("integer", "uuid"):  # the server prints them canonically
             texts.append(value)
         else:
             texts.append(_canonical(value, kind))
@@ -141,7 +142,9 @@ def _mapped(value: Column, found: T.DataType, kind: str, name: str) -> Column:
 
 def _mapped_special(value: Column, found: T.DataType, kind: str) -> Column | None:
     """Rules that need the Spark value itself, or None where its text is enough."""
-    if kind in ("integer", "numeric") and isinstance(found, (T.IntegralType, T.DecimalType)):
+    if kind in ("integer", "numeric") and isinstance(found, T.IntegralType):
+        return value.cast("string")
+    if kind in ("integer", "numeric") and isinstance(found, T.DecimalType):
         return _without_trailing_zeros(value.cast("string"))
     if kind == "float8" and isinstance(found, T.NumericType):
         return _exactly(value, found, "double")
@@ -194,7 +197,8 @@ def _canonical(text: Column, kind: str) -> Column:
     if kind == "uuid":
         digits = F.lower(F.regexp_replace(text, "[{}-]", ""))
         spread = F.regexp_replace(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")
-        return F.when(text.rlike(_UUID), spread).otherwise(text)
+        written = F.when(text.rlike(_UUID), spread).otherwise(text)
+        return F.when(text.rlike(_PLAIN_UUID), text).otherwise(written)  # one pattern instead of four, as a rule
     if kind == "json":
         return _canonical_json(text)
     if kind == "bytea":
@@ -221,4 +225,6 @@ def _number(text: Column) -> Column:
 
 def _without_trailing_zeros(text: Column) -> Column:
     """Enough for what servers and Spark print for decimals: they add neither signs nor leading zeros."""
-    return F.regexp_replace(F.regexp_replace(text, r"(\.\d*?)0+$", "$1"), r"\.$", "")
+    shorter = F.regexp_replace(F.regexp_replace(text, r"(\.\d*?)0+$", "$1"), r"\.$", "")
+    may_shrink = text.contains(".") & (text.endswith("0") | text.endswith("."))
+    return F.when(may_shrink, shorter).otherwise(text)  # else no pattern would match, and looking is what costs
