@@ -26,7 +26,7 @@ def check(evidence: Evidence) -> CheckResult:
     """Judges D6."""
     compared = cuts(evidence)
     torn = np.flatnonzero(_torn(evidence) & compared)
-    fallen = [*_falls(evidence, "prefix", "position"), *_falls(evidence, "epoch", "epoch")]
+    fallen = [*_falls(evidence, "order"), *_falls(evidence, "epoch")]
     observed = judge_observers(evidence)
     witnesses = [*_witnesses(evidence, torn), *fallen, *observed.witnesses]
     return CHECK.verdict(
@@ -98,26 +98,27 @@ def _rolled(evidence: Evidence, step: Array, moved: Array, begins: Array, ends: 
     return np.cumsum(delta[:-1], dtype=np.uint64)
 
 
-def _falls(evidence: Evidence, column: str, name: str) -> list[WitnessCase]:
-    """Commits at which the ledger's position or epoch is lower than before."""
+def _falls(evidence: Evidence, column: str) -> list[WitnessCase]:
+    """Commits at which the ledger's order (its position) or epoch is lower than before."""
     steps = evidence.steps
     values = getattr(steps, column)
     cases = []
     for step in (np.flatnonzero(values[1:] < values[:-1]) + 1).tolist():
-        before, after = int(values[step - 1]), int(values[step])
-        if column == "prefix":
-            before, after = (Story(evidence).position(value) for value in (before, after))
         moments = tuple(
-            Moment("target", int(steps.commit[each]), f"{name} {value}, epoch {steps.epoch[each]}", True)
-            for each, value in ((step - 1, before), (step, after))
-        )
-        cases.append(
-            WitnessCase(
-                f"{steps.name(step)}: {name} {after} after {name} {before} at {steps.name(step - 1)}",
-                (f"the ledger's {name} must never fall",),
-                moments,
+            Moment(
+                "target",
+                int(steps.commit[each]),
+                f"epoch {steps.epoch[each]}, order {steps.order[each]}, "
+                f"position {Story(evidence).position(int(steps.prefix[each]))}",
+                True,
             )
+            for each in (step - 1, step)
         )
+        headline = (
+            f"{steps.name(step)}: {column} {values[step]} after {column} {values[step - 1]} "
+            f"at {steps.name(step - 1)}"
+        )
+        cases.append(WitnessCase(headline, (f"the ledger's {column} must never fall",), moments))
     return cases
 
 
