@@ -193,13 +193,18 @@ class _Dumps:
         self._most = most
         self.done = 0
 
-    def once_more(self) -> bool:
-        """Another dump of the table; False if there were enough."""
-        if self._most is not None and self.done >= self._most:
-            return False
+    def enough(self) -> bool:
+        """Whether there were as many as there may be."""
+        return self._most is not None and self.done >= self._most
+
+    def every_s(self, seconds: float) -> float:
+        """The pace that spreads them evenly over so much time."""
+        return seconds / self._most if self._most is not None else _DUMP_EVERY_S
+
+    def once_more(self) -> None:
+        """Another dump of the table; returns when its rows are delivered."""
         self._tool.dump()
         self.done += 1
-        return True
 
 
 def _under_load(
@@ -212,13 +217,12 @@ def _under_load(
         writers = Writers(admin, hazard.writing, seconds, seed, folder)
         stack.callback(writers.kill)
         due_s = time.monotonic()
-        while writers.running:
+        while writers.running and not dumps.enough():
             wait_s = due_s - time.monotonic()
             if wait_s > 0:
                 time.sleep(wait_s)  # the pace of the dumps; nothing depends on it
-            due_s = max(due_s + _DUMP_EVERY_S, time.monotonic())
-            if not dumps.once_more():
-                break
+            due_s = max(due_s + dumps.every_s(seconds), time.monotonic())
+            dumps.once_more()
         writers.wait()
 
 
@@ -229,17 +233,15 @@ def _hanging_commits(admin: Database, dumps: _Dumps, seconds: int) -> None:
         sessions = [stack.enter_context(admin.postgres()) for _ in range(_WAITING_COMMITS)]
         stack.callback(require_standby, admin, "")  # before the sessions are closed: they may still wait
         number = 0
-        while time.monotonic() < deadline_s:
+        while time.monotonic() < deadline_s and not dumps.enough():
             number += 1
             require_standby(admin, _GHOST)
             commits = [_hanging_commit(session, place, number) for place, session in enumerate(sessions, 1)]
             wait_until(lambda: _waiting(admin) == _WAITING_COMMITS, "the wait of the commits")
-            went_on = dumps.once_more()
+            dumps.once_more()
             require_standby(admin, "")
             for commit in commits:
                 commit.join()
-            if not went_on:
-                return
 
 
 def _hanging_commit(

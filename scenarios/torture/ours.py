@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 
 from migrator.adapters.files.segment_writer import FileSegmentWriter
@@ -104,7 +105,7 @@ class OurCapture:
         folder: gets the event log.
     """
 
-    version = "dbmigrator, visibility witness"
+    version = f"dbmigrator {metadata.version('dbmigrator')}, visibility witness"
 
     def __init__(self, old: Database, folder: Path):
         source = PostgresSource(
@@ -161,11 +162,11 @@ class OurCapture:
         """See ``Tool.deliveries``: as read from the event log."""
         return deliveries_of(self._folder, [COLUMNS])
 
-    def _await(self, reached: object, what: str) -> None:
+    def _await(self, reached: Callable[[], bool], what: str) -> None:
         def done() -> bool:
             if self._stopping.requested():
                 self._raise_ended(what)
-            return bool(reached())  # type: ignore[operator]
+            return reached()
 
         wait_until(done, what)
 
