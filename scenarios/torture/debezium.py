@@ -2,7 +2,8 @@
 
 Settings are Debezium's defaults but for these, none of which touches how a chunk is placed in the log: no initial
 snapshot (the table is read by incremental snapshots, on request), short polling intervals, offsets in memory,
-notifications as a topic (they tell when a requested snapshot is over), decimals as text.
+notifications as a topic (they tell when a requested snapshot is over), decimals as text. Read-only mode gets
+heartbeats, as Debezium's own tests of it do: without traffic its windows would not close.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def properties(old: Database, *, read_only: bool, signal_file: Path) -> Mapping[
         "offset.flush.interval.ms": "60000",
         "converter.schemas.enable": "false",
         "decimal.handling.mode": "string",
+        **({"heartbeat.interval.ms": "100"} if read_only else {}),
     }
 
 
