@@ -1,4 +1,4 @@
-"""Debezium's records -> deliveries; which deliveries count as stale; what the simplest consumer holds."""
+"""The torture suite without servers: Debezium's records as deliveries, what counts as stale, repeated dumps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 
 from migrator.errors import MigratorError
+from migrator.model.chunk import Chunk
+from migrator.model.position import Position
+from migrator.model.table import TableId
 from scenarios.recording.row_version import RowVersion
 from scenarios.torture.course import recorded
+from scenarios.torture.debezium import EventsFile
 from scenarios.torture.deliveries import Deliveries
 from scenarios.torture.envelopes import deliveries_of, windows
 from scenarios.torture.old_table import COLUMNS, TABLE, TRACKED
+from scenarios.torture.ours import CHUNK_ROWS, RepeatedDump
 from scenarios.torture.report import CODES, stale
 from verify.history.history import DELETE, PUT, Description, History, table_of
 from verify.history.judge import judge
@@ -207,3 +212,51 @@ def test_an_event_behind_a_newer_chunk_row_is_told_apart() -> None:
     assert stale(recorded_run) == (0, 1)
     (time_travel,) = judge(recorded_run, ["D1"])
     assert time_travel.outcome is Outcome.VIOLATED
+
+
+# -- the tools' own parts ---------------------------------------------------------------------------------------
+
+
+def test_records_are_read_while_they_are_written(tmp_path: Path) -> None:
+    events = EventsFile(tmp_path / "events.jsonl")
+    assert events.lines() == []
+    with events.path.open("w") as file:
+        file.write('{"a":1}\n{"b"')
+        file.flush()
+        assert events.lines() == ['{"a":1}']
+        assert not events.came('"b":2')
+        file.write(":2}\n")
+        file.flush()
+        assert events.came('"b":2')
+        assert not events.came('"b":2'), "a line is found once"
+
+
+def test_a_dump_is_repeated_as_often_as_asked_and_never_by_itself() -> None:
+    table = TableId("public", TABLE)
+    plan = RepeatedDump([table])
+    assert plan.next_request() is None
+    plan.begin()
+    plan.begin()
+    for turn in (1, 2):
+        request = plan.next_request()
+        assert request is not None
+        assert request.after is None, "from the first key on"
+        assert plan.next_request() is None
+        chunk = Chunk(request, None, 5, ("5",), True, None, Position(0, ""), "")
+        assert plan.arrived(chunk)
+        assert plan.is_head(chunk)
+        plan.emitted(chunk, dropped_rows=2)
+        assert (plan.done, plan.dropped_rows) == (turn, 2 * turn)
+    assert plan.next_request() is None
+
+
+def test_a_dump_asked_for_during_another_begins_after_it() -> None:
+    plan = RepeatedDump([TableId("public", TABLE)])
+    plan.begin()
+    request = plan.next_request()
+    assert request is not None
+    plan.begin()
+    plan.arrived(Chunk(request, None, CHUNK_ROWS, ("1024",), False, None, Position(0, ""), ""))
+    going_on = plan.next_request()
+    assert going_on is not None
+    assert going_on.after == ("1024",), "asking again doesn't give up what was read"
