@@ -1,0 +1,263 @@
+"""One ``migrator run``, its threads as steps that a decision may call at any time.
+
+Everything in it is the product's own: leadership, ledger, event log, pumps, core, segment builder, netting, apply
+loop. The connections are the models', the threads are absent, and waiting for a clock is left out.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
+from migrator.adapters.memory.leadership import MemoryElection, MemoryLeadership
+from migrator.adapters.memory.target import MemoryDatabase, MemoryTarget
+from migrator.errors import ConnectionFailed
+from migrator.model.chunk import ChunkRequest
+from migrator.model.limits import ApplyLimits, CaptureLimits
+from migrator.model.table import TableSchema
+from migrator.run.apply_loop import ApplyLoop, Mapped
+from migrator.run.capture_steps import CaptureSteps, SourcePorts
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress
+from migrator.run.resume import resume
+from migrator.run.source_threads import ChunkPump, Inputs
+from scenarios.simulation.dice import Dice
+from scenarios.simulation.setup import Setup
+from scenarios.simulation.source import (
+    Link,
+    SimulatedChunkReader,
+    SimulatedLogReader,
+    SimulatedWatermarks,
+    Source,
+)
+from scenarios.simulation.tables import SCHEMAS, Mapper
+
+_AHEAD = 3
+"""Batches that may be mapped and not applied: one in the target's hands, one in the queue, one before it."""
+CRASH_POINTS = (
+    "capture.chunk",
+    "capture.emitted",
+    "capture.segment",
+    "segment.data",
+    "segment.synced",
+    "segment.created",
+    "capture.appended",
+    "apply.mapped",
+    "target.merged",
+    "target.committed",
+    "apply.committed",
+    "apply.released",
+)
+LOST, UNKNOWN = "target.merged", "target.committed"
+"""Where the connection to the target may break: nothing was committed, or nobody told us."""
+
+
+class Crash(BaseException):
+    """The process is gone at this point; like SIGKILL it can't be caught by the product."""
+
+
+@dataclass(slots=True)
+class Shared:
+    """What outlives processes."""
+
+    source: Source
+    election: MemoryElection
+    event_log: MemoryEventLog
+    target: MemoryDatabase
+
+
+@dataclass(slots=True)
+class Fault:
+    """A fault that waits for its point: ``fired`` once it was reached."""
+
+    name: str
+    point: str
+    fired_us: int | None = None
+
+
+class Process:
+    """A process slot: off, starting, or leading.
+
+    Args:
+        name: of the owner of its leases.
+        shared: what it works on.
+        setup: what is simulated.
+    """
+
+    def __init__(self, name: str, shared: Shared, setup: Setup):
+        self.name = name
+        self._shared = shared
+        self._setup = setup
+        self._attempt = 0
+        self.stop()
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a process."""
+        return self.leads or self._starting is not None
+
+    @property
+    def leads(self) -> bool:
+        """Whether its loops run. It may be a zombie: only the ledger and the event log know."""
+        return self._apply is not None
+
+    def stop(self) -> None:
+        """The process is gone, with everything it held in memory; its lease is not."""
+        self.leadership = MemoryLeadership(self._shared.election, self.name)
+        self.awaited: list[Fault] = []
+        self._starting: Iterator[None] | None = None
+        self._capture: CaptureSteps | None = None
+        self._apply: ApplyLoop | None = None
+        self._request: tuple[ChunkRequest, TableSchema] | None = None
+        self._reading: Iterator[None] | None = None
+        self._polling: Iterator[None] | None = None
+        self._mapped: deque[Mapped] = deque()
+        self._stopping = Stopping()
+        self.link = Link(self._shared.source, self._setup.part_rows, self._setup.witness)
+
+    def lead(self) -> None:
+        """The next step on the way to leading. Raises ``FencedError`` where another process leads."""
+        if self.leads:
+            return
+        if self._starting is None:
+            self._starting = self._start()
+        if next(self._starting, "done") == "done":
+            self._starting = None
+
+    def _start(self) -> Iterator[None]:
+        """``migrator.run.migration.Migration`` without Spark: lead, agree, run."""
+        shared, setup = self._shared, self._setup
+        lease = self.leadership.acquire(shared.target.ledger.epoch)
+        self._attempt += 1
+        yield
+        target = MemoryTarget(shared.target, step=self.step)
+        ledger = target.open(lease.epoch)
+        yield
+        writer = MemorySegmentWriter(shared.event_log, lease.epoch, after=ledger.segment, step=self.step)
+        checkpoint = resume(ledger, writer.last())
+        yield
+        progress = Progress()
+        inputs: Inputs = queue.Queue(maxsize=16)
+        limits = CaptureLimits(
+            chunk_rows=setup.chunk_rows,
+            chunk_rows_min=setup.chunk_rows,
+            chunk_rows_max=setup.chunk_rows,
+        )
+        self._capture = CaptureSteps(
+            SourcePorts(
+                lambda: SimulatedLogReader(self.link),
+                lambda: SimulatedChunkReader(self.link),
+                (lambda: SimulatedWatermarks(self.link)) if setup.watermarks else None,
+            ),
+            writer,
+            SCHEMAS,
+            checkpoint,
+            {},
+            inputs,
+            progress,
+            limits,
+            f"{lease.epoch}-{self.name}{self._attempt}",
+            self.step,
+            setup.max_keys,
+            setup.witness,
+        )
+        yield
+        reader = MemoryBatchReader(shared.event_log)
+        mapper = Mapper(shared.event_log)
+        self._apply = ApplyLoop(
+            reader, mapper.map, target, ledger, lease.epoch, progress, ApplyLimits(batch_rows=12), self.step
+        )
+
+    def step(self, name: str) -> None:
+        """The hook of every named point. Raises ``Crash`` or ``ConnectionFailed`` where a fault waits for it."""
+        for fault in self.awaited:
+            if fault.point == name:
+                self.awaited.remove(fault)
+                fault.fired_us = self._shared.source.clock_us
+                if fault.name == "crash":
+                    raise Crash
+                raise ConnectionFailed("the connection to the target was lost", where=name, retryable=True)
+
+    # -- steps; each does nothing when it has nothing to do -----------------------------------------------------
+
+    def read_log(self, dice: Dice) -> None:
+        """The log's thread: one read, handed over."""
+        if self._capture is None or self._capture.inputs.full():
+            return
+        self.link.records = 1 + dice.below(3)
+        try:
+            self._capture.log.read_once(self._stopping)
+        except ConnectionFailed as error:
+            self._capture.log.disconnected(error)
+
+    def read_chunk(self, _: Dice) -> None:
+        """The chunks' thread: up to the next place where another thread may come in between."""
+        if self._capture is None or self._capture.inputs.full():
+            return
+        pump = self._capture.chunks
+        if self._reading is None:
+            if not pump.asked():
+                return
+            self._reading = self._read(pump)
+        try:
+            if next(self._reading, "done") == "done":
+                self._reading = self._request = None
+        except ConnectionFailed as error:
+            pump.disconnected(error)
+            self._reading = self._read(pump)
+
+    def _read(self, pump: ChunkPump) -> Iterator[None]:
+        if self._request is None:
+            self._request = pump.take()
+        return pump.reading(*self._request, self._stopping)
+
+    def poll(self, _: Dice) -> None:
+        """The witnesses' thread: takes one, or hands it over, however old it is by then."""
+        if self._capture is None or self._capture.inputs.full():
+            return
+        if self._polling is None:
+            self._polling = self._capture.witnesses.polling(self._stopping)
+        try:
+            if next(self._polling, "done") == "done":
+                self._polling = None
+        except ConnectionFailed as error:
+            self._capture.witnesses.disconnected(error)
+            self._polling = None
+
+    def take(self, dice: Dice) -> None:
+        """The capture loop: asks for chunks and takes some inputs."""
+        if self._capture is None:
+            return
+        for _ in range(1 + dice.below(3)):
+            self._capture.ask()
+            if self._capture.inputs.empty():
+                return
+            self._capture.take(self._capture.inputs.get_nowait())
+
+    def write(self, _: Dice) -> None:
+        """The capture loop: writes the pending segment."""
+        if self._capture is not None and self._capture.due(age_s=1e9):
+            self._capture.write()
+
+    def map(self, _: Dice) -> None:
+        """The mapper's thread: one batch."""
+        if self._apply is None or len(self._mapped) >= _AHEAD:
+            return
+        mapped = self._apply.map_next()
+        if mapped is not None:
+            self._mapped.append(mapped)
+
+    def commit(self, _: Dice) -> None:
+        """The apply loop: one attempt."""
+        if self._apply is not None and self._mapped and self._apply.apply(self._mapped[0]):
+            self._mapped.popleft()
+
+    def watch(self, _: Dice) -> None:
+        """The watch thread: a lost lease stops the process."""
+        if self.leads and not self.leadership.held():
+            self.stop()

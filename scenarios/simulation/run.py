@@ -1,0 +1,40 @@
+"""Runs a seed, and judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scenarios.simulation.setup import Setup, patched
+from scenarios.simulation.tables import TRACKED
+from scenarios.simulation.world import Decision, World, decisions
+from verify.history.history import Description, History
+
+
+def simulate(seed: int, setup: Setup, taken: Sequence[Decision] | None = None) -> History:
+    """What happens under a seed.
+
+    Args:
+        seed: decides everything.
+        setup: what is simulated.
+        taken: decisions in place of the seed's own (of a shrunk run).
+    """
+
+    def description(drained: bool, halted: str) -> Description:
+        return Description(
+            scenario=f"simulation {setup.name}",
+            engine="simulation",
+            seed=seed,
+            tables=TRACKED,
+            drained=drained,
+            halted=halted,
+            command=command(seed, setup.mutant),
+        )
+
+    with patched(setup.patches):
+        return World(setup).run(decisions(seed, setup) if taken is None else taken, description)
+
+
+def command(seed: int, mutant: str = "") -> str:
+    """What replays a seed."""
+    name = f" --mutant {mutant}" if mutant else ""
+    return f"migrator scenario simulate --first {seed} --seeds 1{name}"

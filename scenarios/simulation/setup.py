@@ -1,0 +1,83 @@
+"""What is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One part of the product, replaced by a broken one: ``setattr(owner, name, value)``."""
+
+    owner: Any
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One kind of run.
+
+    Attributes:
+        name: for people.
+        ordered: commits become visible in log order.
+        watermarks: chunk reads are surrounded by written watermarks.
+        witness: reads come with witnesses.
+        part_rows: row changes of a transaction that the log reader delivers at once.
+        chunk_rows: rows of a chunk.
+        max_keys: keys that the core remembers per transaction or window.
+        steps: decisions of a run.
+        faults: crashes, lost leases, broken connections.
+        mutant: name of the broken variant, or "".
+        patches: what breaks it.
+    """
+
+    name: str = "witness"
+    ordered: bool = False
+    watermarks: bool = False
+    witness: bool = True
+    part_rows: int = 2
+    chunk_rows: int = 3
+    max_keys: int = 20_000
+    steps: int = 260
+    faults: bool = True
+    mutant: str = ""
+    patches: tuple[Patch, ...] = ()
+
+
+WITNESS = Setup()
+"""PostgreSQL and MariaDB by default: no watermark, exact witness, commits become visible in any order."""
+WATERMARK = Setup("watermark", ordered=True, watermarks=True, witness=False)
+"""DBLog as published, on an engine that makes commits visible in log order."""
+BOTH = Setup("both", watermarks=True)
+"""Watermarks and witness on an engine whose commits become visible in any order."""
+SETUPS = (
+    WITNESS,
+    WATERMARK,
+    BOTH,
+    replace(WITNESS, name="single", part_rows=1, chunk_rows=1),
+    replace(WITNESS, name="few-keys", max_keys=1),
+    replace(WATERMARK, name="few-keys-watermark", max_keys=1),
+    replace(WITNESS, name="quiet", faults=False),
+)
+
+
+def setup_of(seed: int, setups: Sequence[Setup] = SETUPS) -> Setup:
+    """The setup that a seed runs; neighbours run different ones."""
+    return setups[seed % len(setups)]
+
+
+@contextmanager
+def patched(patches: Sequence[Patch]) -> Iterator[None]:
+    """Breaks the product for a while."""
+    kept = [(patch, patch.owner.__dict__[patch.name]) for patch in patches]
+    try:
+        for patch in patches:
+            setattr(patch.owner, patch.name, patch.value)
+        yield
+    finally:
+        for patch, original in reversed(kept):
+            setattr(patch.owner, patch.name, original)

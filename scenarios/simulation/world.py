@@ -1,0 +1,215 @@
+"""Servers, clients and processes of one run, and whose step comes next: a list of decisions.
+
+A decision is (actor, number): the actor makes one step, and whatever it has to choose comes from the number. Drawn
+from a seed all at once, so that a run is a function of its decisions and stays one when some of them are dropped. An
+actor that can do nothing does nothing. After the last decision no client writes and no fault begins; the actors take
+turns until the target holds everything.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from migrator.adapters.memory.eventlog import MemoryEventLog
+from migrator.adapters.memory.leadership import MemoryElection
+from migrator.adapters.memory.target import MemoryDatabase
+from migrator.errors import MigratorError
+from scenarios.simulation.clients import Client, initial_rows
+from scenarios.simulation.dice import Dice
+from scenarios.simulation.process import CRASH_POINTS, LOST, UNKNOWN, Crash, Fault, Process, Shared
+from scenarios.simulation.record import Recorder
+from scenarios.simulation.setup import Setup
+from scenarios.simulation.source import Source
+from scenarios.simulation.tables import TARGETS
+from verify.history.history import Description, History
+
+Decision = tuple[str, int]
+
+CLIENTS = 4
+_STEPS: Mapping[str, Callable[[Process, Dice], None]] = {
+    "log": Process.read_log,
+    "chunk": Process.read_chunk,
+    "witness": Process.poll,
+    "take": Process.take,
+    "segment": Process.write,
+    "map": Process.map,
+    "apply": Process.commit,
+    "watch": Process.watch,
+}
+_WEIGHTS = {
+    "lead": 8,
+    "log": 10,
+    "chunk": 12,
+    "witness": 6,
+    "take": 14,
+    "segment": 7,
+    "map": 7,
+    "apply": 7,
+    "watch": 1,
+    "reveal": 9,
+    "observe": 2,
+    "crash": 1,
+    "expire": 1,
+    "cut": 2,
+    **{f"client {session}": 4 for session in range(1, CLIENTS + 1)},
+}
+FAULTS = ("crash", "expire", "cut")
+_ROUND = (
+    ("log", "log", "take", "chunk", "take", "witness"),
+    ("log", "log", "take", "chunk", "take", "witness"),
+    ("log", "chunk", "take", "witness", "segment", "map", "apply", "watch"),
+)
+_LONGEST_DRAIN = 500
+"""Rounds of all actors; a run that isn't done by then is stuck."""
+_TICK_US = 100
+
+
+def decisions(seed: int, setup: Setup) -> tuple[Decision, ...]:
+    """The decisions of a seed. Which actors are busy differs from seed to seed, so that rare mixtures occur."""
+    rng = random.Random(seed)
+    weights = {actor: weight * rng.choice((0.4, 1, 1, 2.5)) for actor, weight in _WEIGHTS.items()}
+    for fault in FAULTS:
+        weights[fault] *= rng.choice((0, 1, 3)) if setup.faults else 0
+    actors = rng.choices(list(weights), list(weights.values()), k=setup.steps)
+    return (("lead", 0),) * 6 + tuple((actor, rng.getrandbits(48)) for actor in actors)
+
+
+class World:
+    """One run."""
+
+    def __init__(self, setup: Setup):
+        self._source = Source(setup.ordered, initial_rows())
+        self._shared = Shared(self._source, MemoryElection(), MemoryEventLog(), MemoryDatabase(TARGETS))
+        self._clients = [Client(session, self._source) for session in range(1, CLIENTS + 1)]
+        self._processes = [Process(name, self._shared, setup) for name in ("a", "b")]
+        self._recorder = Recorder(self._shared)
+        self._actions: dict[str, Callable[[Dice], None]] = {
+            **{name: self._stepping(step) for name, step in _STEPS.items()},
+            **{f"client {client.session}": client.act for client in self._clients},
+            "reveal": lambda dice: self._source.reveal(dice.below(16)),
+            "observe": lambda _: self._recorder.observe(),
+            "lead": self._lead,
+            "crash": self._crash,
+            "expire": self._expire,
+            "cut": self._cut,
+        }
+        self.halted = ""
+
+    def run(self, taken: Sequence[Decision], description: Callable[[bool, str], Description]) -> History:
+        """Makes the steps, then lets the pipeline catch up. ``description`` gets (drained, halted)."""
+        for actor, number in taken:
+            self._make(self._actions[actor], Dice(number))
+            if self.halted:
+                break
+        drained = not self.halted and self._drain()
+        for client in self._clients:
+            client.finish()
+        return self._recorder.history(description(drained, self.halted), self._clients)
+
+    # -- one step -----------------------------------------------------------------------------------------------
+
+    def _make(self, action: Callable[[Dice], None], dice: Dice) -> None:
+        self._source.clock_us += _TICK_US
+        action(dice)
+
+    def _stepping(self, step: Callable[[Process, Dice], None]) -> Callable[[Dice], None]:
+        def action(dice: Dice) -> None:
+            leading = [process for process in self._processes if process.leads]
+            if leading:
+                process = leading[dice.below(len(leading))]
+                self._guarded(process, lambda: step(process, dice))
+
+        return action
+
+    def _guarded(self, process: Process, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Crash:
+            process.stop()
+        except MigratorError as error:
+            # The holder of the lease must never be refused anything; a zombie may, by name.
+            if process.leadership.held():
+                self.halted = f"{type(error).__name__}: {error}"
+            process.stop()
+        self._recorder.look()
+
+    def _lead(self, dice: Dice) -> None:
+        idle = [process for process in self._processes if not process.leads]
+        if idle:
+            self._start(idle[dice.below(len(idle))], times_out=dice.below(3) == 0)
+
+    def _start(self, process: Process, times_out: bool) -> None:
+        if times_out and not self._holder():
+            self._shared.election.expire()  # the lease of a process that is gone
+        self._guarded(process, process.lead)
+
+    def _holder(self) -> Process | None:
+        return next((each for each in self._processes if each.alive and each.leadership.held()), None)
+
+    # -- faults -------------------------------------------------------------------------------------------------
+
+    def _crash(self, dice: Dice) -> None:
+        self._fault(dice, "crash", ("", "", *CRASH_POINTS))
+
+    def _cut(self, dice: Dice) -> None:
+        self._fault(dice, "cut", ("log", "chunk", LOST, UNKNOWN, LOST, UNKNOWN))
+
+    def _fault(self, dice: Dice, name: str, points: Sequence[str]) -> None:
+        leading = [process for process in self._processes if process.leads]
+        if not leading:
+            return
+        process, point = leading[dice.below(len(leading))], points[dice.below(len(points))]
+        fault = Fault(name, point)
+        self._recorder.planned(fault)
+        if point in ("log", "chunk"):
+            process.link.cut.add(point)
+            fault.fired_us = self._source.clock_us
+        elif point:
+            process.awaited.append(fault)
+        else:
+            fault.fired_us = self._source.clock_us
+            process.stop()
+
+    def _expire(self, _: Dice) -> None:
+        holder = self._holder()
+        if holder is not None:
+            self._recorder.planned(Fault("lease lost", holder.name, self._source.clock_us))
+            self._shared.election.expire()
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def _drain(self) -> bool:
+        """Whether the target came to hold everything."""
+        for process in self._processes:
+            process.awaited = []
+        for turn in range(_LONGEST_DRAIN):
+            while self._source.hidden:
+                self._source.reveal(0)
+            if self._caught_up():
+                self._recorder.observe()
+                return True
+            for process in self._processes:
+                for name in _ROUND[turn % len(_ROUND)]:
+                    self._make(partial(self._turn, process, _STEPS[name]), Dice(2))
+            if self.halted:
+                return False
+            starting = self._holder() or self._processes[turn % 2]
+            if not starting.leads:
+                self._make(partial(self._begin, starting), Dice(0))
+        return False
+
+    def _turn(self, process: Process, step: Callable[[Process, Dice], None], dice: Dice) -> None:
+        if process.leads:
+            self._guarded(process, lambda: step(process, dice))
+
+    def _begin(self, process: Process, _: Dice) -> None:
+        self._start(process, times_out=True)
+
+    def _caught_up(self) -> bool:
+        checkpoint = self._shared.target.ledger.checkpoint
+        if checkpoint is None or not checkpoint.dump_complete():
+            return False
+        last = max((entry.number for entry in self._source.log if entry.writes), default=0)
+        return int(checkpoint.position.token) >= last
