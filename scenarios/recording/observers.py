@@ -113,7 +113,7 @@ class Observers:
             for group, statement in self._totals:
                 total = connection.execute(statement).fetchone()
                 value = None if total is None or total[0] is None else int(total[0])
-                found.append((order, f"total {group}", group, "", None, None, PUT, value))
+                found.append((order, f"total {group}", None, None, None, None, PUT, value))
             for table, keys, statement, shape in self._rows:
                 rows = self._sample(connection, statement, keys, shape, rng)
                 found += [(order, f"row {table}", table, row.key, *row[1:3], PUT, row.value) for row in rows]

@@ -1,0 +1,158 @@
+"""The main part of a run: writers write, faults come and go, the pipeline is started again when it was killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psycopg
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.errors import MigratorError
+from migrator.run.failure import Stopping
+from scenarios.fault_plan import CAPTURE_BEGINS, FaultPlan
+from scenarios.faults.points import PointServer
+from scenarios.pipeline import Exit, PipelineProcess
+from scenarios.run_result import HALTS, RESUMES, STALLS
+from scenarios.scenario import Scenario
+from scenarios.workload import WriterReport
+
+_TURN_S = 0.1
+_BEGIN_S = 120.0
+_WRITE_S = 60.0
+_DRAIN_S = 90.0
+_MOST_STARTS = 30
+_ENDS_THE_PROCESS = {"kill_jvm"}
+"""Faults after which a run may end by name and be started again, as after a crash: its Spark is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the pipeline ended: one of ``run_result``'s endings, its named error, and whether it had caught up."""
+
+    ending: str
+    error: str = ""
+    drained: bool = False
+
+
+class Act:
+    """Drives one run; ``write`` first, then ``drain`` unless the run has ended.
+
+    Args:
+        scenario: what is played.
+        settings: of the project, straight to the servers.
+        pipeline: not started yet.
+        plan: prepared.
+        points: open.
+        report: of the writers, which write already.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        settings: configuration.Settings,
+        pipeline: PipelineProcess,
+        plan: FaultPlan,
+        points: PointServer,
+        report: Callable[[], WriterReport],
+    ):
+        self._scenario = scenario
+        self._settings = settings
+        self._pipeline = pipeline
+        self._plan = plan
+        self._points = points
+        self._report = report
+        self._clock = Stopping()
+
+    def write(self) -> Ended | None:
+        """Starts the pipeline and lets the writers write until enough happened; how it ended if it did.
+
+        Enough: the scenario's number of changes since the log was first read, every fault fired, the dump applied.
+        Whoever expects a halt waits for it as long.
+        """
+        self._pipeline.start()
+        halting = self._scenario.expect.ending == HALTS
+        deadline = time.monotonic() + _BEGIN_S
+        begun: int | None = None
+        while time.monotonic() < deadline:
+            self._clock.wait(_TURN_S)
+            written = self._report().row_changes
+            if begun is None and self._points.wait(CAPTURE_BEGINS, 1, 0):
+                begun, deadline = written, time.monotonic() + _WRITE_S
+            changes = 0 if begun is None else written - begun
+            self._plan.tick(changes)
+            ended = self._supervise()
+            if ended is not None:
+                return ended
+            enough = begun is not None and changes >= self._scenario.workload.changes
+            if enough and not halting and self._plan.all_fired() and self._dumped():
+                return None
+        return None if begun is not None else Ended(STALLS, "capture did not begin in time")
+
+    def drain(self) -> Ended:
+        """Waits until the target holds everything committed by now, then stops the pipeline as Ctrl-C would."""
+        goal = wiring.source_position(self._settings)
+        deadline = time.monotonic() + _DRAIN_S
+        while not self._asked(lambda: wiring.applied_reaches(self._settings, goal)) or not self._dumped():
+            ended = self._supervise()
+            if ended is not None:
+                return ended
+            if time.monotonic() > deadline:
+                return Ended(STALLS, f"the target did not catch up within {_DRAIN_S:.0f} s")
+            self._clock.wait(_TURN_S)
+        self._pipeline.stop()
+        exited = self._pipeline.exited()
+        if exited is not None and exited.code == 0:
+            return Ended(RESUMES, drained=True)
+        return (
+            self._ended(exited)
+            if exited is not None
+            else Ended(STALLS, "it did not end when it was asked to")
+        )
+
+    def _supervise(self) -> Ended | None:
+        """Starts a killed run again; how it ended if it ended otherwise. Looks away while a fault is being placed."""
+        found: list[Ended] = []
+
+        def look() -> None:
+            exited = self._pipeline.exited()
+            if exited is None:
+                return
+            if self._pipeline.starts < _MOST_STARTS and (exited.killed or self._excused(exited)):
+                self._pipeline.start()
+            else:
+                found.append(self._ended(exited))
+
+        self._plan.quiet(look)
+        return found[0] if found else None
+
+    def _excused(self, exited: Exit) -> bool:
+        fired = sum(
+            each.fired_us is not None and each.spec.do in _ENDS_THE_PROCESS for each in self._plan.faults
+        )
+        return bool(exited.error) and self._pipeline.starts <= fired
+
+    @staticmethod
+    def _ended(exited: Exit) -> Ended:
+        if exited.error:
+            return Ended(HALTS, exited.error)
+        return Ended(STALLS, f"the process ended with exit code {exited.code} and named no error")
+
+    def _dumped(self) -> bool:
+        """Whether the target holds every table's whole dump."""
+
+        def ask() -> bool:
+            ledger = wiring.status(self._settings).ledger
+            return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.dump_complete()
+
+        return self._asked(ask)
+
+    @staticmethod
+    def _asked(question: Callable[[], bool]) -> bool:
+        """The answer, or no while a fault keeps a server from answering."""
+        try:
+            return question()
+        except (MigratorError, psycopg.Error):
+            return False

@@ -1,0 +1,184 @@
+"""``migrator scenario``: list, run, replay, simulate. Exit codes: 0 holds, 1 violated, 2 error, 3 unknown."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import click
+
+from migrator.errors import ConfigError
+from scenarios import catalog_files, pairs
+from scenarios.run_result import RunResult
+from scenarios.scenario import Engine, Scenario
+from verify.history import timeline
+from verify.history.result import Outcome
+
+_EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
+_COLOURS = {Outcome.HOLDS: "green", Outcome.VIOLATED: "red", Outcome.UNKNOWN: "yellow"}
+_SIMULATE = "simulate"
+
+
+class _Group(click.Group):
+    """Imports the simulation only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), _SIMULATE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != _SIMULATE:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = importlib.import_module("scenarios.simulation.commands").simulate
+        return found
+
+
+@click.group(cls=_Group)
+def scenario() -> None:
+    """Prove the pipeline against hazards: concurrent writers, faults, recorded histories, checkers D1 to D8."""
+
+
+class _Job(NamedTuple):
+    """One run to make."""
+
+    scenario: Scenario
+    engine: Engine
+    yaml: str
+
+
+@scenario.command(name="list")
+def list_() -> None:
+    """Every scenario of the catalog: engines, hazards, what it waits for, and whether every change runs it."""
+    found = catalog_files.all()
+    width = max((len(each.name) for each in found), default=0)
+    for each in found:
+        notes = [
+            "hazards " + ",".join(map(str, each.hazards)) if each.hazards else "",
+            "per change" if each.per_change else "",
+            f"waits for {', '.join(each.needs)}" if each.needs else "",
+        ]
+        engines = "+".join(each.engines)
+        click.echo(f"{each.name:<{width}}  {engines:<18}  {'; '.join(filter(None, notes))}".rstrip())
+        click.echo(f"{'':<{width}}  {each.title}")
+    waiting = sum(bool(each.needs) for each in found)
+    click.echo(f"{len(found)} scenarios, {waiting} of them wait for features to come")
+
+
+@scenario.command()
+@click.argument("names", nargs=-1, metavar="[NAME|FILE.yaml]...")
+@click.option("--per-change", is_flag=True, help="The scenarios that every change runs.")
+@click.option("--all", "all_", is_flag=True, help="The whole catalog.")
+@click.option("--engine", type=click.Choice(get_args(Engine)), help="Only on this source.")
+@click.option("--seed", default=1, show_default=True, help="Seed of writers, faults, observers, pairs.")
+@click.option("--pairs", "pairs_", default=0, help="So many pairs of scenarios, drawn under the seed.")
+@click.option("--mutant", default="", help="Play it with this broken variant; a checker must catch it.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path(".scenarios"),
+    show_default=True,
+    help="Folder for bundles and the report.",
+)
+def run(
+    names: tuple[str, ...],
+    per_change: bool,
+    all_: bool,
+    engine: Engine | None,
+    seed: int,
+    pairs_: int,
+    mutant: str,
+    out: Path,
+) -> int:
+    """Play scenarios on embedded servers, record what happens, and judge it."""
+    jobs = _jobs(names, per_change, all_, engine, seed, pairs_)
+    # Spark, drivers and servers' clients only now: listing and replaying need none of them.
+    runner = importlib.import_module("scenarios.runner")
+    report = importlib.import_module("scenarios.report")
+    verdict = importlib.import_module("scenarios.report.verdict").verdict
+    for job in jobs:
+        runner.check(job.scenario)
+    results: list[RunResult] = []
+    for job in jobs:
+        click.echo(f"{job.scenario.name} on {job.engine}, seed {seed}{', ' + mutant if mutant else ''} ...")
+        results.append(runner.run(job.scenario, job.engine, seed, out, job.yaml, mutant))
+        click.echo(_told(results[-1]))
+    if not results:
+        click.echo("nothing was run")
+        return _EXIT_CODES[Outcome.UNKNOWN]
+    click.echo()
+    click.echo(report.write(results, out / "report"))
+    click.echo(f"report: {out / 'report' / 'report.html'}")
+    return _EXIT_CODES[verdict(results)]
+
+
+@scenario.command()
+@click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
+def replay(folder: Path) -> int:
+    """Judge a recorded run again, without servers, and compare with the recorded verdict."""
+    replayed = importlib.import_module("scenarios.replay").replay(folder)
+    found, recorded = replayed.found, replayed.recorded
+    click.echo(_told(found))
+    if replayed.same:
+        click.echo("the verdict is the recorded one")
+    else:
+        said = f"; {recorded.reason}" if recorded.reason else ""
+        click.echo(f"THE VERDICT IS NOT THE RECORDED ONE, which was {recorded.outcome.value}{said}")
+        for now, then in zip(found.checks, recorded.checks, strict=False):
+            if now != then:
+                click.echo(
+                    f"  {now.code}: {now.outcome.value} ({now.violations}), recorded {then.outcome.value}"
+                )
+    return _EXIT_CODES[found.outcome] or (0 if replayed.same else _EXIT_CODES[Outcome.VIOLATED])
+
+
+def _jobs(
+    names: Sequence[str], per_change: bool, all_: bool, engine: Engine | None, seed: int, pairs_: int
+) -> list[_Job]:
+    """The runs that are asked for; says which ones wait. Raises ``ConfigError``."""
+    catalog = catalog_files.all() if per_change or all_ or pairs_ else []
+    paths = [catalog_files.path_of(name) for name in names]
+    chosen = [each for each in catalog if all_ or (per_change and each.per_change)]
+    paths += [path for each in chosen if (path := catalog_files.path_of(each.name)) not in paths]
+    texts = [(catalog_files.load(path), catalog_files.text_of(path)) for path in paths]
+    texts += [(pair, pairs.scenario_yaml(pair)) for pair in pairs.pairs(catalog, pairs_, seed)]
+    if not texts:
+        raise ConfigError(
+            "no scenario was named",
+            remedy="name some (`migrator scenario list`), or ask for --per-change, --all or --pairs N",
+        )
+    jobs = []
+    for found, text in texts:
+        if found.needs:
+            click.echo(f"{found.name} waits for {', '.join(found.needs)}")
+            continue
+        jobs += [_Job(found, each, text) for each in found.engines if engine in (None, each)]
+        if engine is not None and engine not in found.engines:
+            click.echo(f"{found.name} is not for {engine}")
+    return jobs
+
+
+def _told(result: RunResult) -> str:
+    """What happened: one line of verdict, one of counts; for a violation the witness with its timeline."""
+    name = f"{result.scenario.name} [{result.engine}{', ' + result.mutant if result.mutant else ''}]"
+    word = click.style(f"{result.outcome.value:<8}", fg=_COLOURS[result.outcome])
+    checked = " ".join(f"{check.code}:{_SIGNS[check.outcome]}({check.checked:,})" for check in result.checks)
+    lines = [f"{word}  {name}  {result.elapsed_s:.1f} s  {result.ending}  {checked}".rstrip()]
+    if result.counts:
+        lines.append(
+            "          " + ", ".join(f"{number:,} {what}" for what, number in result.counts.items() if number)
+        )
+    if result.reason:
+        lines.append(f"          {result.reason}")
+    if result.error and result.error not in result.reason:
+        lines.append(f"          error: {result.error}")
+    for check in result.checks:
+        if check.witnesses:
+            text = timeline.text(check.witnesses[0]).rstrip()
+            lines += ["", f"          {check.code} {check.title}: {check.violations:,} violations, e.g."]
+            lines += [f"          {line}" for line in text.splitlines()]
+    lines.append(f"          bundle: {result.bundle}")
+    return "\n".join(lines)
+
+
+_SIGNS = {Outcome.HOLDS: "ok", Outcome.VIOLATED: "VIOLATED", Outcome.UNKNOWN: "?"}

@@ -1,0 +1,94 @@
+"""All recorders of one run, started and stopped together, and the history that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from scenarios.database import Database
+from scenarios.recording.clock import RunClock
+from scenarios.recording.deliveries import Deliveries, SegmentKeeper, deliveries
+from scenarios.recording.observers import Observers
+from scenarios.recording.source_log import SourceLogRecorder
+from scenarios.recording.source_log_mariadb import MariaLogRecorder
+from scenarios.recording.source_log_postgres import PostgresLogRecorder
+from scenarios.recording.states import final_state
+from scenarios.recording.target_commits import TargetCommitRecorder
+from scenarios.workloads.base import Tracked
+from verify.history.history import Description, History
+
+
+class Recorders:
+    """Everything that is recorded beside operations and faults.
+
+    Args:
+        source, target: both sides, reached directly.
+        migration: its name in the ledger.
+        event_log: the pipeline's.
+        kept: folder for the segments.
+        tracked: tables.
+        clock: of the run.
+        seed: of the observers' choices.
+    """
+
+    def __init__(
+        self,
+        source: Database,
+        target: Database,
+        migration: str,
+        event_log: Path,
+        kept: Path,
+        tracked: Sequence[Tracked],
+        clock: RunClock,
+        seed: int,
+    ):
+        self._source, self._target = source, target
+        self._tracked = tracked
+        self._kept = kept
+        make = PostgresLogRecorder if source.kind == "postgresql" else MariaLogRecorder
+        self.log: SourceLogRecorder = make(source, tracked, clock)
+        self.commits = TargetCommitRecorder(target, migration, tracked, clock)
+        self.segments = SegmentKeeper(event_log, kept)
+        self.observers = Observers(target, migration, tracked, clock, seed=seed)
+        self._running: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        """Starts all. Nobody may write to the source during this call."""
+        for each in (self.log, self.commits, self.segments, self.observers):
+            each.start()
+            self._running.append(each.stop)
+
+    def stop(self) -> None:
+        """Records what is there now and ends; raises the first failure once all have ended. May be called again."""
+        failure: BaseException | None = None
+        while self._running:
+            try:
+                self._running.pop()()
+            except BaseException as error:  # noqa: BLE001 - raised below, after the others have ended
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def delivered(self) -> Deliveries:
+        """What the event log held; call it once stopped."""
+        return deliveries(self._kept, self._tracked)
+
+    def history(
+        self, description: Description, operations: pa.Table, faults: pa.Table, delivered: Deliveries
+    ) -> History:
+        """The whole history, final states read now."""
+        commits, changes = self.commits.tables()
+        return History(
+            description=description,
+            operations=operations,
+            log=self.log.log.table(),
+            deliveries=delivered.table,
+            commits=commits,
+            changes=changes,
+            observations=self.observers.table(),
+            faults=faults,
+            final_source=final_state(self._source, self._tracked, "old"),
+            final_target=final_state(self._target, self._tracked, "new"),
+        )

@@ -1,0 +1,180 @@
+"""Sets the stage of a run: servers, proxies, old schema, project, new schema. Everything ends with the stack."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import URL
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.embedded.mariadb import EmbeddedMariaDB
+from migrator.embedded.postgres import EmbeddedPostgres
+from migrator.embedded.process import scratch_directory
+from migrator.errors import MigratorError
+from migrator.schema import upgrade_target
+from scenarios.database import Database
+from scenarios.faults.proxy import TcpProxy
+from scenarios.faults.registry import sides_with_proxy
+from scenarios.project import make_project
+from scenarios.scenario import Engine, Scenario
+from scenarios.toml_text import merged, toml_text
+from scenarios.workloads.base import Workload
+from scenarios.workloads.registry import workload
+from scenarios.world import Side
+
+MIGRATION = "scenario"
+"""Name of the migration in its project."""
+_CHUNKS = 20
+_LEAST_CHUNK_ROWS = 5
+_PIPELINE_USER = "pipeline"
+_PASSWORD = "first-password"
+_PASSWORD_VARIABLES = {"source": "SCENARIO_SOURCE_PASSWORD", "target": "SCENARIO_TARGET_PASSWORD"}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What is there before the pipeline's first start.
+
+    Attributes:
+        folder: scratch folder, reachable for the servers' users.
+        config: the project's ``migration.toml``; it names the addresses that the pipeline uses.
+        settings: the same project, but straight to the servers.
+        source: old side.
+        target: new side.
+        workload: created, its writers not started.
+        environment: variables that the pipeline needs (passwords).
+    """
+
+    folder: Path
+    config: Path
+    settings: configuration.Settings
+    source: Side
+    target: Side
+    workload: Workload
+    environment: Mapping[str, str]
+
+
+def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> Stage:
+    """Starts and makes everything. Raises ``MigratorError`` with what can't be had."""
+    folder = stack.enter_context(scratch_directory("migrator-scenario-"))
+    protected = {
+        str(fault.options.get("side", "source")) for fault in scenario.faults if fault.do == "rotate_password"
+    }
+    proxied = sides_with_proxy(scenario.faults)
+    with ThreadPoolExecutor(2) as pool:
+        old = pool.submit(_server, stack, folder, engine, scenario.server, "source" in protected)
+        new = pool.submit(_target, stack, folder, "target" in protected)
+        source, target = old.result(), new.result()
+    if "source" in proxied:
+        source = _behind_proxy(stack, source, seed)
+    if "target" in proxied:
+        target = _behind_proxy(stack, target, seed + 1)
+    found = workload(scenario.workload.name)
+    found.create(source.direct, scenario.workload)
+    config = _project(folder, scenario, found, source, target, protected)
+    environment = {_PASSWORD_VARIABLES[side]: _PASSWORD for side in protected}
+    settings = _direct(configuration.load(config, environment), source.direct, target.direct)
+    wiring.upgrade_user_target(settings)
+    if scenario.expect.ending != "refused":
+        _make_ledger(
+            target.direct
+        )  # as `migrator run` would: a recorder needs the table before the first run
+    return Stage(folder, config, settings, source, target, found, environment)
+
+
+def _make_ledger(target: Database) -> None:
+    url = URL.create(
+        "postgresql+psycopg", target.user, target.password, target.host, target.port, target.database
+    )
+    upgrade_target(url)
+
+
+def _server(
+    stack: ExitStack, folder: Path, engine: Engine, settings: Mapping[str, str], protected: bool
+) -> Side:
+    if engine == "postgresql":
+        return _postgres(stack, folder / "old", "old", settings, protected)
+    server = EmbeddedMariaDB(folder / "old", settings=settings)
+    stack.enter_context(server)
+    server.create_database("old")
+    direct = Database("mariadb", server.host, server.port, "old", server.superuser)
+    via = direct
+    if protected:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE USER {_PIPELINE_USER} IDENTIFIED BY '{_PASSWORD}'")
+            cursor.execute(f"GRANT ALL ON *.* TO {_PIPELINE_USER}")
+        via = replace(direct, user=_PIPELINE_USER, password=_PASSWORD)
+    return Side(direct, via, server)
+
+
+def _target(stack: ExitStack, folder: Path, protected: bool) -> Side:
+    return _postgres(stack, folder / "new", "new", {}, protected)
+
+
+def _postgres(
+    stack: ExitStack, folder: Path, database: str, settings: Mapping[str, str], protected: bool
+) -> Side:
+    auth = {"auth": "scram-sha-256", "password": "direct-password"} if protected else {}
+    server = EmbeddedPostgres(folder, settings=settings, **auth)  # type: ignore[arg-type]
+    stack.enter_context(server)
+    server.create_database(database)
+    direct = Database(
+        "postgresql", server.host, server.port, database, server.superuser, server.password or ""
+    )
+    via = direct
+    if protected:
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("CREATE ROLE {} LOGIN SUPERUSER PASSWORD {}").format(
+                    sql.Identifier(_PIPELINE_USER), sql.Literal(_PASSWORD)
+                )
+            )
+        via = replace(direct, user=_PIPELINE_USER, password=_PASSWORD)
+    return Side(direct, via, server)
+
+
+def _behind_proxy(stack: ExitStack, side: Side, seed: int) -> Side:
+    proxy = TcpProxy(side.direct.host, side.direct.port, kind=side.direct.kind, seed=seed)
+    stack.enter_context(proxy)
+    return replace(side, via=replace(side.via, host=proxy.host, port=proxy.port), proxy=proxy)
+
+
+def _project(
+    folder: Path, scenario: Scenario, found: Workload, source: Side, target: Side, protected: set[str]
+) -> Path:
+    """A copy of the workload's project; small chunks, so that even a small table has a dump worth the name."""
+    config = make_project(folder / "project", source.via, target.via, found.project, MIGRATION)
+    rows = max(_LEAST_CHUNK_ROWS, scenario.workload.keys // _CHUNKS)
+    defaults: dict[str, dict[str, object]] = {
+        "capture": {"chunk_rows": rows, "chunk_rows_min": rows, "chunk_rows_max": rows},
+        "spark": {"master": "local[1]"},
+    }
+    for side in protected:
+        defaults[side] = {"password_env": _PASSWORD_VARIABLES[side]}
+    try:
+        document = merged(merged(tomllib.loads(config.read_text()), defaults), scenario.settings)
+        config.write_text(toml_text(document))
+    except (TypeError, AttributeError) as error:
+        raise MigratorError(
+            "the scenario's settings are no sections of settings", where=scenario.name, cause=str(error)
+        ) from error
+    return config
+
+
+def _direct(settings: configuration.Settings, source: Database, target: Database) -> configuration.Settings:
+    """The same project without proxies, as the superusers."""
+
+    def straight(server: configuration.Server, to: Database) -> configuration.Server:
+        return replace(server, host=to.host, port=to.port, user=to.user, password=to.password or None)
+
+    return replace(
+        settings, source=straight(settings.source, source), target=straight(settings.target, target)
+    )
