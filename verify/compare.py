@@ -1,7 +1,8 @@
 """Exact null-safe comparison of two canonical tables on Spark.
 
-1. One pass over both sides groups by key: presence, duplicates and equality of a 128-bit row hash per key.
-2. Only rows whose hash or presence differs are fetched again and compared cell by cell.
+1. One query over both sides groups by key: presence, duplicates and equality of a 128-bit row hash per key. It counts
+   the keys and stores those that aren't equal; nothing else is stored.
+2. Only keys that are settled as not equal are fetched again, with their cells, and compared cell by cell.
 
 The hash covers every cell with a null mask, because ``xxhash64`` skips NULLs; both sides hold text only, because it
 also depends on types. Two different rows pass as equal only if both 64-bit hashes collide.
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from migrator.errors import VerifyError
@@ -47,6 +48,21 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class Sides:
+    """Two canonical tables (strings only, columns of ``shape``). Nothing runs until they are compared.
+
+    Attributes:
+        mapped: mapping(source).
+        target: the target's rows.
+        shape: columns and key.
+    """
+
+    mapped: DataFrame
+    target: DataFrame
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """Keys by outcome; ``compared`` is their sum without ``set_aside``."""
 
@@ -68,8 +84,7 @@ class Comparison:
         mapped_rows: rows of mapping(source) that were compared.
         target_rows: rows of the target that were compared.
         differing: one row per key that isn't equal: ``__key_<place>``, ``__status``, row counts and hashes of both
-            sides, and for every column ``m_<place>`` (mapped) and ``t_<place>`` (target) as canonical text.
-            None when all are equal.
+            sides. None when all are equal.
     """
 
     statuses: dict[str, int]
@@ -81,37 +96,53 @@ class Comparison:
 def compare(
     mapped: DataFrame, target: DataFrame, shape: Shape, directory: Path, only: DataFrame | None = None
 ) -> Comparison:
-    """Compares two canonical tables (strings only, columns of ``shape``).
+    """Compares two canonical tables.
 
     Args:
         mapped: mapping(source).
         target: the target's rows.
         shape: columns and key.
-        directory: gets the Parquet files of the result.
-        only: keys (``__key_<place>``) to restrict the comparison to.
+        directory: gets the Parquet files of the keys that aren't equal.
+        only: keys (``__key_<place>``) to restrict the comparison to. Spark moves the restriction below the mapping's
+            projections where it can, so that of other rows only the key is computed.
     """
     if only is not None:
         mapped, target = having(mapped, only, shape), having(target, only, shape)
-    keys = _by_key(mapped, target, shape).persist()
-    candidates = str(directory / "candidates")
-    try:
-        totals = keys.groupBy(STATUS).agg(
-            F.count("*").alias("keys"), F.sum(MAPPED_ROWS).alias("mapped"), F.sum(TARGET_ROWS).alias("target")
-        )
-        rows = totals.collect()
-        statuses = {str(row[STATUS]): int(row["keys"]) for row in rows}
-        if set(statuses) - {EQUAL}:
-            keys.where(F.col(STATUS) != EQUAL).write.mode("overwrite").parquet(candidates)
-    finally:
-        keys.unpersist()
-    differing: DataFrame | None = None
-    if set(statuses) - {EQUAL}:
-        spark = mapped.sparkSession
-        found = str(directory / "differing")
-        _exactly(mapped, target, spark.read.parquet(candidates), shape).write.mode("overwrite").parquet(found)
-        differing = spark.read.parquet(found)
-    counted = sum(int(row["mapped"]) for row in rows), sum(int(row["target"]) for row in rows)
-    return Comparison(statuses, *counted, differing)
+    statuses = {
+        status: F.count_if(F.col(STATUS) == status)
+        for status in (EQUAL, DIFFERENT, MISSING, EXTRA, DUPLICATE)
+    }
+    differing, counted = stored(
+        _by_key(mapped, target, shape),
+        directory / "differing",
+        {**statuses, MAPPED_ROWS: F.sum(MAPPED_ROWS), TARGET_ROWS: F.sum(TARGET_ROWS)},
+        keep=F.col(STATUS) != EQUAL,
+    )
+    found = {status: counted[status] for status in statuses if counted[status]}
+    return Comparison(
+        found, counted[MAPPED_ROWS], counted[TARGET_ROWS], differing if set(found) - {EQUAL} else None
+    )
+
+
+def stored(
+    rows: DataFrame, path: Path, numbers: dict[str, Column], keep: Column | None = None
+) -> tuple[DataFrame, dict[str, int]]:
+    """Stores rows as Parquet and computes numbers over all of them, in the one query that makes them.
+
+    Args:
+        rows: what to store.
+        path: a folder, replaced if it exists.
+        numbers: aggregates by name; no value counts as 0.
+        keep: stores only these rows; the numbers are over all.
+    """
+    seen = Observation()
+    observed = rows.observe(seen, *[column.alias(name) for name, column in numbers.items()])
+    kept = observed if keep is None else observed.where(keep)
+    kept.write.mode("overwrite").parquet(str(path))
+    found = seen.get
+    return rows.sparkSession.read.schema(rows.schema).parquet(str(path)), {
+        name: int(found.get(name) or 0) for name in numbers
+    }
 
 
 def place(name: str) -> Column:
@@ -145,19 +176,21 @@ def _by_key(mapped: DataFrame, target: DataFrame, shape: Shape) -> DataFrame:
     """One row per key of either side, with its status. NULL keys are keys like any other."""
 
     def side(rows: DataFrame, is_mapped: bool) -> DataFrame:
-        digest = F.struct(
-            row_hashes(shape.columns, "a").alias("a"), row_hashes(shape.columns, "b").alias("b")
-        )
         keys = [place(c).alias(n) for c, n in zip(shape.key, key_names(shape), strict=True)]
-        return rows.select(*keys, F.lit(is_mapped).alias("__is_mapped"), digest.alias("__digest"))
+        return rows.select(*keys, F.lit(is_mapped).alias("__is_mapped"), *_digest(shape))
+
+    def hashes(of_side: Column) -> Column:
+        # Two numbers, not one structure: Spark would sort instead of hash. Of a duplicate key they may be of two
+        # rows, but no hash of such a key is ever compared.
+        return F.struct(*[F.max(F.when(of_side, F.col(f"__{salt}"))).alias(salt) for salt in "ab"])
 
     both = side(mapped, True).unionAll(side(target, False))
     mine = F.col("__is_mapped")
     grouped = both.groupBy(*key_names(shape)).agg(
         F.count_if(mine).alias(MAPPED_ROWS),
         F.count_if(~mine).alias(TARGET_ROWS),
-        F.max(F.when(mine, F.col("__digest"))).alias(MAPPED_HASH),
-        F.max(F.when(~mine, F.col("__digest"))).alias(TARGET_HASH),
+        hashes(mine).alias(MAPPED_HASH),
+        hashes(~mine).alias(TARGET_HASH),
     )
     status = (
         F.when((F.col(MAPPED_ROWS) > 1) | (F.col(TARGET_ROWS) > 1), DUPLICATE)
@@ -169,22 +202,45 @@ def _by_key(mapped: DataFrame, target: DataFrame, shape: Shape) -> DataFrame:
     return grouped.withColumn(STATUS, status)
 
 
-def _exactly(mapped: DataFrame, target: DataFrame, candidates: DataFrame, shape: Shape) -> DataFrame:
-    """The candidates with the cells of both sides. Of a duplicate key, one row of each side stands for all."""
+def _digest(shape: Shape) -> list[Column]:
+    return [row_hashes(shape.columns, salt).alias(f"__{salt}") for salt in "ab"]
+
+
+def with_cells(differing: DataFrame, sides: Sides, path: Path) -> DataFrame:
+    """Keys that aren't equal with both sides' cells as canonical text: ``m_<place>`` mapped, ``t_<place>`` target.
+
+    The rows are made anew from the same data. Of a duplicate key, one row of each side stands for all.
+    Raises ``VerifyError`` when a row comes out other than when it was compared: then the mapping isn't a function.
+    """
+    shape = sides.shape
 
     def cells(rows: DataFrame, prefix: str) -> DataFrame:
         own = key_names(shape, f"__{prefix}_key")
         keys = [place(c).alias(n) for c, n in zip(shape.key, own, strict=True)]
         values = [place(name).alias(f"{prefix}_{i}") for i, name in enumerate(shape.columns)]
-        return having(rows, candidates, shape).select(*keys, *values).dropDuplicates(own)
+        digest = F.struct(*[hash_.alias(salt) for hash_, salt in zip(_digest(shape), "ab", strict=True)])
+        found = having(rows, differing, shape).select(*keys, *values, digest.alias(f"__{prefix}_hash"))
+        return found.dropDuplicates(own)
 
-    joined = candidates
-    for prefix, rows in (("m", mapped), ("t", target)):
+    joined = differing
+    for prefix, rows in (("m", sides.mapped), ("t", sides.target)):
         pairs = zip(key_names(shape), key_names(shape, f"__{prefix}_key"), strict=True)
         condition = _all([F.col(a).eqNullSafe(F.col(b)) for a, b in pairs])
         joined = joined.join(cells(rows, prefix), condition, "left")
+    changed = [
+        (F.col(count) > 0) & ~F.coalesce(F.col(f"__{prefix}_hash") == F.col(hash_), F.lit(False))
+        for prefix, count, hash_ in (("m", MAPPED_ROWS, MAPPED_HASH), ("t", TARGET_ROWS, TARGET_HASH))
+    ]
+    other = F.count_if((F.col(STATUS) != DUPLICATE) & (changed[0] | changed[1]))
+    fetched, counted = stored(joined, path, {"other": other})
+    if counted["other"]:
+        raise VerifyError(
+            f"the mapping makes {counted['other']} rows otherwise when it runs again",
+            cause="it depends on more than its source rows: time, chance, the order of rows",
+            remedy="make the mapping a function of its source rows",
+        )
     indexes = range(len(shape.columns))
-    return joined.select(
+    return fetched.select(
         *key_names(shape),
         STATUS,
         MAPPED_ROWS,

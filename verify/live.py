@@ -20,15 +20,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from migrator.errors import VerifyError
 from migrator.model.table import TableId
 from transforms.registry import TargetMapping
 from verify.compare import compare
-from verify.mapped_side import canonical_mapped, canonical_target
+from verify.mapped_side import canonical_sides, mapping_failure
 from verify.pending import PendingAnswer
 from verify.rounds import TableProgress
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, TargetSnapshot
@@ -154,15 +154,17 @@ class LiveComparison:
         directory.mkdir(parents=True)
         before = self.target.ledger()
         names = list(dict.fromkeys(name for table in tables for name in table.target.sources))
-        source = self.source.snapshot(names, directory)
-        self.step("source read")
-        wait = self._wait(source.high, names)
-        target = self.target.snapshot([table.target.name for table in tables], directory)
-        self.step("target read")
-        self._exclude_undumped(tables, target.ledger)
-        order = target.ledger.order if target.ledger else 0
-        still = wait.reached and before is not None and before.order == order
         with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="compare") as pool:
+            starting = pool.submit(self.spark)  # takes seconds, while the servers have to be read anyway
+            source = self.source.snapshot(names, directory)
+            self.step("source read")
+            wait = self._wait(source.high, names)
+            target = self.target.snapshot([table.target.name for table in tables], directory)
+            self.step("target read")
+            self._exclude_undumped(tables, target.ledger)
+            order = target.ledger.order if target.ledger else 0
+            still = wait.reached and before is not None and before.order == order
+            starting.result()
             comparing = [
                 pool.submit(self._compare, table, source, target, directory / str(index), wait.reached, still)
                 for index, table in enumerate(tables)
@@ -195,17 +197,19 @@ class LiveComparison:
         still: bool,
     ) -> None:
         directory.mkdir()
-        spark = self.spark()
         rows = target.tables[table.target.name]
-        mapped, filled, shape = canonical_mapped(
-            spark, table.target, source, rows.columns, directory / "mapped", table.aside
-        )
+        sides, filled = canonical_sides(self.spark(), table.target, source, rows)
         table.columns = filled
         table.uncompared = tuple(c.name for c in rows.columns if c not in filled)
-        comparison = compare(
-            mapped, canonical_target(spark, rows, filled), shape, directory, only=table.aside
-        )
-        table.take(comparison, shape, directory, reached, still)
+        with mapping_failure(table.target):
+            comparison = compare(sides.mapped, sides.target, sides.shape, directory, only=table.aside)
+            if table.aside is None and comparison.target_rows != rows.rows:
+                raise VerifyError(
+                    "the comparison lost rows",
+                    where=f"table {rows.name}: {rows.rows} read, {comparison.target_rows} compared",
+                    remedy="this is a fault of the tool: report it",
+                )
+            table.take(comparison, sides, directory, reached, still)
 
     def _wait(self, upto: LogPlace, tables: Sequence[str]) -> _Wait:
         """Waits until the ledger has passed ``upto``, or nothing of the tables waits in the log before it."""
@@ -235,8 +239,5 @@ class LiveComparison:
 
     def _forget(self, number: int) -> None:
         """Removes a past round's bulk; what it settled and set aside is still needed."""
-        for path in list((self.directory / f"round-{number}").rglob("*")):
-            if path.is_dir() and path.name in ("mapped", "candidates"):
-                rmtree(path)
-            elif path.parent.name == f"round-{number}" and path.suffix == ".parquet":
-                path.unlink()
+        for path in (self.directory / f"round-{number}").glob("*.parquet"):
+            path.unlink()

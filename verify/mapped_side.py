@@ -1,18 +1,18 @@
-"""mapping(source): the user's function over whole tables, once, as a canonical table on disk."""
+"""Both sides of one target table as canonical text: the user's function over whole source tables, and the target."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from contextlib import AbstractContextManager
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from migrator.errors import VerifyError
 from transforms.pipeline import parquet_frame
 from transforms.plan import call
 from transforms.registry import TargetMapping
-from verify.compare import Shape, having, place
+from verify.compare import Shape, Sides, place
 from verify.normalise import mapped_text, target_text
 from verify.snapshot import SourceSnapshot, SourceTable, TargetColumnText, TargetRowsText
 from verify.spark_failure import named_failure
@@ -51,43 +51,36 @@ def mapped_frame(
     return result.select(*[place(found[c.name]).alias(c.name) for c in filled]), filled
 
 
-def canonical_mapped(
-    spark: SparkSession,
-    target: TargetMapping,
-    snapshot: SourceSnapshot,
-    columns: Sequence[TargetColumnText],
-    path: Path,
-    only: DataFrame | None = None,
-) -> tuple[DataFrame, list[TargetColumnText], Shape]:
-    """Runs the mapping over the snapshot and stores its canonical table; the function runs exactly once.
+def canonical_sides(
+    spark: SparkSession, target: TargetMapping, snapshot: SourceSnapshot, rows: TargetRowsText
+) -> tuple[Sides, list[TargetColumnText]]:
+    """Both sides, to be compared, and the target columns compared. Nothing is run yet but the function itself.
 
-    ``only`` restricts what is stored to these keys (``__key_<place>``): those that a round before has set aside.
-
-    Raises ``VerifyError`` naming the mapping when it fails on the data.
+    Raises ``VerifyError`` naming the mapping when the function can't be called on these tables.
     """
-    with named_failure(
+    with mapping_failure(target):
+        frame, filled = mapped_frame(target, source_frames(spark, target, snapshot.tables), rows.columns)
+        texts = [text.alias(c.name) for text, c in zip(mapped_text(frame, filled), filled, strict=True)]
+        shape = Shape(tuple(c.name for c in filled), target.key)
+        return Sides(frame.select(*texts), _canonical_target(spark, rows, filled), shape), filled
+
+
+def mapping_failure(target: TargetMapping) -> AbstractContextManager[None]:
+    """Failures of Spark while a mapping runs, as errors that name the mapping."""
+    return named_failure(
         f"the mapping of {target.name} fails on the source's rows",
         target.where(),
         "correct the mapping, or the source row named",
-    ):
-        frame, filled = mapped_frame(target, source_frames(spark, target, snapshot.tables), columns)
-        texts = [text.alias(c.name) for text, c in zip(mapped_text(frame, filled), filled, strict=True)]
-        shape = Shape(tuple(c.name for c in filled), target.key)
-        canonical = frame.select(*texts)
-        kept = canonical if only is None else having(canonical, only, shape)
-        kept.write.mode("overwrite").parquet(str(path))
-    return spark.read.parquet(str(path)), filled, shape
-
-
-def canonical_target(
-    spark: SparkSession, rows: TargetRowsText, filled: Sequence[TargetColumnText]
-) -> DataFrame:
-    """The target's rows as a canonical table of the same columns."""
-    stored = spark.read.parquet(str(rows.path))
-    return stored.select(*[F.col(_quoted(c.name)) for c in filled]).select(
-        *[text.alias(c.name) for text, c in zip(target_text(filled), filled, strict=True)]
     )
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def _canonical_target(
+    spark: SparkSession, rows: TargetRowsText, filled: Sequence[TargetColumnText]
+) -> DataFrame:
+    """The target's rows as a canonical table of the same columns."""
+    texts = T.StructType([T.StructField(c.name, T.StringType()) for c in rows.columns if not c.generated])
+    return (
+        spark.read.schema(texts)
+        .parquet(str(rows.path))
+        .select(*[text.alias(c.name) for text, c in zip(target_text(filled), filled, strict=True)])
+    )

@@ -198,7 +198,9 @@ def _canonical(text: Column, kind: str) -> Column:
         digits = F.lower(F.regexp_replace(text, "[{}-]", ""))
         spread = F.regexp_replace(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")
         written = F.when(text.rlike(_UUID), spread).otherwise(text)
-        return F.when(text.rlike(_PLAIN_UUID), text).otherwise(written)  # one pattern instead of four, as a rule
+        return F.when(text.rlike(_PLAIN_UUID), text).otherwise(
+            written
+        )  # one pattern instead of four, as a rule
     if kind == "json":
         return _canonical_json(text)
     if kind == "bytea":
@@ -227,4 +229,6 @@ def _without_trailing_zeros(text: Column) -> Column:
     """Enough for what servers and Spark print for decimals: they add neither signs nor leading zeros."""
     shorter = F.regexp_replace(F.regexp_replace(text, r"(\.\d*?)0+$", "$1"), r"\.$", "")
     may_shrink = text.contains(".") & (text.endswith("0") | text.endswith("."))
-    return F.when(may_shrink, shorter).otherwise(text)  # else no pattern would match, and looking is what costs
+    return F.when(may_shrink, shorter).otherwise(
+        text
+    )  # else no pattern would match, and looking is what costs

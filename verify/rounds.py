@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transforms.registry import TargetMapping
@@ -37,7 +37,10 @@ from verify.compare import (
     Comparison,
     Counts,
     Shape,
+    Sides,
     key_names,
+    stored,
+    with_cells,
 )
 from verify.snapshot import TargetColumnText
 
@@ -55,8 +58,9 @@ class TableProgress:
         columns: the target columns compared, in order.
         shape: their names and the key.
         uncompared: target columns that the mapping does not fill.
-        settled: rows settled as not equal, laid out as ``Comparison.differing``.
-        aside: rows set aside after the last round, with their streak; None when there are none.
+        settled: keys settled as not equal, with the cells of both sides (``compare.with_cells``).
+        aside: keys set aside after the last round, with their streak; None when there are none.
+        sides: both sides as the last round read them.
         statuses: settled keys per status.
         aside_keys: number of keys set aside.
         unknown: why the table can't be judged, or empty.
@@ -71,6 +75,7 @@ class TableProgress:
     uncompared: tuple[str, ...] = ()
     settled: list[DataFrame] = field(default_factory=list)
     aside: DataFrame | None = None
+    sides: Sides | None = None
     statuses: dict[str, int] = field(default_factory=dict)
     aside_keys: int = 0
     unknown: str = ""
@@ -78,27 +83,25 @@ class TableProgress:
     target_rows: int = 0
     rounds: int = 0
 
-    def take(self, comparison: Comparison, shape: Shape, directory: Path, reached: bool, still: bool) -> None:
+    def take(self, comparison: Comparison, sides: Sides, directory: Path, reached: bool, still: bool) -> None:
         """Settles what this round settles and sets the rest aside.
 
         Args:
             comparison: of all keys in the first round, of the keys set aside in later ones.
-            shape: its columns and key.
-            directory: gets the Parquet file of the keys set aside.
+            sides: what was compared.
+            directory: gets the Parquet files of what isn't equal.
             reached: whether the target stood at or after everything that the source read contains.
             still: whether both sides stood at one position (see the module's text).
         """
-        self.shape = shape
+        self.shape, self.sides = sides.shape, sides
         settled: dict[str, int] = {}
         aside: DataFrame | None = None
         aside_keys = 0
         if comparison.differing is not None:
-            judged = self._judged(comparison.differing, shape, directory, reached, still)
-            counts = judged.groupBy(_CERTAIN, STATUS).count().collect()
-            settled = {row[STATUS]: int(row["count"]) for row in counts if row[_CERTAIN]}
-            aside_keys = sum(int(row["count"]) for row in counts if not row[_CERTAIN])
+            judged, settled = self._judged(comparison, comparison.differing, directory, reached, still)
             if settled:
-                self.settled.append(judged.where(_CERTAIN))
+                self.settled.append(with_cells(judged.where(_CERTAIN), sides, directory / "settled"))
+            aside_keys = sum(n for s, n in comparison.statuses.items() if s != EQUAL) - sum(settled.values())
             if aside_keys:
                 aside = judged.where(f"NOT {_CERTAIN}")
         if self.rounds == 0:
@@ -113,18 +116,31 @@ class TableProgress:
         self.rounds += 1
 
     def _judged(
-        self, differing: DataFrame, shape: Shape, directory: Path, reached: bool, still: bool
-    ) -> DataFrame:
-        """The rows that differ, with their streak and whether that settles them; stored, so that it is made once."""
-        certain = F.col(STATUS) == DUPLICATE
+        self, comparison: Comparison, differing: DataFrame, directory: Path, reached: bool, still: bool
+    ) -> tuple[DataFrame, dict[str, int]]:
+        """The keys that differ, with their streak and whether that settles them, and how many it settles."""
+        found = {status: n for status, n in comparison.statuses.items() if status != EQUAL}
         if still:
-            certain = F.lit(True)
-        elif reached:
-            certain = certain | (F.col(STREAK) >= STEADY_ROUNDS)
-        stored = str(directory / "judged")
-        rows = self._with_streak(differing, shape, reached).withColumn(_CERTAIN, certain)
-        rows.write.mode("overwrite").parquet(stored)
-        return differing.sparkSession.read.parquet(stored)
+            return _marked(differing, F.lit(0), F.lit(True)), found
+        duplicate = F.col(STATUS) == DUPLICATE
+        if not reached or self.aside is None or self.shape is None:
+            streak = F.lit(1 if reached else 0)
+            return _marked(differing, streak, duplicate), {s: n for s, n in found.items() if s == DUPLICATE}
+        rows = self._with_streak(differing, self.aside, self.shape)
+        certain = duplicate | (F.col(STREAK) >= STEADY_ROUNDS)
+        judged, counted = stored(
+            _marked(rows, F.col(STREAK), certain),
+            directory / "judged",
+            {s: F.count_if(F.col(_CERTAIN) & (F.col(STATUS) == s)) for s in found},
+        )
+        return judged, {status: n for status, n in counted.items() if n}
+
+    def aside_sample(self, limit: int, directory: Path) -> DataFrame | None:
+        """Up to ``limit`` keys set aside, lowest first, with their cells; None when nothing is set aside."""
+        if self.aside is None or self.sides is None or self.unknown:
+            return None  # unknown: not read in the last round, whose data alone is still there
+        some = self.aside.orderBy(*key_names(self.sides.shape)).limit(limit)
+        return with_cells(some, self.sides, directory)
 
     def counts(self) -> Counts:
         """The numbers for the report."""
@@ -137,13 +153,10 @@ class TableProgress:
         """All rows settled as not equal, or None."""
         return reduce(DataFrame.unionByName, self.settled) if self.settled else None
 
-    def _with_streak(self, differing: DataFrame, shape: Shape, reached: bool) -> DataFrame:
+    @staticmethod
+    def _with_streak(differing: DataFrame, aside: DataFrame, shape: Shape) -> DataFrame:
         """Adds in how many consecutive rounds the very same two rows were seen, counting only rounds that count."""
-        if not reached:
-            return differing.withColumn(STREAK, F.lit(0))
-        if self.aside is None:
-            return differing.withColumn(STREAK, F.lit(1))
-        before = self.aside.select(
+        before = aside.select(
             *[F.col(name).alias(f"__before_{i}") for i, name in enumerate(key_names(shape))],
             F.col(MAPPED_HASH).alias("__before_mapped"),
             F.col(TARGET_HASH).alias("__before_target"),
@@ -157,3 +170,7 @@ class TableProgress:
         joined = differing.join(before, reduce(lambda a, b: a & b, same), "left")
         streak = F.coalesce(F.col("__before_streak"), F.lit(0)) + 1
         return joined.select(*differing.columns, streak.alias(STREAK))
+
+
+def _marked(differing: DataFrame, streak: Column, certain: Column) -> DataFrame:
+    return differing.withColumns({STREAK: streak, _CERTAIN: certain})

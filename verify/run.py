@@ -26,7 +26,7 @@ from verify.result import (
     table_verdict,
 )
 from verify.rounds import TableProgress
-from verify.samples import finished_samples, take_samples
+from verify.samples import SAMPLES_MAX, finished_samples, take_samples
 from verify.settings import ServerSettings
 from verify.snapshot import SourceSnapshot
 from verify.source_reader import source_reader
@@ -74,7 +74,7 @@ def verify(
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
             found, rounds, snapshot = live.run(targets)
-            results = tuple(_table(spark, table, rounds, snapshot) for table in found)
+            results = tuple(_table(spark, table, rounds, snapshot, scratch) for table in found)
     finally:
         rmtree(scratch, ignore_errors=True)
     result = VerifyResult(
@@ -125,13 +125,15 @@ def _table(
     table: TableProgress,
     rounds: Sequence[Round],
     snapshot: SourceSnapshot | None,
+    scratch: Path,
 ) -> TableResult:
     counts = table.counts()
     differing, shape = table.differing(), table.shape
     columns = explain(differing, shape, table.columns) if differing is not None and shape else ()
     samples: tuple[Sample, ...] = ()
-    if shape and (differing is not None or table.aside is not None):
-        taken = take_samples(differing, table.aside, shape)
+    aside = table.aside_sample(SAMPLES_MAX, scratch / f"aside-{table.target.name}")
+    if shape and (differing is not None or aside is not None):
+        taken = take_samples(differing, aside, shape)
         samples = finished_samples(spark(), table.target, taken, shape, table.columns, snapshot)
     verdict = table_verdict(counts, table.unknown)
     reason = table.unknown

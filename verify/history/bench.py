@@ -89,8 +89,8 @@ def make_history(keys: int, writes: int, commits: int, seed: int) -> History:
     first_touch = np.full(keys, commits + 1)
     np.minimum.at(first_touch, key, segment)
     kept = np.flatnonzero(first_touch > dumped_in)  # the chunk rows that no event overtook
-    rows = {"key": key, "session": session, "number": number, "value": value}
-    initial = {
+    rows: dict[str, Array] = {"key": key, "session": session, "number": number, "value": value}
+    initial: dict[str, Array] = {
         "key": np.arange(keys),
         "session": np.zeros(keys, np.int32),
         "number": np.arange(keys, dtype=np.int32),
