@@ -10,12 +10,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EMBEDDED := $(VENV)/.installed-embedded
 DEV := $(VENV)/.installed-dev
 ARGS ?=
+# Where scenario runs leave their bundles and reports.
+OUT ?= .scenarios
+SEEDS ?= 2000
 
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench scenarios quickscenarios clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Variables: SOURCE=postgresql|mariadb (demo), ARGS='...' (test, bench), PYTHON=python3.12"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  Variables: SOURCE=postgresql|mariadb (demo), ARGS='...' (test, bench, scenarios), OUT=folder, SEEDS=n"
+	@echo "             PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here
 	$(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
@@ -36,6 +40,16 @@ format: $(DEV) ## rewrite the code in the agreed style
 
 bench: $(EMBEDDED) ## measure throughput and latency on servers that are started here
 	$(BIN)/migrator bench $(ARGS)
+
+scenarios: $(DEV) ## run every scenario on servers that are started here; report in $(OUT)
+	$(BIN)/python -m migrator.embedded
+	$(BIN)/migrator scenario run --all --out $(OUT) $(ARGS)
+
+quickscenarios: $(DEV) ## what is run for every change: the scenarios' subset, simulation, broken variants
+	$(BIN)/python -m migrator.embedded
+	$(BIN)/migrator scenario simulate --seeds $(SEEDS)
+	$(BIN)/migrator scenario simulate --mutant all
+	$(BIN)/migrator scenario run --per-change --out $(OUT)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
+from scenarios.hazards import HAZARDS
 from scenarios.report import chart
 from scenarios.report.facts import Fact, FaultFact
-from scenarios.report.verdict import reason
+from verify.history import timeline
 from verify.history.result import CheckResult, Outcome, WitnessCase
 
 
@@ -14,7 +15,7 @@ def detail(fact: Fact, anchor: str) -> str:
     """A section that is open if there is something to look into."""
     run = fact.run
     state = "" if run.outcome is Outcome.HOLDS else " open"
-    why = reason(fact)
+    why = run.reason
     parts = [
         f"<summary><b class={run.outcome.value}>{run.outcome.value}</b> {escape(fact.name)}"
         f"<small>{escape(run.scenario.title)}</small></summary>",
@@ -33,10 +34,10 @@ def _ending(fact: Fact) -> str:
     run, expect = fact.run, fact.run.scenario.expect
     wanted = f"{expect.ending}" + (f", with an error like “{expect.error}”" if expect.error else "")
     found = run.ending + (f": {run.error}" if run.error else "")
-    hazards = ", ".join(str(number) for number in run.scenario.hazards)
+    hazards = "; ".join(f"{number} {HAZARDS.get(number, '')}".strip() for number in run.scenario.hazards)
     return (
         f"<p>Expected: {escape(wanted)}. Found: {escape(found)}."
-        + (f" Hazards of the catalogue: {hazards}." if hazards else "")
+        + (f" Hazard: {hazards}." if hazards else "")
         + "</p>"
     )
 
@@ -88,6 +89,7 @@ def _witness(check: CheckResult, case: WitnessCase) -> str:
     return (
         f'<div class="witness"><p><b>{escape(check.code)}: {escape(case.headline)}</b></p>'
         + (f"<ol>{steps}</ol>" if steps else "")
+        + (f'<div class="wide">{timeline.svg(case)}</div>' if case.timeline else "")
         + "</div>"
     )
 

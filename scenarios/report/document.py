@@ -9,7 +9,7 @@ from typing import Any
 from scenarios.report.blind_spots import BLIND_SPOTS
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Table
-from scenarios.report.verdict import EXIT_CODES, is_control, killed, reason, verdict
+from scenarios.report.verdict import EXIT_CODES, is_control, killed, verdict
 from verify.history.result import CheckResult
 
 FORMAT = 1
@@ -42,7 +42,7 @@ def _run(fact: Fact) -> dict[str, Any]:
         "engine": run.engine,
         "seed": run.seed,
         "outcome": run.outcome.value,
-        "reason": reason(fact),
+        "reason": run.reason,
         "mutant": run.mutant,
         "mutant_caught": killed(run) if is_control(run) else None,
         "expected_ending": run.scenario.expect.ending,

@@ -5,53 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.errors import VerifyError
-from scenarios.scenario import Scenario
+from scenarios import bundle
+from scenarios.run_result import RunResult
 from verify.history.history import FAILED, OK, UNKNOWN, History, load_history
-from verify.history.result import CheckResult, Outcome
 
 _BINS = 240
 _LEAST_BIN_S = 0.25
-
-
-class Run(Protocol):
-    """One finished scenario, as ``scenarios.runner.RunResult`` has it."""
-
-    @property
-    def scenario(self) -> Scenario: ...  # noqa: D102 - fields, described where they are defined
-
-    @property
-    def engine(self) -> str: ...  # noqa: D102
-
-    @property
-    def seed(self) -> int: ...  # noqa: D102
-
-    @property
-    def ending(self) -> str: ...  # noqa: D102
-
-    @property
-    def error(self) -> str: ...  # noqa: D102
-
-    @property
-    def checks(self) -> tuple[CheckResult, ...]: ...  # noqa: D102
-
-    @property
-    def outcome(self) -> Outcome: ...  # noqa: D102
-
-    @property
-    def bundle(self) -> Path: ...  # noqa: D102
-
-    @property
-    def elapsed_s(self) -> float: ...  # noqa: D102
-
-    @property
-    def mutant(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +79,7 @@ class Recorded:
 class Fact:
     """One run with all that is shown of it."""
 
-    run: Run
+    run: RunResult
     recorded: Recorded
 
     @property
@@ -132,18 +98,18 @@ class Fact:
         return self.run.ending == self.run.scenario.expect.ending
 
 
-def facts(results: Sequence[Run]) -> list[Fact]:
+def facts(results: Sequence[RunResult]) -> list[Fact]:
     """Reads the history of every result; a bundle without one (a refusal has none) has nothing recorded."""
     return [Fact(result, recorded(result.bundle)) for result in results]
 
 
-def recorded(bundle: Path) -> Recorded:
+def recorded(folder: Path) -> Recorded:
     """What the history of a bundle says, or why it says nothing."""
-    folder = bundle / "history"
-    if not folder.is_dir():
+    history = folder / bundle.HISTORY
+    if not history.is_dir():
         return Recorded(problem="no history was recorded")
     try:
-        return of_history(load_history(folder))
+        return of_history(load_history(history))
     except VerifyError as error:
         return Recorded(problem=str(error))
 

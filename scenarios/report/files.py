@@ -10,14 +10,15 @@ from pathlib import Path
 
 from scenarios.report import terminal
 from scenarios.report.document import document
-from scenarios.report.facts import Run, facts
+from scenarios.report.facts import facts
 from scenarios.report.junit import junit
 from scenarios.report.page import page
 from scenarios.report.tables import Table
+from scenarios.run_result import RunResult
 
 
 def write(
-    results: Sequence[Run], folder: Path, kill_table: Table | None = None, torture: Table | None = None
+    results: Sequence[RunResult], folder: Path, kill_table: Table | None = None, torture: Table | None = None
 ) -> str:
     """Writes the three files and returns the terminal's summary of the same.
 

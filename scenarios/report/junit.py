@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Table
-from scenarios.report.verdict import is_control, killed, reason
+from scenarios.report.verdict import is_control, killed
+from verify.history import timeline
 from verify.history.result import CheckResult, Outcome
 
 # Control characters that XML 1.0 cannot hold; error texts of servers may.
@@ -48,7 +49,7 @@ def _suite(root: ElementTree.Element, fact: Fact) -> None:
     verdict = _case(suite, fact, "verdict")
     verdict.set("time", f"{run.elapsed_s:.3f}")
     if run.outcome is not Outcome.HOLDS:
-        _add(verdict, _kind(run.outcome), reason(fact), run.error)
+        _add(verdict, _kind(run.outcome), run.reason, run.error)
     for check in run.checks:
         case = _case(suite, fact, f"{check.code} {check.title}")
         if check.outcome is not Outcome.HOLDS:
@@ -78,7 +79,7 @@ def _add(case: ElementTree.Element, kind: str, message: str, text: str) -> None:
 
 
 def _witnesses(check: CheckResult) -> str:
-    return "\n\n".join("\n".join([case.headline, *case.because]) for case in check.witnesses)
+    return "\n\n".join(timeline.text(case) for case in check.witnesses)
 
 
 def _count(suite: ElementTree.Element) -> None:

@@ -11,7 +11,7 @@ from scenarios.report.blind_spots import BLIND_SPOTS
 from scenarios.report.details import detail
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Table
-from scenarios.report.verdict import ORDER, controls, in_order, killed, reason, verdict
+from scenarios.report.verdict import ORDER, controls, in_order, killed, verdict
 from verify.history.result import CheckResult, Outcome
 
 SIGNS = {Outcome.HOLDS: "✓", Outcome.VIOLATED: "✗", Outcome.UNKNOWN: "?"}
@@ -106,7 +106,7 @@ def _overview(facts: Sequence[Fact]) -> str:
 def _row(number: int, fact: Fact) -> str:
     run = fact.run
     by_code = {check.code: check for check in run.checks}
-    why = reason(fact)
+    why = run.reason
     right = "holds" if fact.ending_is_right() else "violated"
     return (
         f'<tr><td class="{run.outcome.value}"><b>{run.outcome.value}</b></td>'

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Table
-from scenarios.report.verdict import ORDER, controls, in_order, killed, reason, verdict
+from scenarios.report.verdict import ORDER, controls, in_order, killed, verdict
 from verify.history.result import Outcome
 
 
@@ -23,7 +23,7 @@ def text(facts: Sequence[Fact], kill_table: Table | None = None) -> str:
             f"{run.outcome.value:<8}  {fact.name:<{width}}  {run.elapsed_s:5.0f} s  {checked}".rstrip()
         )
         if run.outcome is not Outcome.HOLDS:
-            lines.append(f"          {reason(fact)}")
+            lines.append(f"          {run.reason}")
             lines += [
                 f"          {check.code}: {case.headline}"
                 for check in run.checks

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scenarios.report.facts import Fact, Run
+from scenarios.report.facts import Fact
 from scenarios.report.tables import Table
+from scenarios.run_result import RunResult
 from verify.history.result import Outcome
 
 ORDER = (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS)
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
 
 
-def is_control(run: Run) -> bool:
+def is_control(run: RunResult) -> bool:
     """Whether the run was one of a broken variant."""
     return bool(run.mutant)
 
 
-def killed(run: Run) -> bool:
+def killed(run: RunResult) -> bool:
     """Whether a broken variant was caught by a checker, not by an ending that nobody looked into."""
     return any(check.outcome is Outcome.VIOLATED for check in run.checks)
 
 
-def verdict(results: Sequence[Run], kill_table: Table | None = None) -> Outcome:
+def verdict(results: Sequence[RunResult], kill_table: Table | None = None) -> Outcome:
     """Of all runs and controls together; of none it is unknown."""
     found = {run.outcome for run in results if not is_control(run)}
     found |= {Outcome.HOLDS if killed(run) else Outcome.VIOLATED for run in results if is_control(run)}
@@ -44,25 +45,3 @@ def controls(facts: Sequence[Fact]) -> list[Fact]:
     """The broken variants, survivors first."""
     found = [fact for fact in facts if is_control(fact.run)]
     return sorted(found, key=lambda fact: (killed(fact.run), fact.name))
-
-
-def reason(fact: Fact) -> str:
-    """One sentence: why the outcome is what it is; empty when it holds."""
-    run, expect = fact.run, fact.run.scenario.expect
-    if run.outcome is Outcome.HOLDS:
-        return ""
-    broken = [f"{check.code} {check.title}" for check in run.checks if check.outcome is Outcome.VIOLATED]
-    if broken:
-        return f"violated: {', '.join(broken)}"
-    if not fact.ending_is_right():
-        said = f" ({run.error})" if run.error else ""
-        return f"expected ending: {expect.ending}; found: {run.ending}{said}"
-    silent = [fault.name for fault in fact.recorded.faults if not fault.fired]
-    if silent:
-        return f"did not fire: {', '.join(silent)}"
-    unknown = [f"{check.code} {check.reason}" for check in run.checks if check.outcome is Outcome.UNKNOWN]
-    if unknown:
-        return "; ".join(unknown)
-    if not run.checks:
-        return "nothing was checked"
-    return run.error or "see the bundle's logs"

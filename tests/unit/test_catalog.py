@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from migrator.run.steps import POINTS
 from scenarios import catalog_files
+from scenarios.hazards import HAZARDS
 from scenarios.scenario import Scenario
 from scenarios.workloads.registry import WORKLOADS
 
-HAZARDS = range(1, 59)
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENT = DOCS / "scenarios.md"
 FEATURES = {
     "zookeeper",
     "high_availability",
@@ -45,10 +48,37 @@ def runs(scenarios: list[Scenario]) -> int:
     return sum(len(each.engines) for each in scenarios)
 
 
+def catalogue_table() -> str:
+    """What stands in the document between the catalogue's marks."""
+    lines = ["| | Hazard | Scenarios |", "| --- | --- | --- |"]
+    for number, hazard in HAZARDS.items():
+        named = [
+            f"`{name}`" + (f" (needs {', '.join(each.needs)})" if each.needs else "")
+            for name, each in SCENARIOS.items()
+            if number in each.hazards
+        ]
+        lines.append(f"| {number} | {hazard} | {', '.join(named)} |")
+    others = [f"`{name}`" for name, each in SCENARIOS.items() if not each.hazards]
+    return "\n".join([*lines, f"| | nothing breaks, many clients write | {', '.join(others)} |"])
+
+
 def test_every_hazard_has_a_scenario() -> None:
+    assert list(HAZARDS) == list(range(1, 59))
     covered = Counter(hazard for each in SCENARIOS.values() for hazard in each.hazards)
     assert sorted(set(HAZARDS) - set(covered)) == []
     assert sorted(set(covered) - set(HAZARDS)) == []
+
+
+def test_the_document_shows_the_catalogue_as_it_is() -> None:
+    """Mended with: python -m tests.unit.test_catalog"""
+    assert catalogue_table() in DOCUMENT.read_text()
+
+
+def test_the_documents_name_every_workload_and_every_point() -> None:
+    written = DOCUMENT.read_text()
+    assert [name for name in WORKLOADS if f"| `{name}` |" not in written] == []
+    points = (DOCS / "testing.md").read_text()
+    assert [name for name, told in POINTS.items() if f"| `{name}` | {told} |" not in points] == []
 
 
 def test_a_title_is_one_sentence_that_no_other_file_has(scenario: Scenario) -> None:
@@ -111,3 +141,14 @@ def test_most_of_the_catalogue_runs_today() -> None:
     hazards = {hazard for each in ready for hazard in each.hazards}
     assert len(hazards) >= 50
     assert runs(ready) >= 100
+
+
+def write_catalogue() -> None:
+    """Puts the table into the document."""
+    begin, end = "<!-- catalogue: begin -->\n", "<!-- catalogue: end -->"
+    head, _, rest = DOCUMENT.read_text().partition(begin)
+    DOCUMENT.write_text(f"{head}{begin}\n{catalogue_table()}\n\n{end}{rest.partition(end)[2]}")
+
+
+if __name__ == "__main__":
+    write_catalogue()
