@@ -7,7 +7,7 @@ from pathlib import Path
 
 from migrator.errors import VerifyError
 from scenarios import bundle
-from scenarios.run_result import REFUSED, RunResult, doubts, verdict
+from scenarios.run_result import REFUSED, RunResult, codes, doubts, verdict
 from verify.history.history import load_history
 from verify.history.judge import judge
 
@@ -38,7 +38,7 @@ def replay(folder: Path) -> Replay:
             remedy="run it again with the command in its result.json",
         )
     history = load_history(folder / bundle.HISTORY)
-    checks = judge(history, recorded.scenario.expect.checks)
+    checks = judge(history, codes(recorded.scenario.expect, history.description.tables))
     expect = recorded.scenario.expect
     found = verdict(expect, recorded.ending, recorded.error, checks, doubts(expect, recorded.counts))
     return Replay(recorded, replace(recorded, checks=checks, outcome=found.outcome, reason=found.reason))

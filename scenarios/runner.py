@@ -23,7 +23,7 @@ from scenarios.recording.deliveries import Deliveries
 from scenarios.recording.recorders import Recorders
 from scenarios.refusal import refused, untouched
 from scenarios.row_writes import operations
-from scenarios.run_result import FAILS, HALTS, MISSED, REFUSED, SILENT, RunResult, doubts, verdict
+from scenarios.run_result import FAILS, HALTS, MISSED, REFUSED, SILENT, RunResult, codes, doubts, verdict
 from scenarios.scenario import Engine, Scenario
 from scenarios.stage import MIGRATION, Stage, set_up
 from scenarios.workload import Workload, WriterReport
@@ -168,7 +168,7 @@ class _Play:
         (self._folder / bundle.HISTORY).mkdir()
         history.save(self._folder / bundle.HISTORY)
         told.counts = self._counts(report, delivered, history)
-        told.checks = judge(history, self._scenario.expect.checks)
+        told.checks = judge(history, codes(self._scenario.expect, history.description.tables))
 
     def _history(self, ended: Ended, report: WriterReport, delivered: Deliveries) -> History:
         description = Description(
