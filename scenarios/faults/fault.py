@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from migrator.errors import ConfigError, MigratorError
@@ -184,3 +186,14 @@ def proxy_of(world: World, name: SideName, fault: str) -> TcpProxy:
 def impossible(fault: str, cause: str, remedy: str = "") -> MigratorError:
     """The error of a fault that this machine or this moment doesn't allow."""
     return MigratorError(f"the fault {fault} can't be placed here", where=fault, cause=cause, remedy=remedy)
+
+
+def state_folder(world: World) -> Path:
+    """The pipeline's state folder, as its ``migration.toml`` says; absolute, whether it exists or not."""
+    migration = tomllib.loads(world.config.read_text())["migration"]
+    return world.config.resolve().parent / str(migration.get("state", ".migrator"))
+
+
+def migration_name(world: World) -> str:
+    """The migration's name."""
+    return str(tomllib.loads(world.config.read_text())["migration"]["name"])

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from migrator.errors import ConfigError
-from scenarios.faults import network
+from scenarios.faults import data, host, log, network, processes, servers
 from scenarios.faults.fault import Fault, Options, PlacedFault, SideName
 from scenarios.faults.points import parse_point
 from scenarios.scenario import FaultSpec
 from scenarios.world import World
 
-_FAULTS: dict[str, type[Fault]] = {**network.FAULTS}
+_FAULTS: dict[str, type[Fault]] = {
+    **processes.FAULTS,
+    **servers.FAULTS,
+    **network.FAULTS,
+    **log.FAULTS,
+    **data.FAULTS,
+    **host.FAULTS,
+}
 
 
 def fault_names() -> tuple[str, ...]:

@@ -1,0 +1,63 @@
+"""The processes below a process, from /proc (proc(5))."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def descendants(pid: int) -> list[int]:
+    """Children, their children and so on, parents first; those that end meanwhile may be missing."""
+    children: dict[int, list[int]] = {}
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit():
+            fields = _stat_fields(int(entry.name))
+            if fields and fields[0] != "Z":
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        below = children.get(waiting.pop(0), [])
+        found += below
+        waiting += below
+    return found
+
+
+def command_line(pid: int) -> list[str]:
+    """The words a process was started with; empty if it is gone."""
+    try:
+        raw = (_PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return []
+    return [word.decode("utf-8", "replace") for word in raw.split(b"\0")[:-1]]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process exists and isn't a zombie."""
+    fields = _stat_fields(pid)
+    return bool(fields) and fields[0] != "Z"
+
+
+def send(pids: Iterable[int], number: signal.Signals) -> int:
+    """Sends a signal to each process that still exists; how many got it."""
+    reached = 0
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+        reached += 1
+    return reached
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """Fields 3 and up of /proc/PID/stat (state, parent, ...); empty if the process is gone."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
