@@ -11,8 +11,10 @@ from scenarios.workloads.bulk.writers import Bulk
 from scenarios.workloads.churn.writers import Churn
 from scenarios.workloads.counters.writers import Counters
 from scenarios.workloads.order_entry.writers import OrderEntry
+from scenarios.workloads.pgbench.writers import Pgbench
 from scenarios.workloads.registers.writers import Registers
 from scenarios.workloads.swaps.writers import Swaps
+from scenarios.workloads.sysbench.writers import Sysbench
 
 _HOT_PERCENT = 60
 
@@ -25,6 +27,8 @@ WORKLOADS: Mapping[str, Callable[[], Workload]] = {
     "swaps": Swaps,
     "order_entry": OrderEntry,
     "bulk": Bulk,
+    "pgbench": Pgbench,
+    "sysbench": Sysbench,
 }
 
 

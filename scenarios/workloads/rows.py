@@ -37,19 +37,22 @@ class Rows:
         self._note_put(session, key, number, value)  # first: a refused one was tried, too
         session.change(self._insert(row), *row.values())
 
-    def put(self, session: Session, key: Key, value: int | None = None, **others: object) -> None:
-        """A new row, or new values for the one that has this key, in one statement (upsert)."""
-        row, number = self._row(session, key, value, others)
-        names = [name for name in row if name not in self._columns.keys]
-        if session.database.kind == "postgresql":
-            keys = ", ".join(f'"{name}"' for name in self._columns.keys)
-            taken = f"ON CONFLICT ({keys}) DO UPDATE SET " + ", ".join(
-                f'"{name}" = excluded."{name}"' for name in names
-            )
-        else:
-            taken = "ON DUPLICATE KEY UPDATE " + ", ".join(f'"{name}" = VALUES("{name}")' for name in names)
-        self._note_put(session, key, number, value)
+    def put(self, session: Session, key: Key, amount: int, **others: object) -> None:
+        """A new row with this value, or the one that has this key raised by it, in one statement (upsert)."""
+        row, number = self._row(session, key, amount, others)
+        is_postgres = session.database.kind == "postgresql"
+        keys = ", ".join(f'"{name}"' for name in self._columns.keys)
+        taken = f"ON CONFLICT ({keys}) DO UPDATE SET " if is_postgres else "ON DUPLICATE KEY UPDATE "
+        settings = {
+            name: f'excluded."{name}"' if is_postgres else f'VALUES("{name}")'
+            for name in row
+            if name not in self._columns.keys
+        }
+        value = self._columns.value
+        settings[value] = f'{self._table}."{value}" + {settings[value]}'
+        taken += ", ".join(f'"{name}" = {new}' for name, new in settings.items())
         session.change(f"{self._insert(row)} {taken}", *row.values())
+        self._note_put(session, key, number, self._value(session, key))
 
     def update(self, session: Session, key: Key, value: int | None = None, **others: object) -> bool:
         """New values for a row; returns whether there is one."""
@@ -63,19 +66,16 @@ class Rows:
         self._note_put(session, key, number, value)
         return True
 
-    def add(self, session: Session, key: Key, amount: int) -> bool:
+    def add(self, session: Session, key: Key, amount: int, **others: object) -> bool:
         """``value = value + amount`` in the server; the sum is read back for the note. Whether there is a row."""
         columns, number = self._columns, session.number()
-        statement = (
-            f'UPDATE {self._table} SET "{columns.value}" = "{columns.value}" + %s, "{columns.session}" = %s,'
-            f' "{columns.number}" = %s WHERE {self._where}'
+        settings = {columns.session: session.client, columns.number: number, **others}
+        statement = f'UPDATE {self._table} SET "{columns.value}" = "{columns.value}" + %s, ' + ", ".join(
+            f'"{name}" = %s' for name in settings
         )
-        if not session.change(statement, amount, session.client, number, *_values(key)):
+        if not session.change(f"{statement} WHERE {self._where}", amount, *settings.values(), *_values(key)):
             return False
-        [(value,)] = session.rows(
-            f'SELECT "{columns.value}" FROM {self._table} WHERE {self._where}', *_values(key)
-        )
-        self._note_put(session, key, number, value)
+        self._note_put(session, key, number, self._value(session, key))
         return True
 
     def lock(self, session: Session, key: Key) -> Stamp | None:
@@ -128,6 +128,13 @@ class Rows:
         if columns.value:
             row[columns.value] = value
         return row | {columns.session: session.client, columns.number: number} | others, number
+
+    def _value(self, session: Session, key: Key) -> int:
+        """Of a row that this transaction has written: nobody else can change it now."""
+        [(value,)] = session.rows(
+            f'SELECT "{self._columns.value}" FROM {self._table} WHERE {self._where}', *_values(key)
+        )
+        return int(value)
 
     def _insert(self, row: dict[str, object]) -> str:
         names = ", ".join(f'"{name}"' for name in row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,9 +29,10 @@ pytestmark = pytest.mark.integration
 SPEC = WorkloadSpec(
     "any", keys=60, sessions=4, changes=500, hot_percent=10, options={"rows": 3000, "transactions": 3}
 )
-ONLY = {"pgbench": ("postgresql",)}
-CASES = [(name, engine) for name in WORKLOADS for engine in ONLY.get(name, ("postgresql", "mariadb"))]
 EITHER = ("postgresql", "mariadb")
+FOREIGN = {"pgbench": ("postgresql",), "sysbench": EITHER if shutil.which("sysbench") else ()}
+"""Clients of others: sysbench where somebody installed it; that it says so where not is a unit test."""
+CASES = [(name, engine) for name in WORKLOADS for engine in FOREIGN.get(name, EITHER)]
 
 Row = tuple[int, int, int | None]
 Rows = dict[tuple[str, str], Row]
@@ -264,3 +266,17 @@ def test_the_project_migrates_its_workload(
         found |= rows_of(new_pg, each.new, each.table.name)
     assert found == present(old, kind.tracked)
     assert any(row[0] for row in found.values())
+    if name in FOREIGN:  # their own tables are not tracked
+        assert project.command("verify") == 0
+
+
+@pytest.mark.parametrize("engine", ["postgresql"])
+def test_pgbench_writes_its_own_tables_beside_ours(engine: str, old: Database) -> None:
+    pgbench = workload("pgbench")
+    pgbench.create(scenario_database(old), SPEC)
+    report = write(old, pgbench)
+    runs = report.by_action()["pgbench"]
+    assert old.query(
+        "SELECT count(*), sum(delta) = (SELECT sum(abalance) FROM pgbench_accounts) FROM pgbench_history"
+    ) == [(runs * 50, True)]
+    assert {write.table for write in report.writes} == {"probe"}

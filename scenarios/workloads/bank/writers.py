@@ -21,12 +21,12 @@ from verify.history.history import TrackedTable
 
 OPENING_BALANCE = 10_000
 CHECKING = Tracked(
-    TrackedTable("checking", total="bank"),
+    TrackedTable("checking", fold=True, total="bank"),
     Columns("checking", ("account",), "writer", "write_no", "balance"),
     Columns("current_account", ("account_id",), "client", "client_no", "cents"),
 )
 SAVINGS = Tracked(
-    TrackedTable("savings", total="bank"),
+    TrackedTable("savings", fold=True, total="bank"),
     Columns("savings", ("account",), "writer", "write_no", "balance"),
     Columns("deposit_account", ("account_id",), "client", "client_no", "cents"),
 )

@@ -21,12 +21,13 @@ from scenarios.workloads.tables import OldTable, create_tables, series
 from verify.history.history import TrackedTable
 
 PARCEL = Tracked(
-    TrackedTable("parcel"),
+    TrackedTable("parcel", fold=True),
     Columns("parcel", ("id",), "writer", "write_no", "weight"),
     Columns("shipment", ("shipment_id",), "client", "client_no", "grams"),
 )
 RANGE = 10_000_000
 """Range r has the keys from r * RANGE + 1 on; keys below belong to the single writes."""
+_FIRST_WEIGHT = 100
 _COLUMNS = (
     '"id" bigint PRIMARY KEY, "weight" int NOT NULL, "label" varchar(40) NOT NULL,'
     ' "writer" int NOT NULL, "write_no" int NOT NULL'
@@ -83,7 +84,7 @@ class _Writers:
                 self._write(session, key)
 
     def _write(self, session: Session, key: int) -> None:
-        self._parcels.update(session, key, session.rng.randint(1, 900), label=f"late {session.client}")
+        self._parcels.add(session, key, session.rng.randint(1, 900), label=f"late {session.client}")
 
     def _bulk(self, session: Session) -> bool:
         """Makes the next bulk transaction, if this is the client for it and one is left."""
@@ -98,11 +99,11 @@ class _Writers:
 
     def _insert(self, session: Session, first: int, last: int) -> None:
         number = session.number(self._bulk_rows)
-        session.note_put("parcel", str(first), number, self._bulk_made, rows=self._bulk_rows)
+        session.note_put("parcel", str(first), number, _FIRST_WEIGHT, rows=self._bulk_rows)
         session.change(
             f"INSERT INTO \"parcel\" SELECT n, %s, 'bulk', %s, n - %s FROM "
             f"{series(first, last, session.database.kind)}",
-            self._bulk_made,
+            _FIRST_WEIGHT,
             session.client,
             first - number,
             bulk=True,
@@ -115,10 +116,10 @@ class _Writers:
         ]:
             return
         number = session.number(self._bulk_rows)
-        session.note_put("parcel", str(first), number, self._bulk_made, rows=self._bulk_rows)
+        session.note_put("parcel", str(first), number, _FIRST_WEIGHT + 1, rows=self._bulk_rows)
         session.change(
-            'UPDATE "parcel" SET "weight" = %s, "writer" = %s, "write_no" = "id" - %s WHERE "id" BETWEEN %s AND %s',
-            self._bulk_made,
+            'UPDATE "parcel" SET "weight" = "weight" + 1, "writer" = %s, "write_no" = "id" - %s'
+            ' WHERE "id" BETWEEN %s AND %s',
             session.client,
             first - number,
             first,

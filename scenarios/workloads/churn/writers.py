@@ -19,7 +19,7 @@ from scenarios.workloads.tables import OldTable, create_tables
 from verify.history.history import TrackedTable
 
 TICKET = Tracked(
-    TrackedTable("ticket"),
+    TrackedTable("ticket", fold=True),
     Columns("ticket", ("id",), "writer", "write_no", "price"),
     Columns("pass", ("pass_id",), "client", "client_no", "price"),
 )
@@ -50,7 +50,7 @@ class Churn:
             Action("replace", 12, writers.replace),
             Action("come and go", 8, writers.come_and_go),
             Action("go, come and go", 6, writers.go_come_go),
-            Action("update", 8, writers.update),
+            Action("raise the price", 8, writers.raise_price),
             Action("pass on", 5, writers.pass_on),
             Action("change mind", 5, writers.change_mind),
         ]
@@ -84,8 +84,8 @@ class _Writers:
             self._insert(session, key)
             self._tickets.delete(session, key)
 
-    def update(self, session: Session) -> None:
-        self._tickets.update(session, self._key(session), session.rng.randint(1, 9999), **_seat(session))
+    def raise_price(self, session: Session) -> None:
+        self._tickets.add(session, self._key(session), session.rng.randint(1, 999), **_seat(session))
 
     def pass_on(self, session: Session) -> None:
         """One ticket goes and another comes, together."""

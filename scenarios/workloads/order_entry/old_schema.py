@@ -10,17 +10,17 @@ from scenarios.workloads.tables import OldTable
 from verify.history.history import TrackedTable
 
 WAREHOUSE = Tracked(
-    TrackedTable("warehouse"),
+    TrackedTable("warehouse", fold=True),
     Columns("warehouse", ("w_id",), "writer", "write_no", "w_ytd"),
     Columns("depot", ("depot_id",), "client", "client_no", "turnover"),
 )
 DISTRICT = Tracked(
-    TrackedTable("district", numeric_key=False),
+    TrackedTable("district", fold=True, numeric_key=False),
     Columns("district", ("w_id", "d_id"), "writer", "write_no", "d_ytd"),
     Columns("area", ("depot_id", "area_no"), "client", "client_no", "turnover"),
 )
 CUSTOMER = Tracked(
-    TrackedTable("customer", numeric_key=False),
+    TrackedTable("customer", fold=True, numeric_key=False),
     Columns("customer", ("w_id", "d_id", "c_id"), "writer", "write_no", "c_balance"),
     Columns("buyer", ("depot_id", "area_no", "buyer_no"), "client", "client_no", "balance"),
 )

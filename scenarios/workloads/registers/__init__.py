@@ -1,1 +1,1 @@
-"""Registers: every write of a row is a value that nobody else writes, rising per client."""
+"""Registers: keyed values that only rise, by steps that no other write has."""

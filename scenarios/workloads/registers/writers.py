@@ -1,6 +1,7 @@
 """The old table ``register`` and its writers: updates, upserts and removals of random keys, one or several at once.
 
-Each value is unique, and rises per client: it is made of the write's number and the client.
+Every write raises its row's value, in the server, by a step that no other write has: it is made of the write's number
+and the client. So the values of a key only rise, each one is unique, and a step taken twice shows.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from scenarios.workloads.tables import OldTable, create_tables
 from verify.history.history import TrackedTable
 
 REGISTER = Tracked(
-    TrackedTable("register"),
+    TrackedTable("register", fold=True),
     Columns("register", ("id",), "writer", "write_no", "reading"),
     Columns("gauge", ("gauge_id",), "client", "client_no", "level"),
 )
 _COLUMNS = (
-    '"id" bigint PRIMARY KEY, "reading" bigint NOT NULL, "state" varchar(12) NOT NULL, "fee" varchar(16) NOT NULL,'
+    '"id" bigint PRIMARY KEY, "reading" bigint NOT NULL, "state" varchar(12) NOT NULL, "fee" varchar(24) NOT NULL,'
     ' "note" varchar(80) NOT NULL, "writer" int NOT NULL, "write_no" int NOT NULL'
 )
 _FILL = "n, n * 1000, 'NEW', '12.50', '', 0, n"
@@ -33,7 +34,7 @@ _NOTES = ("", "  ", "seen by day", "größer als 5 µm", "数字", "tab\tand 'qu
 
 
 class Registers:
-    """Unique rising values.
+    """Values that only rise.
 
     Args:
         name: as scenarios name it.
@@ -85,7 +86,7 @@ class _Writers:
 
     def upsert(self, session: Session) -> None:
         key = some_key(session.rng, self._keys * 5 // 4, self._hot_percent)
-        self._rows.put(session, key, _value(session), **_others(session))
+        self._rows.put(session, key, _step(session), **_others(session))
 
     def remove(self, session: Session) -> None:
         self._rows.delete(session, some_key(session.rng, self._keys * 5 // 4))
@@ -106,10 +107,10 @@ class _Writers:
         return some_key(session.rng, self._keys, self._hot_percent)
 
     def _write(self, session: Session, key: int) -> None:
-        self._rows.update(session, key, _value(session), **_others(session))
+        self._rows.add(session, key, _step(session), **_others(session))
 
 
-def _value(session: Session) -> int:
+def _step(session: Session) -> int:
     return session.number() * 1000 + session.client
 
 

@@ -20,7 +20,7 @@ from scenarios.workloads.tables import OldTable, create_tables
 from verify.history.history import TrackedTable
 
 LOCKER = Tracked(
-    TrackedTable("locker"),
+    TrackedTable("locker", fold=True),
     Columns("locker", ("id",), "writer", "write_no", "content"),
     Columns("safe", ("safe_id",), "client", "client_no", "content"),
 )
@@ -51,7 +51,7 @@ class Swaps:
             Action("move there and back", 6, writers.there_and_back),
             Action("rotate keys", 5, writers.rotate_keys),
             Action("swap codes", 25, writers.swap_codes),
-            Action("write", 12, writers.write),
+            Action("fill", 12, writers.fill),
             Action("change mind", 4, writers.change_mind),
         ]
 
@@ -90,8 +90,8 @@ class _Writers:
         self._lockers.update(session, two, two_content, code=one_code)
         self._lockers.update(session, one, one_content, code=two_code)
 
-    def write(self, session: Session) -> None:
-        self._lockers.update(session, self._key(session), session.rng.randint(1, 10**12))
+    def fill(self, session: Session) -> None:
+        self._lockers.add(session, self._key(session), session.rng.randint(1, 10**9))
 
     def change_mind(self, session: Session) -> None:
         self.swap_keys(session)

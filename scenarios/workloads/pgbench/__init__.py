@@ -1,0 +1,1 @@
+"""pgbench: PostgreSQL's own benchmark program as a foreign client, beside a tracked table."""
