@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from migrator.run.steps import POINTS
-from scenarios import catalog_files
+from scenarios import catalog_files, runner
+from scenarios.faults import registry
 from scenarios.hazards import HAZARDS
 from scenarios.scenario import Scenario
 from scenarios.workloads.registry import WORKLOADS
@@ -101,6 +102,17 @@ def test_workload_and_points_exist(scenario: Scenario) -> None:
     for fault in scenario.faults:
         point, _, count = fault.at.partition(":")
         assert not fault.at or (point in POINTS and int(count) > 0), fault.at
+
+
+def test_it_can_be_played_as_far_as_its_words_go(scenario: Scenario) -> None:
+    """One that waits may name a fault that comes with its feature."""
+    if not scenario.needs:
+        runner.check(scenario)
+
+
+def test_the_documents_name_every_fault() -> None:
+    written = DOCUMENT.read_text()
+    assert [name for name in registry.fault_names() if f"`{name}`" not in written] == []
 
 
 def test_two_faults_never_wait_for_the_same_moment(scenario: Scenario) -> None:
