@@ -146,14 +146,16 @@ class Clock(Fault):
     def __init__(self, options: Options):
         super().__init__(options)
         self._offset_s = options.number("offset_s", least=-1e9)
+        self._library: Path | None = None
         self._file: Path | None = None
         self._effect = ""
 
     def environment(self, world: World) -> Mapping[str, str]:
         """See ``Fault.environment``."""
-        self._file = world.folder / "clock"
-        self._set(0.0)
-        return {"LD_PRELOAD": str(self._library(world.folder)), "MIGRATOR_CLOCK": str(self._file)}
+        if self._library is None:
+            self._library, self._file = self._compiled(world.folder), world.folder / "clock"
+            self._set(0.0)
+        return {"LD_PRELOAD": str(self._library), "MIGRATOR_CLOCK": str(self._file)}
 
     def fire(self, world: World) -> None:
         """See ``Fault.fire``."""
@@ -181,7 +183,7 @@ class Clock(Fault):
             os.write(handle, int(offset_s * 1e9).to_bytes(8, sys.byteorder, signed=True))
             os.close(handle)
 
-    def _library(self, folder: Path) -> Path:
+    def _compiled(self, folder: Path) -> Path:
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
             raise impossible(self.name, "this machine has no C compiler", "apt-get install gcc libc6-dev")

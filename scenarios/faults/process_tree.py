@@ -29,11 +29,20 @@ def descendants(pid: int) -> list[int]:
 
 def command_line(pid: int) -> list[str]:
     """The words a process was started with; empty if it is gone."""
+    return _words(pid, "cmdline")
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The variables a process was started with; empty if it is gone."""
+    return {name: value for name, _, value in (word.partition("=") for word in _words(pid, "environ"))}
+
+
+def _words(pid: int, file: str) -> list[str]:
     try:
-        raw = (_PROC / str(pid) / "cmdline").read_bytes()
+        raw = (_PROC / str(pid) / file).read_bytes()
     except OSError:
         return []
-    return [word.decode("utf-8", "replace") for word in raw.split(b"\0")[:-1]]
+    return [word.decode("utf-8", "surrogateescape") for word in raw.split(b"\0")[:-1]]
 
 
 def alive(pid: int) -> bool:

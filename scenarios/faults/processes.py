@@ -45,10 +45,10 @@ class KillPipeline(Fault):
 class StopContinue(Fault):
     """SIGSTOP to the whole pipeline, SIGCONT after ``seconds`` or when healed.
 
-    ``standin: true``: meanwhile a second run takes over, as if on another machine (it has its own state folder); the
-    stopped one wakes up as a zombie that must be refused. Healing then waits for the stand-in's epoch, wakes the
-    zombie, waits for its end, stops the stand-in and starts the pipeline again. On a PostgreSQL source the stopped
-    process keeps the replication slot until ``wal_sender_timeout``: set it to a few seconds.
+    ``standin: true``: meanwhile a second run takes over, as if on another machine (it finds no lease, the event log
+    is shared); the stopped one wakes up as a zombie that must be refused. Healing waits for the stand-in's epoch,
+    wakes the zombie, waits for its end, kills the stand-in and starts the pipeline again. On a PostgreSQL source the
+    stopped process keeps the replication slot until ``wal_sender_timeout``: set it to a few seconds.
     """
 
     def __init__(self, options: Options):
@@ -66,7 +66,7 @@ class StopContinue(Fault):
         send(self._stopped, signal.SIGSTOP)
         self._effect = f"{len(self._stopped)} processes stopped"
         if self._standin is not None:
-            self._standin.start(world)
+            self._standin.start(world, pid)
         else:
             self._timer = threading.Timer(self._seconds, self._continue)
             self._timer.daemon = True
@@ -82,8 +82,7 @@ class StopContinue(Fault):
         self._continue()
         await_true(lambda: not alive(zombie), "the replaced leader ends", self._standin.timeout_s)
         self._effect += f"; replaced by {self._standin.leader()}, then refused"
-        self._standin.stop()
-        self._standin.set_aside_event_log(world)
+        self._standin.kill()
         if not world.pipeline.running:
             world.pipeline.start()
 
@@ -97,7 +96,7 @@ class StopContinue(Fault):
             self._timer.cancel()
         self._continue()
         if self._standin is not None:
-            self._standin.stop()
+            self._standin.kill()
 
     def _continue(self) -> None:
         stopped, self._stopped = self._stopped, []

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 from migrator.errors import MigratorError
 from scenarios.database import Database
 from scenarios.faults.fault import migration_name, state_folder
+from scenarios.faults.process_tree import command_line, descendants, environment, send
 from scenarios.world import World
 
 
@@ -33,9 +32,13 @@ class StandIn:
         self._log = Path()
         self._epoch = 0
 
-    def start(self, world: World) -> None:
-        """Starts it. Raises ``MigratorError`` when the project's state isn't in its folder (both would share it)."""
-        project, state = world.config.parent, state_folder(world)
+    def start(self, world: World, stopped: int) -> None:
+        """Starts what the stopped process is, with its variables, from a copy of the project.
+
+        Its state folder is its own, so that it finds no lease; the event log is the same, as on a shared filesystem.
+        Raises ``MigratorError`` when the project's state isn't in its folder.
+        """
+        project, state = world.config.parent.resolve(), state_folder(world)
         if not state.is_relative_to(project):
             raise MigratorError(
                 "a stand-in needs a state folder of its own",
@@ -43,26 +46,23 @@ class StandIn:
                 remedy="configure [migration] state relative to the project's folder",
             )
         copy = world.folder / "standin"
-        ignored = shutil.ignore_patterns(state.relative_to(project).parts[0], "__pycache__")
-        shutil.copytree(project, copy, ignore=ignored)
+        own = state.relative_to(project)
+        shutil.copytree(project, copy, ignore=shutil.ignore_patterns(own.parts[0], "__pycache__"))
+        (copy / own).mkdir(parents=True)
+        (copy / own / "eventlog").symlink_to(state / "eventlog")
         self._target, self._migration = world.target.direct, migration_name(world)
         self._epoch = self._ledger_epoch()
         self._log = world.folder / "standin.log"
+        command = [
+            word.replace(str(world.config), str(copy / world.config.name)) for word in command_line(stopped)
+        ]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "migrator",
-                    "run",
-                    "--plain",
-                    "--config",
-                    str(copy / world.config.name),
-                ],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={key: value for key, value in os.environ.items() if not key.startswith("MIGRATOR_")},
+                env=environment(stopped),
                 start_new_session=True,
             )
 
@@ -83,24 +83,12 @@ class StandIn:
         """Process and epoch, for reports."""
         return f"process {self._process.pid if self._process else 0} of epoch {self._ledger_epoch()}"
 
-    def stop(self) -> None:
-        """Stops it as Ctrl-C would, or kills it. Does nothing if it doesn't run."""
+    def kill(self) -> None:
+        """Ends it and all below it as a crash would. Does nothing if it doesn't run."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(self.timeout_s / 2)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-    def set_aside_event_log(self, world: World) -> None:
-        """Does what the first machine's next run asks for: its event log is older than the target by now."""
-        event_log = state_folder(world) / "eventlog"
-        if event_log.exists():
-            event_log.rename(event_log.with_name("eventlog.replaced"))
+        if process is not None:
+            send([process.pid, *descendants(process.pid)], signal.SIGKILL)
+            process.wait()
 
     def _ledger_epoch(self) -> int:
         if self._target is None:
