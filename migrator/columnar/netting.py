@@ -10,7 +10,9 @@ from migrator.columnar.types import IMAGE_FIELDS, SIGN
 from migrator.model.table import TableSchema
 
 
-def net_images(schema: TableSchema, images: pa.Table) -> tuple[pa.Table, pa.Table]:
+def net_images(
+    schema: TableSchema, images: pa.Table, every_before: bool = False
+) -> tuple[pa.Table, pa.Table]:
     """Net before images and net after images of a table of log images in log order.
 
     Per source key: if its first image is a before image, the key existed when the range began and that image is its
@@ -20,12 +22,23 @@ def net_images(schema: TableSchema, images: pa.Table) -> tuple[pa.Table, pa.Tabl
     A change of the key is a before image of the old key and an after image of the new one; both keys are netted on
     their own, which makes key swaps and chains of moves right.
 
+    Where the range also brings dump rows of the table, ``before`` has to hold every before image. A dump row is what
+    its key was at some moment within the range, and that may be neither its first nor its last state there:
+
+    1. a row is inserted, and a chunk brings it;
+    2. it is deleted (or changed so that it maps to other target rows);
+    3. first and last image alone say that nothing is to vanish, and the chunk's row would stay for good.
+
+    The last state of the key is the net after image, and every earlier one ended with a before image.
+
     Args:
         schema: the table's row schema.
         images: laid out as ``columnar.types.image_schema``.
+        every_before: whether dump rows of the table come with them.
 
     Returns:
-        ``(before, after)``, tables with the source columns only, in log order.
+        ``(before, after)``, tables with the source columns only, in log order. A key may come several times in
+        ``before`` if ``every_before``.
     """
     data = images.drop_columns([field.name for field in IMAGE_FIELDS])
     if images.num_rows == 0:
@@ -36,10 +49,11 @@ def net_images(schema: TableSchema, images: pa.Table) -> tuple[pa.Table, pa.Tabl
     )
     grouped = keys.group_by(list(schema.key), use_threads=False).aggregate([(place, "min"), (place, "max")])
     sign = images[SIGN].combine_chunks()
-    return (
-        data.take(_with_sign(sign, grouped[f"{place}_min"], -1)),
-        data.take(_with_sign(sign, grouped[f"{place}_max"], 1)),
-    )
+    if every_before:
+        before = data.filter(pc.equal(sign, -1))
+    else:
+        before = data.take(_with_sign(sign, grouped[f"{place}_min"], -1))
+    return before, data.take(_with_sign(sign, grouped[f"{place}_max"], 1))
 
 
 def _with_sign(sign: pa.Array, places: pa.ChunkedArray, wanted: int) -> pa.Array:

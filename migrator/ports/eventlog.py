@@ -35,7 +35,8 @@ class SegmentContent:
 class NetDelta:
     """The net effect of a batch's log images on one source table.
 
-    ``before``: for every key whose first image in the batch is a before image, that image.
+    ``before``: for every key whose first image in the batch is a before image, that image; in a batch that also has
+    dump rows of the table, every before image (see ``columnar.netting``).
     ``after``: for every key whose last image is an after image, that image. Both ``pyarrow.Table`` with the source
     columns of ``schema``.
     """

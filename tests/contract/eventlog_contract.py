@@ -322,6 +322,20 @@ class EventLogContract:
         (delta,) = read(log.reader()).deltas
         assert (pairs(delta.before), pairs(delta.after)) == ([(2, "old")], [(3, "new")])
 
+    def test_with_dump_rows_of_the_table_every_before_image_counts(self, log: EventLogUnderTest) -> None:
+        """Inserted, dumped and deleted within one batch: first and last image alone would leave the dump row."""
+        writer = log.writer(1)
+        writer.append(content(1, images((1, 0, 1, 7, "a")), dump_rows((7, "a"))))
+        writer.append(content(2, images((2, 0, -1, 7, "a"), (2, 0, 1, 7, "b"))))
+        writer.append(content(3, images((3, 0, -1, 7, "b"))))
+        writer.append(content(4, images((4, 0, 1, 7, "c"), (4, 1, -1, 7, "c"))))
+        found = [read(log.reader(), after, rows) for after, rows in ((0, 4), (0, 100), (3, 100))]
+        assert [pairs(batch.deltas[0].before) for batch in found] == [
+            [(7, "a")],
+            [(7, "a"), (7, "b"), (7, "c")],
+            [],
+        ]
+
     def test_appended_columns_are_null_in_older_images(self, log: EventLogUnderTest) -> None:
         writer = log.writer(1)
         writer.append(content(1, dump_rows((5, "c")), images((1, 0, 1, 1, "a"))))

@@ -108,6 +108,32 @@ def test_net_images_carry_any_state_to_the_state_at_the_end(data: st.DataObject)
     assert result == state
 
 
+@given(st.data())
+def test_dump_rows_of_a_range_never_outlive_it(data: st.DataObject) -> None:
+    """A dump row is a state that its key had within the range. Target rows have keys of their own: f(row) = (c1,)."""
+    schema = schema_of("string", "string")
+    names = st.sampled_from("xyz")
+    key = st.sampled_from("ab")
+    state = {k: k + v for k, v in data.draw(st.dictionaries(key, names)).items()}
+    target, images, signs, dumped = set(state.values()), list[Row](), list[int](), set[str]()
+    for _ in range(data.draw(st.integers(0, 8))):
+        chosen = data.draw(key)
+        if data.draw(st.booleans()) and chosen in state:
+            dumped.add(state[chosen])  # a chunk comes by
+        if chosen in state:
+            images.append((chosen, state.pop(chosen)))
+            signs.append(-1)
+        if data.draw(st.booleans()):
+            state[chosen] = chosen + data.draw(names)
+            images.append((chosen, state[chosen]))
+            signs.append(1)
+    table = images_to_table(schema, [1] * len(images), list(range(len(images))), signs, images)
+    before, after = net_images(schema, table, every_before=True)
+    assert ((target | dumped) - set(before["c1"].to_pylist())) | set(after["c1"].to_pylist()) == set(
+        state.values()
+    )
+
+
 @pytest.mark.parametrize("width", [1, 2])
 def test_touched_keys_are_compared_as_values(width: int) -> None:
     schema = schema_of("decimal(6,2)", "string", key=("c0", "c1")[:width])

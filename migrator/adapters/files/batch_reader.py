@@ -163,7 +163,7 @@ class FileBatchReader:
             row_changes=sum(manifest.row_changes for manifest in manifests),
             chunk_rows=sum(rows for _, _, rows in chunks.values()),
             chunks=tuple((schema, tuple(paths), rows) for schema, paths, rows in chunks.values()),
-            deltas=tuple(_net(parts) for parts in images.values()),
+            deltas=tuple(_net(parts, dumped={table for table, _ in chunks}) for parts in images.values()),
         )
 
     def _await(self, number: int, deadline: float) -> bool:
@@ -234,6 +234,6 @@ def _schema_break(manifest: Manifest) -> EventLogError:
     )
 
 
-def _net(parts: list[tuple[TableSchema, pa.Table]]) -> NetDelta:
+def _net(parts: list[tuple[TableSchema, pa.Table]], dumped: set[TableId]) -> NetDelta:
     schema, images = unite_images(parts)
-    return NetDelta(schema, *net_images(schema, images))
+    return NetDelta(schema, *net_images(schema, images, every_before=schema.id in dumped))

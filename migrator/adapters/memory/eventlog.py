@@ -200,6 +200,7 @@ class MemoryBatchReader:
             else:
                 images.setdefault(file.schema.id, []).append((file.schema, rows[file.path]))
         united = [unite_images(parts) for parts in images.values()]
+        dumped = {table for table, _ in chunks}
         return Batch(
             first=manifests[0].number,
             last=manifests[-1].number,
@@ -212,7 +213,10 @@ class MemoryBatchReader:
                 (same[0].schema, tuple(file.path for file in same), sum(file.rows for file in same))
                 for same in chunks.values()
             ),
-            deltas=tuple(NetDelta(schema, *net_images(schema, table)) for schema, table in united),
+            deltas=tuple(
+                NetDelta(schema, *net_images(schema, table, every_before=schema.id in dumped))
+                for schema, table in united
+            ),
         )
 
 
