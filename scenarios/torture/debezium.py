@@ -252,7 +252,7 @@ def _reason(log: Path) -> str:
     """The innermost cause that a Java log names, else its last line."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes or lines or ["it left no log"])[-1].strip()
+    return (causes or lines or ["it left no log"])[-1].removeprefix("Caused by:").strip()
 
 
 def _libjvm() -> Path:

@@ -82,15 +82,6 @@ HAZARDS: tuple[Hazard, ...] = (
         "hot keys as above, Debezium with read-only incremental snapshots",
         read_only=True,
     ),
-    Hazard(
-        "read_only_standby",
-        "distant standby as above, Debezium with read-only incremental snapshots",
-        catalogue=(40,),
-        writing=_PATIENT,
-        standby="distant",
-        standby_ms=20,
-        read_only=True,
-    ),
 )
 
 
