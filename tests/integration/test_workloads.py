@@ -33,6 +33,12 @@ EITHER = ("postgresql", "mariadb")
 FOREIGN = {"pgbench": ("postgresql",), "sysbench": EITHER if shutil.which("sysbench") else ()}
 """Clients of others: sysbench where somebody installed it; that it says so where not is a unit test."""
 CASES = [(name, engine) for name in WORKLOADS for engine in FOREIGN.get(name, EITHER)]
+MIGRATED = [
+    (name, engine)
+    for name, engine in CASES
+    if name != "hot" and (engine == "postgresql" or name in ("registers", "order_entry", "sysbench", "swaps"))
+]
+"""Each project once, those with types or keys that the engines treat differently on both."""
 
 Row = tuple[int, int, int | None]
 Rows = dict[tuple[str, str], Row]
@@ -245,7 +251,7 @@ def test_a_bulk_transaction_is_one_note_and_all_its_rows(engine: str, old: Datab
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("name", "engine"), CASES)
+@pytest.mark.parametrize(("name", "engine"), MIGRATED)
 def test_the_project_migrates_its_workload(
     name: str, engine: str, old: Database, new_pg: Database, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -278,5 +284,5 @@ def test_pgbench_writes_its_own_tables_beside_ours(engine: str, old: Database) -
     runs = report.by_action()["pgbench"]
     assert old.query(
         "SELECT count(*), sum(delta) = (SELECT sum(abalance) FROM pgbench_accounts) FROM pgbench_history"
-    ) == [(runs * 50, True)]
+    ) == [(runs * 2 * SPEC.options["transactions"], True)]
     assert {write.table for write in report.writes} == {"probe"}
