@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -179,18 +178,17 @@ def test_a_corrupted_history_is_judged_as_the_definitions_say(
     compare(corrupted(seed, tuple(kinds)))
 
 
-@pytest.mark.parametrize("seeds", [range(first, first + 25) for first in range(0, 100, 25)])
-def test_each_kind_of_corruption_is_often_caught(seeds: range) -> None:
+def test_each_kind_of_corruption_is_often_caught() -> None:
     """The comparison above is worth something only if corruptions do violate something."""
     caught = Counter(
         kind.__name__
         for kind in CORRUPTIONS
-        for seed in seeds
+        for seed in range(30)
         if any(compare(corrupted(seed, (kind,))).values())
     )
     for kind in CORRUPTIONS:
         if kind is not dump_anew:  # takes judgement away, at most
-            assert caught[kind.__name__] >= 5, caught
+            assert caught[kind.__name__] >= 6, caught
 
 
 def test_what_a_client_cannot_know_is_no_loss() -> None:

@@ -121,9 +121,8 @@ def test_a_late_chunk_row_is_named_with_what_overtook_it() -> None:
     assert case.headline == "register 17: version 0 at commit 3 after version 2 at commit 2"
     assert case.because == (
         "version 2 was committed by session 1 number 2 at log position 2",
-        "version 2 from the log (delivery 3, segment 3) came",
-        "version 2 from the log (delivery 3, segment 3) had been delivered first",
-        "version 0 from a chunk (delivery 4, segment 4) brought what the target shows",
+        "version 2 from the log (delivery 3, segment 3) was delivered",
+        "version 0 from a chunk (delivery 4, segment 4) came later and is what the target shows",
         "commit 3 says it holds position 2, where the source had version 2; the target has version 0",
     )
     guilty = {(moment.lane, moment.place) for moment in case.timeline if moment.guilty}

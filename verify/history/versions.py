@@ -130,6 +130,12 @@ class SourceLog:
         found = (place >= 0) & (self.rows.key[self.by_key[place]] == key)
         return np.where(found, place, NOTHING)
 
+    def of_key(self, key: int) -> Array:
+        """All versions of one key, in log order."""
+        size = len(self.rows) + 1
+        first, last = np.searchsorted(self._places, (key * size, (key + 1) * size), "left")
+        return self.by_key[first:last]
+
     def version_of(self, place: Array) -> Array:
         """Versions of what ``last_write`` found."""
         if not len(self.by_key):

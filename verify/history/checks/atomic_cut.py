@@ -14,9 +14,10 @@ import numpy as np
 from verify.history.checks.observers import judge_observers
 from verify.history.checks.verdict import Check
 from verify.history.evidence import Evidence
+from verify.history.lanes import Mark
 from verify.history.result import CheckResult, Moment, WitnessCase
 from verify.history.rows import Array, same_row
-from verify.history.story import WITNESSES, Mark, Story, pick
+from verify.history.story import WITNESSES, Story, pick
 
 CHECK = Check("D6", "atomic consistent cut", "cuts")
 _SEEDS = (0x243F6A8885A308D3, 0x13198A2E03707344)  # one per 64-bit half of the sum; digits of pi
@@ -135,7 +136,7 @@ def _witnesses(evidence: Evidence, torn: Array) -> Sequence[WitnessCase]:
     points, steps, story = evidence.points, evidence.steps, Story(evidence)
     wrong = differing(evidence)
     cases = []
-    for point in pick(evidence, points.key, points.step, wrong):
+    for point in pick(points.key, points.step, wrong):
         key, step = int(points.key[point]), int(points.step[point])
         one = np.array([point])
         here = story.holding(points.target_rows(evidence.target, one), 0)

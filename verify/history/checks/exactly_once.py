@@ -46,7 +46,7 @@ def _without_sum(rows: Rows) -> Array:
 def _witnesses(evidence: Evidence, wrong: Array) -> list[WitnessCase]:
     points, story = evidence.points, Story(evidence)
     cases = []
-    for point in pick(evidence, points.key, points.step, wrong):
+    for point in pick(points.key, points.step, wrong):
         one = np.array([point])
         here = points.target_rows(evidence.target, one)
         due = points.source_rows(evidence.log, one)

@@ -74,7 +74,7 @@ def _unread(evidence: Evidence) -> list[WitnessCase]:
 def _states(evidence: Evidence, lost: Array) -> list[WitnessCase]:
     points, story = evidence.points, Story(evidence)
     cases = []
-    for point in pick(evidence, points.key, points.step, lost):
+    for point in pick(points.key, points.step, lost):
         seen = story.version(int(points.seen[point])) if points.here[point] else "no row"
         step = int(points.step[point])
         headline = (

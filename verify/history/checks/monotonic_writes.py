@@ -12,9 +12,10 @@ import numpy as np
 from verify.history.checks.verdict import Check
 from verify.history.evidence import Evidence
 from verify.history.history import PUT
+from verify.history.lanes import Mark
 from verify.history.result import CheckResult, WitnessCase
 from verify.history.rows import Array
-from verify.history.story import WITNESSES, Mark, Story
+from verify.history.story import WITNESSES, Story
 
 CHECK = Check("D2", "monotonic writes", "writes of sessions")
 
@@ -92,5 +93,7 @@ def _witnesses(evidence: Evidence, writes: Array, shows: Array, due: Array, late
             f"{names[0]} is under judgement since {steps.name(int(evidence.spans.first[key]))} and shows the "
             + ("earlier one never" if never else f"earlier one only from {steps.name(int(shows[index]))} on"),
         )
-        cases.append(story.case(headline, because, key, {Mark("log", mine), Mark("target", step)}))
+        cases.append(
+            story.case(headline, because, key, {Mark("log", mine), Mark("log", other), Mark("target", step)})
+        )
     return cases

@@ -14,9 +14,10 @@ import numpy as np
 
 from verify.history.evidence import Evidence
 from verify.history.history import PUT
+from verify.history.lanes import Mark
 from verify.history.result import Moment, WitnessCase
 from verify.history.rows import Array, Rows, integers, same_row
-from verify.history.story import WITNESSES, Mark, Story
+from verify.history.story import WITNESSES, Story
 from verify.history.target import taken_or_absent
 from verify.history.versions import BEFORE_ALL
 

@@ -13,9 +13,10 @@ from verify.history.checks.lost_update import logged, outcomes
 from verify.history.checks.verdict import Check
 from verify.history.evidence import Evidence
 from verify.history.history import DELETE, FAILED, OK, PUT, UNKNOWN
+from verify.history.lanes import Mark
 from verify.history.result import CheckResult, WitnessCase
 from verify.history.rows import Array
-from verify.history.story import WITNESSES, Mark, Story, pick
+from verify.history.story import WITNESSES, Story, pick
 from verify.history.versions import UNHEARD_OF
 
 CHECK = Check("D4", "no phantom, no resurrection", "visible and delivered rows")
@@ -72,7 +73,7 @@ def _failed_but_logged(evidence: Evidence) -> str:
 def _states(evidence: Evidence, wrong: Array, risen: Array) -> list[WitnessCase]:
     points, steps, story = evidence.points, evidence.steps, Story(evidence)
     cases = []
-    for point in pick(evidence, points.key, points.step, wrong):
+    for point in pick(points.key, points.step, wrong):
         seen, step, key = int(points.seen[point]), int(points.step[point]), int(points.key[point])
         position = story.position(int(steps.reached[step]))
         rows = points.target_rows(evidence.target, np.array([point]))

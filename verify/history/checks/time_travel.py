@@ -13,9 +13,10 @@ import numpy as np
 
 from verify.history.checks.verdict import Check
 from verify.history.evidence import Evidence
+from verify.history.lanes import Mark
 from verify.history.result import CheckResult, WitnessCase
 from verify.history.rows import Array
-from verify.history.story import WITNESSES, Mark, Story, pick
+from verify.history.story import WITNESSES, Story, pick
 
 CHECK = Check("D1", "no time travel", "row versions")
 
@@ -85,7 +86,7 @@ def _states(evidence: Evidence) -> tuple[Array, int]:
 def _of_states(evidence: Evidence, fallen: Array) -> list[WitnessCase]:
     points, steps, story = evidence.points, evidence.steps, Story(evidence)
     cases = []
-    for point in pick(evidence, points.key, points.step, fallen):
+    for point in pick(points.key, points.step, fallen):
         before = point - 1
         while points.seen[before] < -1:
             before -= 1
