@@ -20,9 +20,12 @@ from scenarios.scenario import Scenario
 from scenarios.workload import WriterReport
 
 _TURN_S = 0.1
-_BEGIN_S = 120.0
-_WRITE_S = 60.0
-_DRAIN_S = 90.0
+_PATIENCE_S = 120.0
+"""Without any sign of life: a Spark session on a busy machine takes a minute to start."""
+_LONGEST_S = 400.0
+"""Of either half of a run, whatever signs of life there are."""
+_HALT_S = 60.0
+"""For the expected halt, once everything that leads to it has happened."""
 _MOST_STARTS = 30
 _ENDS_THE_PROCESS = {"kill_jvm"}
 """Faults after which a run may end by name and be started again, as after a crash: its Spark is gone."""
@@ -35,6 +38,22 @@ class Ended:
     ending: str
     error: str = ""
     drained: bool = False
+
+
+class _Patience:
+    """A deadline that moves on with every sign of life, up to a last one."""
+
+    def __init__(self, signs: Callable[[], object]):
+        self._signs = signs
+        self._seen = signs()
+        self._seen_at = self._began = time.monotonic()
+
+    def left(self) -> bool:
+        """Whether to go on waiting."""
+        now, seen = time.monotonic(), self._signs()
+        if seen != self._seen:
+            self._seen, self._seen_at = seen, now
+        return now < min(self._seen_at + _PATIENCE_S, self._began + _LONGEST_S)
 
 
 class Act:
@@ -65,6 +84,7 @@ class Act:
         self._points = points
         self._report = report
         self._clock = Stopping()
+        self._halting = scenario.expect.ending == HALTS
 
     def write(self) -> Ended | None:
         """Starts the pipeline and lets the writers write until enough happened; how it ended if it did.
@@ -73,34 +93,36 @@ class Act:
         Whoever expects a halt waits for it as long.
         """
         self._pipeline.start()
-        halting = self._scenario.expect.ending == HALTS
-        deadline = time.monotonic() + _BEGIN_S
+        patience = _Patience(self._signs)
         begun: int | None = None
-        while time.monotonic() < deadline:
+        enough_at: float | None = None
+        while patience.left():
             self._clock.wait(_TURN_S)
             written = self._report().row_changes
             if begun is None and self._points.wait(CAPTURE_BEGINS, 1, 0):
-                begun, deadline = written, time.monotonic() + _WRITE_S
+                begun = written
             changes = 0 if begun is None else written - begun
             self._plan.tick(changes)
             ended = self._supervise()
             if ended is not None:
                 return ended
             enough = begun is not None and changes >= self._scenario.workload.changes
-            if enough and not halting and self._plan.all_fired() and self._dumped():
-                return None
+            if enough and self._plan.all_fired() and self._dumped_or_halting():
+                enough_at = enough_at or time.monotonic()
+                if not self._halting or time.monotonic() > enough_at + _HALT_S:
+                    return None
         return None if begun is not None else Ended(STALLS, "capture did not begin in time")
 
     def drain(self) -> Ended:
         """Waits until the target holds everything committed by now, then stops the pipeline as Ctrl-C would."""
         goal = wiring.source_position(self._settings)
-        deadline = time.monotonic() + _DRAIN_S
+        patience = _Patience(self._signs)
         while not self._asked(lambda: wiring.applied_reaches(self._settings, goal)) or not self._dumped():
             ended = self._supervise()
             if ended is not None:
                 return ended
-            if time.monotonic() > deadline:
-                return Ended(STALLS, f"the target did not catch up within {_DRAIN_S:.0f} s")
+            if not patience.left():
+                return Ended(STALLS, "the target did not catch up in time")
             self._clock.wait(_TURN_S)
         self._pipeline.stop()
         exited = self._pipeline.exited()
@@ -111,6 +133,13 @@ class Act:
             if exited is not None
             else Ended(STALLS, "it did not end when it was asked to")
         )
+
+    def _signs(self) -> tuple[int, int]:
+        """What changes while the pipeline does something: processes started, points announced."""
+        return self._pipeline.starts, len(self._points.reached())
+
+    def _dumped_or_halting(self) -> bool:
+        return self._halting or self._dumped()
 
     def _supervise(self) -> Ended | None:
         """Starts a killed run again; how it ended if it ended otherwise. Looks away while a fault is being placed."""

@@ -175,6 +175,8 @@ class SlotRecorder:
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._connection is None:
             self._connection = self._database.postgres(autocommit=True)
+            # Each read would leave six lines in the server's log, which people read when something went wrong.
+            self._connection.execute("SET log_min_messages = fatal")
         return self._connection
 
     def _broken(self) -> None:
