@@ -133,6 +133,7 @@ class Process:
         """``migrator.run.migration.Migration`` without Spark: lead, agree, run."""
         shared, setup = self._shared, self._setup
         lease = self.leadership.acquire(shared.target.ledger.epoch)
+        shared.source.notes.append(f"{self.name}: leads under epoch {lease.epoch}")
         self._attempt += 1
         yield
         target = MemoryTarget(shared.target, step=self.step)
@@ -175,6 +176,7 @@ class Process:
 
     def step(self, name: str) -> None:
         """The hook of every named point. Raises ``Crash`` or ``ConnectionFailed`` where a fault waits for it."""
+        self._shared.source.notes.append(f"{self.name}: {name}")
         for fault in self.awaited:
             if fault.point == name:
                 self.awaited.remove(fault)

@@ -1,8 +1,8 @@
-"""Runs a seed, and judges it."""
+"""Runs a seed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from scenarios.simulation.setup import Setup, patched
 from scenarios.simulation.tables import TRACKED
@@ -10,13 +10,19 @@ from scenarios.simulation.world import Decision, World, decisions
 from verify.history.history import Description, History
 
 
-def simulate(seed: int, setup: Setup, taken: Sequence[Decision] | None = None) -> History:
+def simulate(
+    seed: int,
+    setup: Setup,
+    taken: Sequence[Decision] | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> History:
     """What happens under a seed.
 
     Args:
         seed: decides everything.
         setup: what is simulated.
         taken: decisions in place of the seed's own (of a shrunk run).
+        tell: called with every step that did something, in words.
     """
 
     def description(drained: bool, halted: str) -> Description:
@@ -31,7 +37,7 @@ def simulate(seed: int, setup: Setup, taken: Sequence[Decision] | None = None) -
         )
 
     with patched(setup.patches):
-        return World(setup).run(decisions(seed, setup) if taken is None else taken, description)
+        return World(setup, tell).run(decisions(seed, setup) if taken is None else taken, description)
 
 
 def command(seed: int, mutant: str = "") -> str:

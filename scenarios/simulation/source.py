@@ -56,6 +56,15 @@ class Write:
     before: tuple[int, Stored] | None
     after: tuple[int, Stored] | None
 
+    def __str__(self) -> str:
+        before, after = (
+            "nothing"
+            if image is None
+            else f"{image[0]} ({image[1].session}.{image[1].number} = {image[1].value})"
+            for image in (self.before, self.after)
+        )
+        return f"{self.table.name} {before} -> {after}"
+
     def change(self) -> RowChange:
         """As the log reader delivers it."""
         before = None if self.before is None else self.before[1].text(self.before[0])
@@ -85,6 +94,11 @@ class Entry:
     at_us: int
     writes: tuple[Write, ...]
     mark: WatermarkSeen | None = None
+
+    def __str__(self) -> str:
+        if self.mark is not None:
+            return f"{self.mark.kind.value} watermark {self.mark.token}"
+        return f"position {self.ordinal}, " + ", ".join(map(str, self.writes))
 
     def records(self, part_rows: int) -> list[LogRecord]:
         """As the log reader delivers it: large transactions in parts."""
@@ -121,6 +135,8 @@ class Source:
         hidden: log entries that are not visible yet, in log order.
         locked: rows that transactions still hold.
         acknowledged: the log's reader said it needs nothing up to here.
+        transactions: how many entries have rows.
+        notes: what happens, in words, for those who want to read it.
         clock_us: now.
     """
 
@@ -134,6 +150,7 @@ class Source:
     acknowledged: Position = field(default_factory=lambda: position(0))
     clock_us: int = 0
     transactions: int = 0
+    notes: list[str] = field(default_factory=list)
     _visible_ids: set[TransactionId] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -158,12 +175,14 @@ class Source:
     def _append(self, entry: Entry) -> None:
         self.log.append(entry)
         self.hidden.append(entry)
+        self.notes.append(f"log entry {entry.number}: {entry}")
 
     def reveal(self, which: int) -> None:
         """A logged commit becomes visible: the oldest if ``ordered``, else any."""
         if not self.hidden:
             return
         entry = self.hidden.pop(0 if self.ordered else which % len(self.hidden))
+        self.notes.append(f"log entry {entry.number} becomes visible")
         self._visible_ids.add((entry.number,))
         _apply(self.visible, entry.writes)
         self.locked.difference_update(key for write in entry.writes for key in write.locks())
@@ -272,6 +291,7 @@ class SimulatedChunkReader:
         after = int(str(request.after[0])) if request.after else None
         rows = source.visible[request.table]
         keys = sorted(key for key in rows if after is None or key > after)[: request.limit_rows]
+        source.notes.append(f"SELECT of {request.table.name} after {after}: {keys}")
         return Chunk(
             request,
             rows_to_table(schema, [rows[key].text(key) for key in keys]),

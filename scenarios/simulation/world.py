@@ -77,9 +77,15 @@ def decisions(seed: int, setup: Setup) -> tuple[Decision, ...]:
 
 
 class World:
-    """One run."""
+    """One run.
 
-    def __init__(self, setup: Setup):
+    Args:
+        setup: what is simulated.
+        tell: called with every step that did something, in words.
+    """
+
+    def __init__(self, setup: Setup, tell: Callable[[str], None] = lambda line: None):
+        self._tell = tell
         self._source = Source(setup.ordered, initial_rows())
         self._shared = Shared(self._source, MemoryElection(), MemoryEventLog(), MemoryDatabase(TARGETS))
         self._clients = [Client(session, self._source) for session in range(1, CLIENTS + 1)]
@@ -100,7 +106,7 @@ class World:
     def run(self, taken: Sequence[Decision], description: Callable[[bool, str], Description]) -> History:
         """Makes the steps, then lets the pipeline catch up. ``description`` gets (drained, halted)."""
         for actor, number in taken:
-            self._make(self._actions[actor], Dice(number))
+            self._make(actor, self._actions[actor], Dice(number))
             if self.halted:
                 break
         drained = not self.halted and self._drain()
@@ -110,9 +116,12 @@ class World:
 
     # -- one step -----------------------------------------------------------------------------------------------
 
-    def _make(self, action: Callable[[Dice], None], dice: Dice) -> None:
+    def _make(self, name: str, action: Callable[[Dice], None], dice: Dice) -> None:
         self._source.clock_us += _TICK_US
         action(dice)
+        if self._source.notes:
+            self._tell(f"{name:9} {'; '.join(self._source.notes)}")
+            self._source.notes.clear()
 
     def _stepping(self, step: Callable[[Process, Dice], None]) -> Callable[[Dice], None]:
         def action(dice: Dice) -> None:
@@ -127,11 +136,13 @@ class World:
         try:
             step()
         except Crash:
+            self._source.notes.append(f"{process.name}: gone")
             process.stop()
         except MigratorError as error:
             # The holder of the lease must never be refused anything; a zombie may, by name.
             if process.leadership.held():
                 self.halted = f"{type(error).__name__}: {error}"
+            self._source.notes.append(f"{process.name}: ended by {type(error).__name__}: {error.what}")
             process.stop()
         self._recorder.look()
 
@@ -171,11 +182,13 @@ class World:
         else:
             fault.fired_us = self._source.clock_us
             process.stop()
+        self._source.notes.append(f"{process.name}: {name} {f'at {point}' if point else 'now'}")
 
     def _expire(self, _: Dice) -> None:
         holder = self._holder()
         if holder is not None:
             self._recorder.planned(Fault("lease lost", holder.name, self._source.clock_us))
+            self._source.notes.append(f"{holder.name} loses its lease and doesn't know")
             self._shared.election.expire()
 
     # -- the end ------------------------------------------------------------------------------------------------
@@ -192,12 +205,12 @@ class World:
                 return True
             for process in self._processes:
                 for name in _ROUND[turn % len(_ROUND)]:
-                    self._make(partial(self._turn, process, _STEPS[name]), Dice(2))
+                    self._make(name, partial(self._turn, process, _STEPS[name]), Dice(2))
             if self.halted:
                 return False
             starting = self._holder() or self._processes[turn % 2]
             if not starting.leads:
-                self._make(partial(self._begin, starting), Dice(0))
+                self._make("lead", partial(self._begin, starting), Dice(0))
         return False
 
     def _turn(self, process: Process, step: Callable[[Process, Dice], None], dice: Dice) -> None:

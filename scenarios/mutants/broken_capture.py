@@ -1,0 +1,149 @@
+"""Broken variants of capture: chunk reads, core, segments. Each function says which rule it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from migrator.core.capture import Capture, EmitPart
+from migrator.core.dump import DumpPlan
+from migrator.core.touched import Stale, TouchedKeys
+from migrator.model.chunk import Chunk, ChunkRequest, Witness
+from migrator.model.event import Key, MarkKind, TransactionId
+from migrator.model.position import Position
+from migrator.model.progress import TableDump
+from migrator.model.table import TableId, TableSchema
+from migrator.run.capture_steps import CaptureSteps
+from migrator.run.failure import Stopping
+from migrator.run.segment_builder import SegmentBuilder
+from migrator.run.source_threads import ChunkPump, ChunkRead, hand_over
+from scenarios.simulation.setup import Patch
+from scenarios.simulation.source import SimulatedLogReader
+
+_stale = Capture.stale
+_content = SegmentBuilder.content
+_add_part = SegmentBuilder._add_part
+_confirm = TouchedKeys.confirm
+_remember = TouchedKeys.__init__
+_note = TouchedKeys.note
+_start = SimulatedLogReader.start
+
+
+def _nothing_stale(self: Capture, chunk: Chunk) -> Stale:
+    """Chunk rows go out whatever happened beside the read."""
+    return Stale(frozenset(), reread=False)
+
+
+def _witness_ignored(self: Capture, chunk: Chunk) -> Stale:
+    """Plain DBLog, also where commits become visible late."""
+    return _stale(self, replace(chunk, witness=None))
+
+
+def _reached_at_once(self: Capture, chunk: Chunk) -> bool:
+    """A chunk goes out before the log was read past its read view."""
+    return True
+
+
+def _low_after_select(
+    self: ChunkPump, request: ChunkRequest, schema: TableSchema, stopping: Stopping
+) -> Iterator[None]:
+    """The low watermark is written when the rows are already read."""
+    if self._reader is None:
+        self._reader = self._make()
+    marks = self._marks_for(request)
+    chunk = self._reader.read(request, schema)
+    yield
+    if marks is not None:
+        marks.write(request.token, MarkKind.LOW)
+        yield
+        marks.write(request.token, MarkKind.HIGH)
+        yield
+    hand_over(self._inputs, ChunkRead(chunk), stopping)
+
+
+def _confirmed_by_newest(self: TouchedKeys, witnesses: Iterable[Witness]) -> None:
+    """Keys are forgotten by the newest witness, though an older read view is still under way."""
+    _confirm(self, list(witnesses)[:1])
+
+
+def _inherits_nothing(
+    self: TouchedKeys, max_keys: int = 20_000, inherited: Iterable[TransactionId] = ()
+) -> None:
+    """Transactions in the gap between log and visibility at a crash are forgotten."""
+    _remember(self, max_keys, ())
+
+
+def _forgets_large(
+    self: TouchedKeys, transaction: TransactionId, table: TableId, keys: Iterable[Key]
+) -> None:
+    """A transaction with more keys than are remembered counts as touching none."""
+    _note(self, transaction, table, keys)
+    touched = self._transactions[transaction]
+    if touched.tables[table] is None:
+        touched.tables[table] = set()
+
+
+def _dumps_as_read(self: DumpPlan) -> tuple[TableDump, ...]:
+    """The dump's progress tells what was read, not what was emitted."""
+    return tuple(
+        replace(dump, after=self._reading[table].after, done=self._reading[table].exhausted)
+        for table, dump in self._dumps.items()
+    )
+
+
+def _never_in_transaction(self: Capture) -> bool:
+    """Every segment claims to end on a transaction boundary."""
+    return False
+
+
+def _transactions_reversed(self: SegmentBuilder, *args: Any, **options: Any) -> Any:
+    """The transactions of a segment change places."""
+    for images in self._images.values():
+        newest_first = sorted(range(len(images.rows)), key=lambda at: (-images.positions[at], at))
+        for name in ("positions", "indexes", "signs", "rows"):
+            values = getattr(images, name)
+            setattr(images, name, [values[at] for at in newest_first])
+    return _content(self, *args, **options)
+
+
+def _moves_by_half(self: SegmentBuilder, output: EmitPart) -> None:
+    """Of a row whose key changes only the new key is delivered."""
+    changes = []
+    for change in output.part.changes:
+        places = self._schemas[change.table].key_indexes()
+        before, after = change.before, change.after
+        moved = before is not None and after is not None and any(before[at] != after[at] for at in places)
+        changes.append(replace(change, before=None) if moved else change)
+    _add_part(self, EmitPart(replace(output.part, changes=tuple(changes))))
+
+
+def _acknowledged_first(self: CaptureSteps) -> None:
+    """The source is told to forget what is not durable yet."""
+    checkpoint = self._core.checkpoint()
+    self.log.acknowledge(checkpoint.position)
+    self.log._acknowledge()
+    _write(self)
+
+
+_write = CaptureSteps.write
+
+
+def _starts_at_log_end(self: SimulatedLogReader, after: Position | None) -> Position:
+    """A first start begins at the log's end, though commits there are not visible yet."""
+    return _start(self, self._link.source.end() if after is None else after)
+
+
+RECONCILIATION_OFF = (Patch(Capture, "stale", _nothing_stale),)
+WITNESS_IGNORED = (Patch(Capture, "stale", _witness_ignored),)
+HIGH_IGNORED = (Patch(Capture, "_reached", _reached_at_once),)
+LOW_AFTER_SELECT = (Patch(ChunkPump, "reading", _low_after_select),)
+CONFIRMED_BY_NEWEST = (Patch(TouchedKeys, "confirm", _confirmed_by_newest),)
+INHERITS_NOTHING = (Patch(TouchedKeys, "__init__", _inherits_nothing),)
+FORGETS_LARGE = (Patch(TouchedKeys, "note", _forgets_large),)
+DUMPS_AS_READ = (Patch(DumpPlan, "dumps", _dumps_as_read),)
+NEVER_IN_TRANSACTION = (Patch(Capture, "in_transaction", _never_in_transaction),)
+TRANSACTIONS_REVERSED = (Patch(SegmentBuilder, "content", _transactions_reversed),)
+MOVES_BY_HALF = (Patch(SegmentBuilder, "_add_part", _moves_by_half),)
+ACKNOWLEDGED_FIRST = (Patch(CaptureSteps, "write", _acknowledged_first),)
+STARTS_AT_LOG_END = (Patch(SimulatedLogReader, "start", _starts_at_log_end),)

@@ -1,0 +1,95 @@
+"""The same rules broken in the adapters of real servers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from migrator.adapters.files import batch_reader, durable
+from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.target_postgres import ledger as ledgers
+from migrator.adapters.target_postgres.prepared import Prepared
+from migrator.adapters.target_postgres.session import Session
+from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.target_postgres.writer import BatchWriter
+from migrator.model.ledger import Ledger
+from migrator.model.progress import Checkpoint
+from migrator.ports.target import TargetBatch
+from scenarios.mutants.broken_apply import net_by_ends, net_to_first_image, net_without_deletes
+from scenarios.simulation.setup import Patch
+
+_move = ledgers.move
+_write_all = BatchWriter.write
+
+
+def _moved_apart(session: Session, migration: str, segment: int, checkpoint: Checkpoint) -> None:
+    """The rows are committed before the ledger moves."""
+    session.run("COMMIT")
+    session.run("BEGIN")
+    _move(session, migration, segment, checkpoint)
+
+
+def _written_apart(self: BatchWriter, batch: Sequence[Prepared]) -> None:
+    """A transaction for every table."""
+    for at, one in enumerate(batch):
+        if at:
+            self._session.run("COMMIT")
+            self._session.run("BEGIN")
+        _write_all(self, [one])
+
+
+def _written_unfenced(
+    self: PostgresTargetWriter, session: Session, batch: TargetBatch, prepared: list[Prepared], epoch: int
+) -> bool:
+    """Neither the epoch nor the ledger's segment is looked at."""
+    session.run("BEGIN")
+    writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures, self._step)
+    writer.relax()
+    writer.write(prepared)
+    self._step("target.merged")
+    ledgers.move(session, self._settings.migration, batch.segment, batch.checkpoint)
+    self._step("target.moved")
+    return True
+
+
+def _anyone(ledger: Ledger, epoch: int) -> None:
+    """Every epoch may write."""
+
+
+def _not_looked_at(session: Session, migration: str, epoch: int) -> None:
+    """Every epoch may open."""
+
+
+def _taken(session: Session, ledger: Ledger, epoch: int) -> Ledger:
+    return ledger
+
+
+def _open_to_anyone(self: FileSegmentWriter) -> None:
+    """The event log's epoch is not looked at."""
+
+
+def _created_by_anyone(self: FileSegmentWriter, number: int, created: bool) -> None:
+    """It does not matter who created a segment."""
+
+
+def _replaced(source: Path, name: Path) -> bool:
+    """The last writer of a segment number wins."""
+    os.replace(source, name)
+    return True
+
+
+DELETES_DROPPED = (Patch(batch_reader, "net_images", net_without_deletes),)
+NET_BY_ENDS = (Patch(batch_reader, "net_images", net_by_ends),)
+FIRST_IMAGE = (Patch(batch_reader, "net_images", net_to_first_image),)
+POSITION_APART = (Patch(ledgers, "move", _moved_apart),)
+TABLES_APART = (Patch(BatchWriter, "write", _written_apart),)
+FENCING_OFF = (
+    Patch(PostgresTargetWriter, "_write", _written_unfenced),
+    Patch(ledgers, "check_epoch", _anyone),
+    Patch(ledgers, "check_not_newer", _not_looked_at),
+    Patch(ledgers, "take", _taken),
+    Patch(FileSegmentWriter, "_check_epoch", _open_to_anyone),
+    Patch(FileSegmentWriter, "_check_created", _created_by_anyone),
+    Patch(durable, "link_new", _replaced),
+)
