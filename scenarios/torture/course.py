@@ -32,6 +32,9 @@ from verify.history.history import SCHEMAS, Description, History, table_of
 
 ToolName = Literal["debezium", "ours"]
 _DUMP_EVERY_S = 0.15
+_WARM_UP_S, _WARM_UP_RATE = 5, 300
+_MAIN_NUMBERS = 1_000_000
+"""Above every number that the warm-up gives to a write."""
 _GHOST = "ghost"
 _WAITING_COMMITS, _GHOST_KEYS = 8, 200
 _CAPTURE_ROLE = "capture"
@@ -94,6 +97,7 @@ def run(
                 if hazard.standby == "ghost":
                     _hanging_commits(bed.admin, dumps, seconds)
                 else:
+                    _warm_up(tested, hazard, bed.admin, seed, folder)
                     _under_load(bed.admin, hazard, dumps, seconds, seed, folder)
                 tested.drain()
             except ToolEnded as error:
@@ -214,7 +218,7 @@ def _under_load(
     with ExitStack() as stack:
         if hazard.standby == "distant":
             stack.enter_context(DistantStandby(admin, hazard.standby_ms / 1000))
-        writers = Writers(admin, hazard.writing, seconds, seed, folder)
+        writers = Writers(admin, hazard.writing, seconds, seed, folder, after=_MAIN_NUMBERS)
         stack.callback(writers.kill)
         due_s = time.monotonic()
         while writers.running and not dumps.enough():
@@ -224,6 +228,17 @@ def _under_load(
             due_s = max(due_s + dumps.every_s(seconds), time.monotonic())
             dumps.once_more()
         writers.wait()
+
+
+def _warm_up(tool: Tool, hazard: Hazard, admin: Database, seed: int, folder: Path) -> None:
+    """A few slow writes, all delivered before the hazard begins: a JVM that has just started lags behind for long."""
+    slow = replace(hazard.writing, rate_per_s=_WARM_UP_RATE)
+    writers = Writers(admin, slow, _WARM_UP_S, seed, folder)
+    try:
+        writers.wait()
+    finally:
+        writers.kill()
+    tool.drain()
 
 
 def _hanging_commits(admin: Database, dumps: _Dumps, seconds: int) -> None:

@@ -94,7 +94,7 @@ class Debezium:
         self._old = old
         self._folder = folder
         self._read_only = read_only
-        self._asked = 0
+        self._asked = self._drained = 0
         self._signal_file = folder / "signals.json"
         self._signal_file.touch()
         self._events = EventsFile(folder / "events.jsonl")
@@ -138,8 +138,10 @@ class Debezium:
 
     def drain(self) -> None:
         """See ``Tool.drain``: waits for a row of our own in the signal table to come by."""
-        self._signal("drained", "log", json.dumps({"message": "all was written"}))
-        self._await('"after":{"id":"drained"', "catching up")
+        self._drained += 1
+        name = f"drained-{self._drained}"
+        self._signal(name, "log", json.dumps({"message": "all was written"}))
+        self._await(f'"after":{{"id":"{name}"', "catching up")
 
     def close(self) -> None:
         """See ``Tool.close``."""

@@ -88,16 +88,19 @@ class Writers:
         seconds: how long, if it isn't stopped before.
         seed: of its random keys.
         folder: gets its scripts and its output.
+        after: each session numbers its writes from here on.
     """
 
-    def __init__(self, old: Database, writing: Writing, seconds: int, seed: int, folder: Path):
+    def __init__(
+        self, old: Database, writing: Writing, seconds: int, seed: int, folder: Path, after: int = 0
+    ):
         self._log = folder / "pgbench.log"
         command = [
             str(postgres_installation() / "bin" / "pgbench"),
             *("--host", old.host, "--port", str(old.port), "--username", old.user, old.database),
             *("--no-vacuum", "--protocol=prepared", "--random-seed", str(seed)),
             *("--client", str(writing.clients), "--jobs", "2", "--time", str(seconds)),
-            *_defined({"n": 0, "keys": writing.keys, "clients": writing.clients}),
+            *_defined({"n": after, "keys": writing.keys, "clients": writing.clients}),
             *(("--rate", str(writing.rate_per_s)) if writing.rate_per_s else ()),
             *_files(writing.scripts, folder),
         ]
