@@ -70,7 +70,8 @@ DELIVERIES = pa.schema(
         *_ROW,
     ]
 )
-"""What capture delivered into the event log, in delivery order."""
+"""What capture delivered into the event log, in delivery order. Among the log's rows of its own segment a chunk's row
+may stand anywhere: the target applies a segment as one, and the judge takes the kindest place."""
 
 COMMITS = pa.schema(
     [
@@ -85,7 +86,8 @@ COMMITS = pa.schema(
 """Every target commit that moved the ledger."""
 
 CHANGES = pa.schema([("commit", pa.int32()), *_ROW])
-"""Row changes of the target per commit, in order; ``commit`` 0: rows written by nobody's batch (rogue writes)."""
+"""Row changes of the target per commit, in order; ``commit`` 0: rows written by nobody's batch (rogue writes), placed
+between the commits between which they were committed."""
 
 OBSERVATIONS = pa.schema(
     [
