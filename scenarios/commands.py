@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -91,6 +93,7 @@ def run(
     out: Path,
 ) -> int:
     """Play scenarios on embedded servers, record what happens, and judge it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds: servers and pipeline end with us
     jobs = _jobs(names, per_change, all_, engine, seed, pairs_)
     # Spark, drivers and servers' clients only now: listing and replaying need none of them.
     runner = importlib.import_module("scenarios.runner")
