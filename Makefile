@@ -47,8 +47,9 @@ scenarios: $(DEV) ## run every scenario on servers that are started here; report
 
 quickscenarios: $(DEV) ## what is run for every change: the scenarios' subset, simulation, broken variants
 	$(BIN)/python -m migrator.embedded
-	$(BIN)/migrator scenario simulate --seeds $(SEEDS)
-	$(BIN)/migrator scenario simulate --mutant all
+	@mkdir -p $(OUT)
+	$(BIN)/migrator scenario simulate --seeds $(SEEDS) --json $(OUT)/simulation.json
+	$(BIN)/migrator scenario simulate --mutant all --seeds 1 --json $(OUT)/mutants.json
 	$(BIN)/migrator scenario run --per-change --out $(OUT)
 
 torture: $(DEV) ## the same hazards for Debezium's embedded engine (200 MB to install) and for this project

@@ -110,9 +110,10 @@ def run(
         click.echo("nothing was run")
         return _EXIT_CODES[Outcome.UNKNOWN]
     click.echo()
-    click.echo(report.write(results, out / "report"))
+    tables = report.tables_beside(out)
+    click.echo(report.write(results, out / "report", tables))
     click.echo(f"report: {out / 'report' / 'report.html'}")
-    return _EXIT_CODES[verdict(results)]
+    return _EXIT_CODES[verdict(results, tables)]
 
 
 @scenario.command()

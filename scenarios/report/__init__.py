@@ -1,5 +1,6 @@
 """What scenario runs say, for people (HTML page, terminal) and for machines (JUnit XML, JSON)."""
 
+from scenarios.report.beside import tables_beside
 from scenarios.report.files import write
 
-__all__ = ["write"]
+__all__ = ["tables_beside", "write"]

@@ -8,18 +8,16 @@ from typing import Any
 
 from scenarios.report.blind_spots import BLIND_SPOTS
 from scenarios.report.facts import Fact
-from scenarios.report.tables import Table
+from scenarios.report.tables import Table, Tables
 from scenarios.report.verdict import EXIT_CODES, is_control, killed, verdict
 from verify.history.result import CheckResult
 
 FORMAT = 1
 
 
-def document(
-    facts: Sequence[Fact], kill_table: Table | None, torture: Table | None, made_at: str, version: str
-) -> dict[str, Any]:
+def document(facts: Sequence[Fact], tables: Tables, made_at: str, version: str) -> dict[str, Any]:
     """The verdict, then every run with its checks, witnesses, faults, counts and replay command."""
-    outcome = verdict([fact.run for fact in facts], kill_table)
+    outcome = verdict([fact.run for fact in facts], tables)
     return {
         "format": FORMAT,
         "verdict": outcome.value,
@@ -27,8 +25,9 @@ def document(
         "made_at": made_at,
         "version": version,
         "runs": [_run(fact) for fact in facts],
-        "kill_table": _table(kill_table),
-        "torture": _table(torture),
+        "kill_table": _table(tables.kill),
+        "simulation": _table(tables.simulation),
+        "torture": _table(tables.torture),
         "cannot_detect": [{"what": what, "why": why} for what, why in BLIND_SPOTS],
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from scenarios.report.facts import Fact
-from scenarios.report.tables import Table
+from scenarios.report.tables import Table, Tables
 from scenarios.report.verdict import is_control, killed
 from verify.history import timeline
 from verify.history.result import CheckResult, Outcome
@@ -19,13 +19,13 @@ from verify.history.result import CheckResult, Outcome
 _NOT_XML = {number: "�" for number in range(32) if number not in (9, 10, 13)}
 
 
-def junit(facts: Sequence[Fact], kill_table: Table | None = None) -> str:
+def junit(facts: Sequence[Fact], tables: Tables) -> str:
     """The XML document, with an XML declaration."""
     root = ElementTree.Element("testsuites", name="scenarios")
     for fact in facts:
         _suite(root, fact)
-    if kill_table is not None:
-        _kills(root, kill_table)
+    for table in tables.all():
+        _rows(root, table)
     for suite in root:
         _count(suite)
     for name in ("tests", "failures", "errors"):
@@ -57,12 +57,16 @@ def _suite(root: ElementTree.Element, fact: Fact) -> None:
             _add(case, _kind(check.outcome), said, _witnesses(check))
 
 
-def _kills(root: ElementTree.Element, table: Table) -> None:
+def _rows(root: ElementTree.Element, table: Table) -> None:
     suite = ElementTree.SubElement(root, "testsuite", name=_text(table.title))
     for row in table.rows:
-        case = ElementTree.SubElement(suite, "testcase", classname="kill table", name=_text(row.cells[0]))
-        if row.outcome is not Outcome.HOLDS and row.outcome is not None:
-            _add(case, _kind(row.outcome), "not caught within its budget", "; ".join(row.cells))
+        if row.outcome is None:
+            continue  # says nothing about this product
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=_text(table.title), name=_text(row.cells[0])
+        )
+        if row.outcome is not Outcome.HOLDS:
+            _add(case, _kind(row.outcome), row.cells[0], "; ".join(row.cells))
 
 
 def _case(suite: ElementTree.Element, fact: Fact, name: str) -> ElementTree.Element:

@@ -10,7 +10,7 @@ from scenarios.report import chart
 from scenarios.report.blind_spots import BLIND_SPOTS
 from scenarios.report.details import detail
 from scenarios.report.facts import Fact
-from scenarios.report.tables import Table
+from scenarios.report.tables import Table, Tables
 from scenarios.report.verdict import ORDER, controls, in_order, killed, verdict
 from verify.history.result import CheckResult, Outcome
 
@@ -40,18 +40,15 @@ details.run { border-top: 1px solid var(--line); padding: .5rem 0; } summary { c
 """
 
 
-def page(
-    facts: Sequence[Fact], kill_table: Table | None, torture: Table | None, made_at: str, version: str
-) -> str:
+def page(facts: Sequence[Fact], tables: Tables, made_at: str, version: str) -> str:
     """The whole page."""
-    outcome = verdict([fact.run for fact in facts], kill_table)
+    outcome = verdict([fact.run for fact in facts], tables)
     proper = in_order(facts)
     body = [
         _head(facts, outcome, made_at, version),
         _overview(proper),
         _controls(controls(facts)),
-        _table(kill_table, "kill"),
-        _table(torture, "torture"),
+        *map(_table, tables.all()),
         _blind_spots(),
         "<h2>Runs, one by one</h2>" + chart.KEY if proper else "",
         *[detail(fact, _anchor(number)) for number, fact in enumerate(proper)],
@@ -154,9 +151,7 @@ def _controls(facts: Sequence[Fact]) -> str:
     )
 
 
-def _table(table: Table | None, anchor: str) -> str:
-    if table is None:
-        return ""
+def _table(table: Table) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in table.head)
     rows = []
     for row in table.rows:
@@ -164,7 +159,7 @@ def _table(table: Table | None, anchor: str) -> str:
         first, *rest = (escape(cell) for cell in row.cells)
         rows.append(f"<tr><td{kind}>{first}</td>" + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>")
     return (
-        f'<h2 id="{anchor}">{escape(table.title)}</h2><p>{escape(table.note)}</p>'
+        f"<h2>{escape(table.title)}</h2><p>{escape(table.note)}</p>"
         f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
     )
 

@@ -1,4 +1,4 @@
-"""A table of a report that others fill: the kill table of broken variants, the same hazards against other tools."""
+"""Tables of a report that others fill: simulation, the kill table of broken variants, other tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Row:
 
     Attributes:
         cells: texts, one per column.
-        outcome: colours the first cell; a violated row of the kill table (a survivor) is a failure in JUnit, too.
+        outcome: colours the first cell, and counts for the verdict; None for what says nothing about this product.
     """
 
     cells: tuple[str, ...]
@@ -28,3 +28,26 @@ class Table:
     note: str
     head: tuple[str, ...]
     rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Those there are.
+
+    Attributes:
+        kill: the broken variants in simulation; a violated row is a survivor.
+        simulation: many seeds, by checker.
+        torture: what other tools did under the same hazards.
+    """
+
+    kill: Table | None = None
+    simulation: Table | None = None
+    torture: Table | None = None
+
+    def all(self) -> tuple[Table, ...]:
+        """In the order of the report."""
+        return tuple(each for each in (self.kill, self.simulation, self.torture) if each is not None)
+
+    def outcomes(self) -> set[Outcome]:
+        """Of all rows that have one."""
+        return {row.outcome for table in self.all() for row in table.rows if row.outcome is not None}

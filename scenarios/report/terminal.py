@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from scenarios.report.facts import Fact
-from scenarios.report.tables import Table
+from scenarios.report.tables import Tables
 from scenarios.report.verdict import ORDER, controls, in_order, killed, verdict
 from verify.history.result import Outcome
 
 
-def text(facts: Sequence[Fact], kill_table: Table | None = None) -> str:
+def text(facts: Sequence[Fact], tables: Tables) -> str:
     """The summary; a line per run, two more for a run that does not hold."""
     proper = in_order(facts)
     width = max((len(fact.name) for fact in proper), default=0)
@@ -34,14 +34,15 @@ def text(facts: Sequence[Fact], kill_table: Table | None = None) -> str:
         f"{'caught' if killed(fact.run) else 'SURVIVED':<8}  {fact.name} (broken variant)"
         for fact in controls(facts)
     ]
-    if kill_table is not None:
-        survivors = [row.cells[0] for row in kill_table.rows if row.outcome not in (None, Outcome.HOLDS)]
-        caught = len(kill_table.rows) - len(survivors)
-        lines.append(f"{kill_table.title}: {caught} of {len(kill_table.rows)} caught")
-        lines += [f"SURVIVED  {name}" for name in survivors]
+    for table in tables.all():
+        judged = [row for row in table.rows if row.outcome is not None]
+        wrong = [row.cells[0] for row in judged if row.outcome is not Outcome.HOLDS]
+        if judged:
+            lines.append(f"{table.title}: {len(judged) - len(wrong)} of {len(judged)} as they should be")
+        lines += [f"  {name}" for name in wrong]
     counted = Counter(fact.run.outcome for fact in proper)
     said = ", ".join(f"{counted[each]} {each.value}" for each in ORDER if counted[each]) or "nothing was run"
-    lines.append(f"{verdict([fact.run for fact in facts], kill_table).value.upper()}: {said}")
+    lines.append(f"{verdict([fact.run for fact in facts], tables).value.upper()}: {said}")
     return "\n".join(lines)
 
 

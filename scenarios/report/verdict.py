@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scenarios.report.facts import Fact
-from scenarios.report.tables import Table
+from scenarios.report.tables import Tables
 from scenarios.run_result import RunResult
 from verify.history.result import Outcome
 
@@ -27,11 +27,11 @@ def killed(run: RunResult) -> bool:
     return any(check.outcome is Outcome.VIOLATED for check in run.checks)
 
 
-def verdict(results: Sequence[RunResult], kill_table: Table | None = None) -> Outcome:
-    """Of all runs and controls together; of none it is unknown."""
+def verdict(results: Sequence[RunResult], tables: Tables | None = None) -> Outcome:
+    """Of all runs, controls and tables together; of none it is unknown."""
     found = {run.outcome for run in results if not is_control(run)}
     found |= {Outcome.HOLDS if killed(run) else Outcome.VIOLATED for run in results if is_control(run)}
-    found |= {row.outcome for row in kill_table.rows if row.outcome} if kill_table else set()
+    found |= tables.outcomes() if tables else set()
     return next((outcome for outcome in ORDER if outcome in found), Outcome.UNKNOWN)
 
 

@@ -1,0 +1,131 @@
+"""What other commands have left in the folder of the bundles, as tables of the report.
+
+``migrator scenario simulate --json OUT/simulation.json``, the same with ``--mutant all --json OUT/mutants.json``, and
+the torture suite's ``OUT/torture/torture.json``. Each table says when it was measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from migrator.errors import VerifyError
+from scenarios.report.tables import Row, Table, Tables
+from verify.history.result import Outcome
+
+_SAID = {Outcome.HOLDS: "caught", Outcome.VIOLATED: "SURVIVED", Outcome.UNKNOWN: "unknown"}
+
+
+def tables_beside(out: Path) -> Tables:
+    """The tables there are. Raises ``VerifyError`` for a file that none of these commands has written."""
+    return Tables(
+        kill=_read(out / "mutants.json", _kill_table),
+        simulation=_read(out / "simulation.json", _simulation),
+        torture=_read(out / "torture" / "torture.json", _torture),
+    )
+
+
+def _read(path: Path, made: Any) -> Table | None:
+    if not path.exists():
+        return None
+    try:
+        measured = f"Measured {datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC."
+        table: Table = made(json.loads(path.read_text()), measured)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise VerifyError(
+            "a table of the report can't be read",
+            where=str(path),
+            cause=f"{type(error).__name__}: {error}",
+            remedy="remove the file, or write it again with the command that made it",
+        ) from error
+    return table
+
+
+def _kill_table(document: Mapping[str, Any], measured: str) -> Table:
+    rows = []
+    for each in document["mutants"]:
+        outcome = Outcome(each["outcome"])
+        caught = [f"{code} {number:,}" for code, number in sorted(each["caught_by"].items())]
+        caught += [f"halted {each['halted']:,}"] if each["halted"] else []
+        cells = (
+            f"{_SAID[outcome]}: {each['mutant']}",
+            each["broken"],
+            ", ".join(each["must_catch"]),
+            "–" if each["first"] is None else f"{each['first']:,}",
+            f"{each['rate']:.1%} of {each['seeds']:,}",
+            ", ".join(caught) or "nobody",
+        )
+        rows.append(Row(cells, outcome))
+    note = (
+        "One rule of the product is broken at a time, in simulation; the checkers must catch it within its budget of"
+        f" seeds. A survivor would mean that a pass proves nothing. {measured}"
+    )
+    head = (
+        "broken variant",
+        "what is broken",
+        "must be caught by",
+        "after seeds",
+        "rate",
+        "caught by, seeds",
+    )
+    return Table("Kill table", note, head, tuple(rows))
+
+
+def _simulation(document: Mapping[str, Any], measured: str) -> Table:
+    seeds = document["seeds"]
+    rows = []
+    for code, counts in document["checks"].items():
+        outcome = next(
+            (each for each in (Outcome.VIOLATED, Outcome.HOLDS) if counts[each.value]), Outcome.UNKNOWN
+        )
+        numbers = [f"{counts[each.value]:,}" for each in (Outcome.HOLDS, Outcome.VIOLATED, Outcome.UNKNOWN)]
+        rows.append(Row((f"{outcome.value}: {code}", *numbers, f"{counts['checked']:,}"), outcome))
+    failed = document["failed"]
+    said = (
+        f"Seed {failed['seed']} fails: {failed['why']}. Replay: migrator scenario simulate --first"
+        f" {failed['seed']} --seeds 1."
+        if failed
+        else f"None of {seeds:,} seeds fails: with 95% confidence fewer than {min(3 / seeds, 1):.2%} of such seeds"
+        " do."
+    )
+    if failed:
+        rows.insert(
+            0, Row((f"violated: seed {failed['seed']}", "", "1", "", failed["why"]), Outcome.VIOLATED)
+        )
+    note = f"{document['commits']:,} target commits, {document['faults']:,} faults fired. {said} {measured}"
+    head = ("checker", "holds under", "violated under", "unknown under", "compared")
+    return Table(f"Simulation: {seeds:,} seeds", note, head, tuple(rows))
+
+
+def _torture(document: Mapping[str, Any], measured: str) -> Table:
+    """Another tool's violations are its own: rows without an outcome, which don't colour this report's verdict."""
+    rows = []
+    for each in document["rows"]:
+        ended = each["ended"]
+        cells = (
+            f"{each['hazard']}: {each['title']}",
+            f"{each['tool']} on {each['server']}",
+            f"{each['rows_read']:,}",
+            f"{each['stale_reads']:,}",
+            f"{each['stale_events']:,}",
+            "not comparable" if ended else f"{each['wrong_keys']:,}",
+            each["verdict"] + (f"; ended by itself: {ended}" if ended else ""),
+        )
+        rows.append(Row(cells))
+    note = (
+        "A stale row is one delivered after a newer version of its key. What a tool delivers is judged, and the end"
+        f" state that the simplest consumer makes of it. {measured}"
+    )
+    head = (
+        "hazard",
+        "tool",
+        "rows read in chunks",
+        "stale chunk rows",
+        "stale events",
+        "keys wrong at the end",
+        "verdict",
+    )
+    return Table("The same hazards elsewhere", note, head, tuple(rows))
