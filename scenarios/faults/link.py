@@ -43,7 +43,10 @@ class Trigger:
     Attributes:
         what: for reports.
         fired: whether it has happened.
+        silent: the connection isn't cut but stays open, silent for good.
     """
+
+    silent = False
 
     def __init__(self, what: str, stream: Stream):
         self.what = what
@@ -72,6 +75,13 @@ class Link:
     def ends(self, direction: Direction) -> tuple[socket.socket, socket.socket]:
         """Where a direction comes from and goes to."""
         return (self.client, self.server) if direction == "to_server" else (self.server, self.client)
+
+    def fail(self, trigger: Trigger) -> None:
+        """Cuts the link, or freezes it, as the trigger wants."""
+        if trigger.silent:
+            self.frozen = True
+        else:
+            self.cut()
 
     def cut(self) -> None:
         """Ends both connections with RST."""

@@ -161,15 +161,19 @@ class ResetAfter(Once):
 
 
 class ResetAroundCommit(Once):
-    """A reset ``before`` COMMIT is forwarded, or ``after`` its answer came. ``count``: the n-th from now on."""
+    """A reset ``before`` COMMIT is forwarded, or ``after`` its answer came. ``count``: the n-th from now on.
+
+    ``silent: true``: the connection isn't reset but stays open, and nothing is ever heard on it again.
+    """
 
     def __init__(self, options: Options):
         super().__init__(options)
         self._when = cast(Literal["before", "after"], options.choice("when", ("before", "after")))
         self._count = options.whole("count", 1, least=1)
+        self._silent = options.flag("silent", False)
 
     def _arm(self, proxy: TcpProxy) -> Trigger:
-        return proxy.reset_around_commit(self._when, self._count, self.stream)
+        return proxy.reset_around_commit(self._when, self._count, self.stream, self._silent)
 
 
 class Flip(Once):

@@ -24,7 +24,7 @@ from scenarios.faults.triggers import AfterBytes, AroundCommit, FlipByte, Trigge
 from scenarios.faults.wire import scanner
 
 _PIECE_BYTES = 65_536
-_QUEUED_PIECES = 64
+_QUEUED_PIECES = 4  # little: what a slow line holds back, its sender must feel
 _CONTROL_TIMEOUT_S = 10.0
 _THROTTLED_SENDS_PER_S = 20
 
@@ -171,18 +171,19 @@ class TcpProxy:
         return self._arm(AfterBytes(direction, size_bytes, stream))
 
     def reset_around_commit(
-        self, when: Literal["before", "after"], count: int = 1, stream: Stream = "any"
+        self, when: Literal["before", "after"], count: int = 1, stream: Stream = "any", silent: bool = False
     ) -> Trigger:
         """Resets a connection around its COMMIT, the ``count``-th from now on.
 
         ``before``: the COMMIT isn't forwarded, so the transaction can't be committed. ``after``: it is forwarded, the
-        server's answer arrives here and is withheld, so the outcome is decided and the client can't know it.
+        server's answer arrives here and is withheld, so the outcome is decided and the client can't know it. With
+        ``silent`` the connection isn't reset: it stays open, and nothing is ever heard on it again.
         """
         if count < 1:
             raise ConfigError("COMMITs are counted from 1 on", where="count")
         if not self._kind:
             raise ConfigError("the proxy doesn't know the protocol whose COMMIT it is to find", where="kind")
-        return self._arm(AroundCommit(when, count, stream))
+        return self._arm(AroundCommit(when, count, stream, silent))
 
     def flip_byte(self, at_byte: int, direction: Direction = "to_client", stream: Stream = "any") -> Trigger:
         """Flips the lowest bit of one byte: the ``at_byte``-th from now on (0 is the next one)."""
@@ -251,6 +252,7 @@ class TcpProxy:
         for end in (client, server):
             end.setblocking(False)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _PIECE_BYTES)
         link = Link(client, server, scanner(self._kind))
         self._links.add(link)
         self._note("accepted")
@@ -322,7 +324,7 @@ class TcpProxy:
     async def _forward(self, link: Link, direction: Direction, data: bytes) -> None:
         if direction == "to_client" and link.at_answer is not None:
             self._happened(link.at_answer)
-            link.cut()
+            link.fail(link.at_answer)
             return
         flip, data = self._triggers.flipped(link, direction, data)
         if flip is not None:
@@ -335,7 +337,7 @@ class TcpProxy:
         await self._send_pieces(link, direction, data)
         if cut is not None:
             self._happened(cut)
-            link.cut()
+            link.fail(cut)
 
     async def _send_pieces(self, link: Link, direction: Direction, data: bytes) -> None:
         _, destination = link.ends(direction)

@@ -30,9 +30,10 @@ class FlipByte(Trigger):
 class AroundCommit(Trigger):
     """Cuts before the COMMIT reaches the server, or after it was answered, the answer withheld."""
 
-    def __init__(self, when: Literal["before", "after"], count: int, stream: Stream):
-        super().__init__(f"reset {when} COMMIT", stream)
+    def __init__(self, when: Literal["before", "after"], count: int, stream: Stream, silent: bool):
+        super().__init__(f"{'silence' if silent else 'reset'} {when} COMMIT", stream)
         self.when = when
+        self.silent = silent
         self.left = count
 
 

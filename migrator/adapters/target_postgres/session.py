@@ -8,20 +8,24 @@ so each ingest has a cursor of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import adbc_driver_manager as manager
 import adbc_driver_postgresql.dbapi as adbc
+import psycopg
 import pyarrow as pa
 
 from migrator.adapters.target_postgres.refusal import ConnectionLost, Refusal
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed
 from migrator.model.table import TableId
+from migrator.patience import SilentError, WatchedSession, carried_bytes, patiently
 
 # The driver repeats the statement in its messages; a user is helped by the server's words alone.
 _STATEMENT = re.compile(r"\n\nQuery was:.*| query '.*'(?=: )", re.DOTALL)
+Result = TypeVar("Result")
+_WATCHING = "migrator watching a session"
 _LOGIN_REFUSED = (
     "password",
     "does not exist",
@@ -36,17 +40,18 @@ class Session:
     """An open session. One thread uses it.
 
     Raises ``ConnectionFailed`` when the server can't be reached; every method raises ``Refusal`` with the server's
-    report, or ``ConnectionLost``.
+    report, or ``ConnectionLost``: the connection was cut, or has been silent although nothing is worked on.
     """
 
     def __init__(self, settings: PostgresTarget):
+        self._settings = settings
+        self._left_behind = False
         try:
             self._connection = adbc.connect(settings.conninfo(), autocommit=True)
         except manager.Error as error:
             raise _not_connected(settings, str(error)) from None
+        self.pid, self.backend_start = 0, ""
         self._cursor = self._connection.cursor()
-        self.pid = 0
-        self.backend_start = ""
         try:
             row = self.one(
                 "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
@@ -59,15 +64,14 @@ class Session:
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> None:
         """Runs one statement without reading a result."""
         try:
-            self._cursor.execute(statement, tuple(parameters) or None)
+            self._patiently(lambda: self._cursor.execute(statement, tuple(parameters) or None))
         except manager.Error as error:
             raise self._explained(error) from None
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Runs one query and returns its rows."""
         try:
-            self._cursor.execute(statement, tuple(parameters) or None)
-            return [tuple(row) for row in self._cursor.fetchall()]
+            return self._patiently(lambda: self._fetched(statement, parameters))
         except manager.Error as error:
             raise self._explained(error) from None
 
@@ -77,30 +81,81 @@ class Session:
 
     def load(self, table: TableId | str, rows: pa.Table) -> None:
         """Appends rows by binary COPY: to a table, or to a temporary table when only its name is given."""
-        cursor = self._connection.cursor()
+
+        def ingest() -> None:
+            with self._connection.cursor() as cursor:
+                if isinstance(table, TableId):
+                    cursor.adbc_ingest(table.name, rows, mode="append", db_schema_name=table.schema)
+                else:
+                    cursor.adbc_ingest(table, rows, mode="append", temporary=True)
+
         try:
-            if isinstance(table, TableId):
-                cursor.adbc_ingest(table.name, rows, mode="append", db_schema_name=table.schema)
-            else:
-                cursor.adbc_ingest(table, rows, mode="append", temporary=True)
+            self._patiently(ingest)
         except manager.Error as error:
             raise self._explained(error) from None
-        finally:
-            cursor.close()
 
     def alive(self) -> bool:
         """Whether the server still answers on this connection."""
         try:
-            self._cursor.execute("SELECT 1")
-            self._cursor.fetchall()
+            self._patiently(lambda: self._fetched("SELECT 1", ()))
         except manager.Error as error:
             return error.sqlstate is not None  # an aborted transaction answers too: 25P02
+        except ConnectionLost:
+            return False
         return True
 
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back by the server. Safe to call twice."""
+        if not self._left_behind:  # else the call that was left behind closes it, should it ever return
+            self._close()
+
+    def _fetched(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        self._cursor.execute(statement, tuple(parameters) or None)
+        return [tuple(row) for row in self._cursor.fetchall()]
+
+    def _close(self) -> None:
         self._cursor.close()
         self._connection.close()
+
+    def _patiently(self, call: Callable[[], Result]) -> Result:
+        """A blocking call of the driver. Raises ``ConnectionLost`` when the server isn't at it any more."""
+        if self._left_behind:
+            raise ConnectionLost("the connection was given up")
+        at = self._settings
+        watched = WatchedSession(
+            self._ask,
+            (psycopg.Error, SilentError),
+            self.pid,
+            self.backend_start,
+            lambda: carried_bytes(at.host, at.port),
+        )
+        try:
+            return patiently(call, self._settings.silence_s, watched.works, self._close)
+        except SilentError as silent:
+            self._left_behind = True
+            raise ConnectionLost(str(silent)) from None
+
+    def _ask(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """A query over a connection of its own, with a deadline."""
+        connections: list[psycopg.Connection[Any]] = []
+
+        def ask() -> list[tuple[Any, ...]]:
+            connections.append(
+                psycopg.connect(
+                    self._settings.conninfo(),
+                    autocommit=True,
+                    application_name=_WATCHING,
+                    cursor_factory=psycopg.RawCursor,
+                )
+            )
+            with connections[0] as connection:
+                return connection.execute(statement, parameters).fetchall()
+
+        def close() -> None:
+            for connection in connections:
+                connection.close()
+
+        return patiently(ask, self._settings.silence_s, lambda: False, close)
 
     def _explained(self, error: manager.Error) -> Exception:
         message = _STATEMENT.sub("", str(error)).replace("\n", " ").strip()

@@ -51,6 +51,8 @@ class PostgresTarget:
         sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
         connect_timeout_s: for every new connection.
         lock_wait_s: how long a statement may wait for a lock before it is given up (retryable).
+        silence_s: how long a statement may go unanswered before we ask, over another connection, whether the server
+            still works on it; after as long again without a sign of it the connection counts as dead.
     """
 
     host: str
@@ -66,6 +68,7 @@ class PostgresTarget:
     sslkey: str = ""
     connect_timeout_s: int = 10
     lock_wait_s: int = 30
+    silence_s: float = 20.0
 
     def __post_init__(self) -> None:
         problems = [
@@ -78,6 +81,7 @@ class PostgresTarget:
             (self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
             (not self.schema, "schema", self.schema, "the name of a schema, usually public"),
             (self.lock_wait_s < 1, "lock_wait_s", self.lock_wait_s, "at least 1"),
+            (self.silence_s <= 0, "silence_s", self.silence_s, "more than 0"),
         ]
         for wrong, name, value, allowed in problems:
             if wrong:
