@@ -5,6 +5,8 @@ in the log; and after the drain the position is the log's end.
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from verify.history.checks.verdict import Check
 from verify.history.evidence import Evidence
@@ -35,8 +37,8 @@ def check(evidence: Evidence) -> CheckResult:
 
 def outcomes(evidence: Evidence, *wanted: str) -> Array:
     """Which operations ended in one of these ways."""
-    column = evidence.history.operations["outcome"].to_pandas()
-    return np.asarray(column.isin(wanted).to_numpy())
+    found = pc.is_in(evidence.history.operations["outcome"], value_set=pa.array(wanted, pa.string()))
+    return np.asarray(found.combine_chunks().to_numpy(zero_copy_only=False))
 
 
 def logged(evidence: Evidence, operations: Array) -> Array:
