@@ -12,6 +12,7 @@ from migrator.run.steps import POINTS
 from scenarios import catalog_files, runner
 from scenarios.faults import registry
 from scenarios.hazards import HAZARDS
+from scenarios.mutants.catalog import MUTANTS
 from scenarios.scenario import Scenario
 from scenarios.workloads.registry import WORKLOADS
 
@@ -113,6 +114,12 @@ def test_it_can_be_played_as_far_as_its_words_go(scenario: Scenario) -> None:
 def test_the_documents_name_every_fault() -> None:
     written = DOCUMENT.read_text()
     assert [name for name in registry.fault_names() if f"`{name}`" not in written] == []
+
+
+def test_the_kill_table_in_the_documents_has_every_broken_variant() -> None:
+    written = DOCUMENT.read_text()
+    for each in MUTANTS:
+        assert f"| `{each.name}` | {each.broken} | {', '.join(each.must_catch)} |" in written, each.name
 
 
 def test_two_faults_never_wait_for_the_same_moment(scenario: Scenario) -> None:
