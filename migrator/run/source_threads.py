@@ -89,9 +89,13 @@ class LogPump:
 
     def start(self) -> Position:
         """Connects; returns the position that reading starts from."""
-        self._reader = self._make()
-        started = self._reader.start(self._after)
-        self._after = started
+        reader = self._make()
+        try:
+            started = reader.start(self._after)
+        except BaseException:  # it isn't ours yet: what follows must not speak to a reader that never started
+            reader.close()
+            raise
+        self._reader, self._after = reader, started
         self._step("log.connected")
         return started
 

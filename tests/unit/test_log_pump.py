@@ -1,0 +1,71 @@
+"""The log thread: which error a run ends with when the source is gone and comes back without its log."""
+
+from __future__ import annotations
+
+import queue
+from dataclasses import dataclass, field
+
+import pytest
+
+from migrator.errors import ConnectionFailed, GapError, MigratorError
+from migrator.model.event import LogRecord
+from migrator.model.position import Position
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress
+from migrator.run.source_threads import LogPump
+
+BEGIN = Position(1, "1")
+
+
+@dataclass
+class Reader:
+    """A log reader of which each call does as it is told."""
+
+    on_start: MigratorError | None = None
+    on_read: MigratorError | None = None
+    started: bool = False
+    closed: bool = False
+    acknowledged: list[Position] = field(default_factory=list)
+
+    def start(self, after: Position | None) -> Position:
+        if self.on_start is not None:
+            raise self.on_start
+        self.started = True
+        return BEGIN
+
+    def read(self, timeout_s: float) -> list[LogRecord]:
+        if self.on_read is not None:
+            raise self.on_read
+        return []
+
+    def acknowledge(self, durable: Position) -> None:
+        if not self.started:
+            raise MigratorError("the log reader isn't started")
+        self.acknowledged.append(durable)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def pump(readers: list[Reader]) -> LogPump:
+    waiting = iter(readers)
+    return LogPump(lambda: next(waiting), None, queue.Queue(), Progress())
+
+
+def test_a_gap_found_when_connecting_again_is_the_error_that_ends_the_run() -> None:
+    cut = ConnectionFailed("the connection was lost", retryable=True)
+    readers = [Reader(on_read=cut), Reader(on_start=GapError("the slot doesn't exist"))]
+    log = pump(readers)
+    log.start()
+    log.acknowledge(BEGIN)
+    with pytest.raises(GapError, match="the slot doesn't exist"):
+        log.run(Stopping())
+    assert all(reader.closed for reader in readers)
+    assert readers[1].acknowledged == []
+
+
+def test_a_reader_that_cannot_connect_at_first_is_closed() -> None:
+    reader = Reader(on_start=ConnectionFailed("refused", retryable=True))
+    with pytest.raises(ConnectionFailed):
+        pump([reader]).start()
+    assert reader.closed
