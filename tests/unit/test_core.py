@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,13 +15,25 @@ from migrator.core.dump import DumpPlan, next_limit
 from migrator.core.touched import TouchedKeys
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.event import LogProgress, Operation, RowChange, TransactionId, TransactionPart
+from migrator.model.event import Key, LogProgress, Operation, RowChange, TransactionId, TransactionPart
+from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.table import TableId
-from tests.simulation.engine import SCHEMA, TABLE, SeenSet, position
-from tests.simulation.run import drop_keys
+from migrator.model.table import Column, TableId, TableSchema
+from scenarios.simulation.source import SeenSet
 
-OTHER = TableId("s", "other")
+TABLE, OTHER = TableId("s", "t"), TableId("s", "other")
+SCHEMA = TableSchema(
+    TABLE, (Column("k", "string", False, "text"), Column("v", "string", True, "text")), ("k",)
+)
+
+
+def position(order: int) -> Position:
+    return Position(order, str(order))
+
+
+def drop_keys(_: TableSchema, rows: Any, keys: frozenset[Key]) -> tuple[Any, int]:
+    kept = [row for row in rows if (row[0],) not in keys]
+    return kept, len(kept)
 
 
 def chunk(
