@@ -97,31 +97,53 @@ def patiently(
     return running.result()
 
 
+class Line:
+    """Our end of one TCP connection to a server, made by a driver that doesn't tell its socket.
+
+    Sockets that appear while ``made`` runs are taken for it: there may be others of the same moment among them.
+    """
+
+    def __init__(self, host: str, port: int):
+        self._address = (host, port)
+        self._sockets: set[int] = set()
+
+    def made(self, connect: Callable[[], Result]) -> Result:
+        """Makes the connection."""
+        before = carried_bytes(*self._address)
+        connection = connect()
+        self._sockets = carried_bytes(*self._address).keys() - before.keys()
+        return connection
+
+    def carried(self) -> dict[int, int]:
+        """Bytes that it carried so far in both directions, by socket."""
+        now = carried_bytes(*self._address) if self._sockets else {}
+        return {inode: size for inode, size in now.items() if inode in self._sockets}
+
+
 class WatchedSession:
     """A PostgreSQL session, watched over other connections of the same role: ``works`` for ``patiently``.
 
     A session that waits for its client, twice in a row with nothing moved in between, has answered, and the answer is
-    lost. (Bytes of a COPY count as movement, those that the server has seen and those that ``carried`` tells of: a
-    slow line is not a dead one.) Twice no answer to the question itself means that the server can't be reached.
+    lost. (Bytes of a COPY count as movement, those that the server has seen and those on the line: a slow line is not
+    a dead one.) Twice no answer to the question itself means that the server can't be reached.
 
     Args:
         query: runs a query over a new connection; its failures (see ``failures``) count as no answer.
         failures: errors of ``query``.
-        pid, backend_start: the session; 0 while it isn't known yet, which counts as no answer.
-        carried: bytes that went over each of our own connections to the server.
+        session: process and start of the backend; process 0 while it isn't known, which counts as no answer.
+        carried: bytes that went over the session's line.
     """
 
     def __init__(
         self,
         query: Query,
         failures: tuple[type[Exception], ...],
-        pid: int,
-        backend_start: str,
+        session: Callable[[], tuple[int, str]],
         carried: Callable[[], dict[int, int]] = dict,
     ):
         self._query = query
         self._failures = failures
-        self._session = [pid, backend_start]
+        self._session = session
         self._carried = carried
         self._bytes: dict[int, int] = {}
         self._last: tuple[Any, ...] | None = None
@@ -130,11 +152,12 @@ class WatchedSession:
     def works(self) -> bool:
         """Whether the session still works on the call."""
         before, self._bytes = self._bytes, self._carried()
-        if any(before.get(connection, size) != size for connection, size in self._bytes.items()):
+        if any(before.get(line, size) != size for line, size in self._bytes.items()):
             self._last, self._unanswered = None, 0
             return True
+        session = self._session()
         try:
-            found = self._query(_SESSION, self._session) if self._session[0] else None
+            found = self._query(_SESSION, session) if session[0] else None
         except self._failures:
             found = None
         if found is None:

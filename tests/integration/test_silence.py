@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -9,8 +10,21 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 import pytest
 
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
 from migrator.errors import ConnectionFailed
+from migrator.model.chunk import ChunkRequest
+from migrator.model.event import MarkKind
 from scenarios.faults.proxy import TcpProxy
+from tests.fix_postgres_source import (
+    WATERMARK_TABLE,
+    chunk_reader,
+    log_reader,
+    prepared,
+    read_until,
+    source_of,
+)
 from tests.integration.target_bench import Bench, bench, ints, texts
 from tests.servers import Database
 
@@ -116,3 +130,87 @@ def test_a_slow_line_is_not_taken_for_a_dead_one(new_pg: Database, proxy: TcpPro
         it.apply(it.part("t", after=rows(*range(1, 2001), text="x" * 1500)))
         assert time.monotonic() - began > 4 * silence_s
     assert new_pg.query("SELECT count(*) FROM t") == [(2001,)]
+
+
+# -- a PostgreSQL source --------------------------------------------------------------------------------------------
+
+SOURCE_TABLE = (
+    "CREATE TABLE s (id int PRIMARY KEY, v text)",
+    "ALTER TABLE s REPLICA IDENTITY FULL",
+    "INSERT INTO s SELECT n, repeat('x', 1500) FROM generate_series(1, 2000) n",
+)
+
+
+@pytest.fixture
+def source_proxy(old_pg: Database) -> Iterator[TcpProxy]:
+    old_pg.execute(*SOURCE_TABLE, *WATERMARK_TABLE)
+    with TcpProxy(old_pg.host, old_pg.port, kind="postgresql") as running:
+        yield running
+
+
+def silent_source(database: Database, proxy: TcpProxy, silence_s: float = SILENCE_S) -> PostgresSource:
+    return source_of(database, port=proxy.port, sslmode="disable", silence_s=silence_s)
+
+
+def expect_silence(ask: Callable[[], object]) -> None:
+    began = time.monotonic()
+    with pytest.raises(ConnectionFailed) as lost:
+        ask()
+    assert lost.value.retryable
+    assert time.monotonic() - began < DEADLINE_S
+
+
+def test_chunks_and_witnesses_end_when_the_line_falls_silent(
+    old_pg: Database, source_proxy: TcpProxy
+) -> None:
+    source = silent_source(old_pg, source_proxy)
+    (schema,) = PostgresCatalog(source).tables(["s"])
+    request = ChunkRequest(1, schema.id, None, 10)
+    with chunk_reader(source) as reader:
+        assert reader.read(request, schema).row_count == 10
+        for ask in (lambda: reader.read(request, schema), reader.witness):
+            source_proxy.half_open()
+            expect_silence(ask)
+            source_proxy.heal()
+            assert reader.read(request, schema).row_count == 10
+
+
+def test_a_chunk_over_a_slow_line_is_waited_for(old_pg: Database, source_proxy: TcpProxy) -> None:
+    source = silent_source(old_pg, source_proxy)
+    (schema,) = PostgresCatalog(source).tables(["s"])
+    with chunk_reader(source) as reader:
+        source_proxy.throttle(800_000)
+        chunk = reader.read(ChunkRequest(1, schema.id, None, 5000), schema)
+    assert chunk.row_count == 2000
+    assert chunk.elapsed_s > 4 * SILENCE_S
+
+
+def test_a_chunk_that_waits_for_a_lock_is_waited_for(old_pg: Database, source_proxy: TcpProxy) -> None:
+    source = silent_source(old_pg, source_proxy)
+    (schema,) = PostgresCatalog(source).tables(["s"])
+    with chunk_reader(source) as reader, old_pg.connect(autocommit=False) as other:
+        reader.witness()
+        other.execute("LOCK TABLE s IN ACCESS EXCLUSIVE MODE")
+        release = threading.Timer(6 * SILENCE_S, other.rollback)
+        release.start()
+        chunk = reader.read(ChunkRequest(1, schema.id, None, 10), schema)
+        release.join()
+    assert chunk.elapsed_s > 4 * SILENCE_S
+
+
+def test_watermarks_and_the_log_end_when_the_line_falls_silent(
+    old_pg: Database, source_proxy: TcpProxy
+) -> None:
+    source = silent_source(old_pg, source_proxy)
+    schemas = prepared(source, "s")
+    marks = PostgresWatermarkWriter(source)
+    marks.write("1", MarkKind.LOW)
+    with log_reader(source, schemas) as log:
+        source_proxy.half_open()
+        expect_silence(lambda: marks.write("2", MarkKind.LOW))
+        expect_silence(lambda: read_until(log, lambda _: False))
+        expect_silence(lambda: log.start(None))
+        source_proxy.heal()
+        marks.write("3", MarkKind.LOW)
+    marks.close()
+    assert old_pg.query("SELECT token FROM migrator.watermark") == [("3",)]

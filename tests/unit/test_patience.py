@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from migrator.patience import SilentError, WatchedSession, carried_bytes, patiently
+from migrator.patience import Line, SilentError, WatchedSession, carried_bytes, patiently
 
 DEADLINE_S = 10.0
 
@@ -85,14 +85,16 @@ class Answers:
     ],
 )
 def test_what_a_session_does_says_whether_to_wait(answers: list[Any], works: list[bool]) -> None:
-    watched = WatchedSession(Answers(*answers), (OSError,), 7, "then")
+    watched = WatchedSession(Answers(*answers), (OSError,), lambda: (7, "then"))
     assert [watched.works() for _ in works] == works
 
 
 def test_bytes_on_the_line_are_a_sign_of_life() -> None:
     carried = iter([{1: 10}, {1: 20}, {1: 20, 2: 5}, {2: 5}])
     idle = ("idle", "Client", "t", 0)
-    watched = WatchedSession(Answers(idle, idle, idle), (OSError,), 7, "then", lambda: next(carried))
+    watched = WatchedSession(
+        Answers(idle, idle, idle), (OSError,), lambda: (7, "then"), lambda: next(carried)
+    )
     # Bytes of a connection that wasn't there before say nothing.
     assert [watched.works() for _ in range(4)] == [True, True, True, False]
 
@@ -100,18 +102,27 @@ def test_bytes_on_the_line_are_a_sign_of_life() -> None:
 def test_the_bytes_that_a_connection_carried_are_known() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)) as client, server.accept()[0] as other:
-            before = carried_bytes("localhost", port)
+        line = Line("localhost", port)
+        connect = socket.create_connection
+        first = connect(("127.0.0.1", port))
+        with line.made(lambda: connect(("127.0.0.1", port))) as client, first, server.accept()[0] as unused:
+            other = server.accept()[0]
+            assert len(carried_bytes("localhost", port)) == 2
+            before = line.carried()
             assert len(before) == 1
+            first.sendall(b"not mine")
+            assert unused.recv(8) == b"not mine"
             client.sendall(b"12345")
             other.sendall(b"678")
             client.recv(3)
             deadline = time.monotonic() + DEADLINE_S
-            while sum(carried_bytes("127.0.0.1", port).values()) < sum(before.values()) + 8:
+            while sum(line.carried().values()) < sum(before.values()) + 8:
                 assert time.monotonic() < deadline
+            assert sum(line.carried().values()) == sum(before.values()) + 8
+            other.close()
         assert carried_bytes("127.0.0.1", port + 1) == {}
 
 
 def test_a_session_that_is_not_known_yet_can_not_be_asked_for() -> None:
-    watched = WatchedSession(Answers(), (OSError,), 0, "")
+    watched = WatchedSession(Answers(), (OSError,), lambda: (0, ""))
     assert [watched.works(), watched.works()] == [True, False]

@@ -19,22 +19,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import adbc_driver_manager
-import adbc_driver_postgresql.dbapi as adbc
 
 from migrator.adapters.postgres.arrow_rows import to_schema
 from migrator.adapters.postgres.catalog import insert_position
 from migrator.adapters.postgres.chunk_query import ChunkQuery
-from migrator.adapters.postgres.connection import connect_failure, conninfo, named_failure
+from migrator.adapters.postgres.connection import named_failure
 from migrator.adapters.postgres.lsn import format_lsn
 from migrator.adapters.postgres.reflection import ReflectedTable, reflect
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.watched import SilentSource, WatchedConnection
 from migrator.adapters.postgres.witness import SnapshotWitness
 from migrator.errors import MigratorError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.table import TableSchema
+
+Result = TypeVar("Result")
 
 _SNAPSHOT = """
 SELECT pg_catalog.pg_current_snapshot()::text,
@@ -58,32 +60,23 @@ class PostgresChunkReader:
     def __init__(self, source: PostgresSource, step: Callable[[str], None] = lambda name: None):
         self._source = source
         self._step = step
-        self._connection: Any = None
+        self._connection: WatchedConnection | None = None
         self._queries: dict[str, ChunkQuery] = {}
 
     def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
         """See ``ChunkReader.read``."""
         started = time.monotonic()
         what = f"a chunk of {schema.id} can't be read"
-        try:
-            with self._opened().cursor() as cursor:
-                return self._read(cursor, request, schema, started)
-        except adbc_driver_manager.Error as error:
-            self.close()
-            raise self._failure(what, schema, error) from error
-        except BaseException:
-            self.close()  # the transaction goes with its connection
-            raise
+        return self._called(what, schema, lambda cursor: self._read(cursor, request, schema, started))
 
     def witness(self) -> SnapshotWitness:
         """See ``ChunkReader.witness``."""
-        try:
-            with self._opened().cursor() as cursor:
-                cursor.execute("SELECT pg_catalog.pg_current_snapshot()::text")
-                return SnapshotWitness.parse(cursor.fetchone()[0])
-        except adbc_driver_manager.Error as error:
-            self.close()
-            raise self._failure("the source's snapshot can't be read", None, error) from error
+
+        def read(cursor: Any) -> SnapshotWitness:
+            cursor.execute("SELECT pg_catalog.pg_current_snapshot()::text")
+            return SnapshotWitness.parse(cursor.fetchone()[0])
+
+        return self._called("the source's snapshot can't be read", None, read)
 
     def close(self) -> None:
         """See ``ChunkReader.close``."""
@@ -91,16 +84,21 @@ class PostgresChunkReader:
         if connection is not None:
             connection.close()
 
-    def _opened(self) -> Any:
-        if self._connection is None:
-            try:
-                self._connection = adbc.connect(conninfo(self._source, "chunks"), autocommit=True)
-            except adbc_driver_manager.Error as error:
-                raise connect_failure(self._source, str(error)) from error
-            with self._connection.cursor() as cursor:
-                cursor.execute(_PLANNER)
-                cursor.fetchall()
-        return self._connection
+    def _called(self, what: str, schema: TableSchema | None, work: Callable[[Any], Result]) -> Result:
+        """The result of work on the connection; after any error the next call makes a new one."""
+        connection, self._connection = self._connection or WatchedConnection(self._source, _PLANNER), None
+        try:
+            result = connection.call(what, work)
+        except adbc_driver_manager.Error as error:
+            connection.close()
+            raise self._failure(what, schema, error) from error
+        except SilentSource:  # the call that was left behind closes it
+            raise
+        except BaseException:
+            connection.close()  # the transaction goes with its connection
+            raise
+        self._connection = connection
+        return result
 
     def _read(self, cursor: Any, request: ChunkRequest, schema: TableSchema, started: float) -> Chunk:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")

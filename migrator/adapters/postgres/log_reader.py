@@ -13,9 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import psycopg
-
-from migrator.adapters.postgres.connection import connect, query_failure
 from migrator.adapters.postgres.lsn import (
     commit_position,
     format_lsn,
@@ -46,6 +43,7 @@ from migrator.adapters.postgres.relations import (
 )
 from migrator.adapters.postgres.replication import ReplicationStream, lost_slot
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
 from migrator.errors import ConnectionFailed, GapError, SourceError
 from migrator.model.event import (
     LogProgress,
@@ -61,6 +59,7 @@ from migrator.model.event import (
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
 
+_OPENING = "the source log can't be opened"
 _PUBLICATION_CHECK_S = 10.0
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MAX_MESSAGES_PER_READ = 200_000
@@ -86,7 +85,7 @@ class PostgresLogReader:
     ):
         self._source = source
         self._step = step
-        self._catalog: Any = None
+        self._catalog = BriefConnection(source, "catalog")
         self._relations = Relations(schemas, self._look_up)
         self._stream: ReplicationStream | None = None
         self._system = ""
@@ -109,10 +108,12 @@ class PostgresLogReader:
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
         self._records, self._changes, self._changes_bytes, self._first_index = [], [], 0, 0
-        stream = ReplicationStream(self._source, self._step)
+        stream = within(
+            self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None
+        )
         try:
-            self._system, flushed = stream.identify()
-            slot = stream.slot()
+            self._system, flushed = within(self._source, _OPENING, stream.identify, stream.close)
+            slot = within(self._source, _OPENING, stream.slot, stream.close)
             if slot is None:
                 raise lost_slot(self._source, "the slot doesn't exist")
             if slot.lost:
@@ -120,7 +121,10 @@ class PostgresLogReader:
             self._check_publication()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
             lsn = self._checked_start(start, slot.confirmed, flushed)
-            stream.begin(lsn)
+            within(self._source, _OPENING, lambda: stream.begin(lsn), stream.close)
+        except SilentSource:  # the call that was left behind closes it
+            self.close()
+            raise
         except BaseException:
             stream.close()
             self.close()
@@ -162,9 +166,7 @@ class PostgresLogReader:
             with contextlib.suppress(ConnectionFailed):  # feedback is a hint: the server keeps its log longer
                 stream.tell()
             stream.close()
-        catalog, self._catalog = self._catalog, None
-        if catalog is not None:
-            catalog.close()
+        self._catalog.close()
 
     def _started(self) -> ReplicationStream:
         if self._stream is None:
@@ -203,12 +205,8 @@ class PostgresLogReader:
         self._checked_at = time.monotonic()
 
     def _asking_catalog(self, ask: Callable[[Query], Result]) -> Result:
-        if self._catalog is None or self._catalog.closed:
-            self._catalog = connect(self._source, "catalog")
-        try:
-            return ask(psycopg_query(self._catalog))
-        except psycopg.Error as error:
-            raise query_failure(self._source, "the source's catalog can't be read", error) from error
+        what = "the source's catalog can't be read"
+        return self._catalog.call(what, lambda connection: ask(psycopg_query(connection)))
 
     def _take(self, payload: bytes) -> int:
         """Takes one message in; returns 1 for a captured row change."""

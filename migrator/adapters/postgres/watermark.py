@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import psycopg
-
-from migrator.adapters.postgres.connection import connect, query_failure
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.watched import BriefConnection
 from migrator.model.event import MarkKind
 
 _WRITE = """
@@ -19,19 +17,13 @@ class PostgresWatermarkWriter:
 
     def __init__(self, source: PostgresSource):
         self._source = source
-        self._connection: psycopg.Connection[object] | None = None
+        self._connection = BriefConnection(source, "watermark")
 
     def write(self, token: str, kind: MarkKind) -> None:
         """Commits the watermark. Raises ConnectionFailed, SourceError."""
-        if self._connection is None or self._connection.closed:
-            self._connection = connect(self._source, "watermark")
-        try:
-            self._connection.execute(_WRITE, [self._source.migration, token, kind.value])
-        except psycopg.Error as error:
-            raise query_failure(self._source, "the watermark can't be written", error) from error
+        row = [self._source.migration, token, kind.value]
+        self._connection.call("the watermark can't be written", lambda open_: open_.execute(_WRITE, row))
 
     def close(self) -> None:
         """Ends the connection."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._connection.close()

@@ -20,7 +20,7 @@ from migrator.adapters.target_postgres.refusal import ConnectionLost, Refusal
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed
 from migrator.model.table import TableId
-from migrator.patience import SilentError, WatchedSession, carried_bytes, patiently
+from migrator.patience import Line, SilentError, WatchedSession, patiently
 
 # The driver repeats the statement in its messages; a user is helped by the server's words alone.
 _STATEMENT = re.compile(r"\n\nQuery was:.*| query '.*'(?=: )", re.DOTALL)
@@ -46,8 +46,9 @@ class Session:
     def __init__(self, settings: PostgresTarget):
         self._settings = settings
         self._left_behind = False
+        self._line = Line(settings.host, settings.port)
         try:
-            self._connection = adbc.connect(settings.conninfo(), autocommit=True)
+            self._connection = self._line.made(lambda: adbc.connect(settings.conninfo(), autocommit=True))
         except manager.Error as error:
             raise _not_connected(settings, str(error)) from None
         self.pid, self.backend_start = 0, ""
@@ -121,13 +122,11 @@ class Session:
         """A blocking call of the driver. Raises ``ConnectionLost`` when the server isn't at it any more."""
         if self._left_behind:
             raise ConnectionLost("the connection was given up")
-        at = self._settings
         watched = WatchedSession(
             self._ask,
             (psycopg.Error, SilentError),
-            self.pid,
-            self.backend_start,
-            lambda: carried_bytes(at.host, at.port),
+            lambda: (self.pid, self.backend_start),
+            self._line.carried,
         )
         try:
             return patiently(call, self._settings.silence_s, watched.works, self._close)
