@@ -20,6 +20,7 @@ from migrator.model.limits import ApplyLimits, CaptureLimits
 SOURCE_KINDS = ("postgresql", "mariadb")
 TARGET_KINDS = ("postgresql",)
 PLACEMENTS = ("witness", "watermark")
+STAGING = ("auto", "driver", "executors")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306}
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -94,7 +95,7 @@ _SOURCE: dict[str, type] = {**_SERVER, "placement": str, "server_id": int}
 
 
 def _limits(cls: type) -> dict[str, type]:
-    return {each.name: float if each.name.endswith("_s") else int for each in fields(cls)}
+    return {each.name: type(each.default) for each in fields(cls)}
 
 
 _SECTIONS: dict[str, dict[str, type]] = {
@@ -163,6 +164,7 @@ class _Reader:
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
         source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
         placement = self._choice("source", "placement", PLACEMENTS, "witness")
+        self._choice("apply", "staging", STAGING, "auto")
         self._check_positive()
         if self.problems:
             return None

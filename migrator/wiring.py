@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -62,11 +63,12 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         return EventLog(writer, reader, reader.total_bytes)
 
     catalog, ports = _source(settings, step)
+    target = PostgresTargetWriter(_target(settings), step)
     return Parts(
         mapping=load_mapping(settings.mapping),
         catalog=catalog,
         source=ports,
-        target=PostgresTargetWriter(_target(settings), step),
+        target=target,
         prepare=lambda: _prepare(settings),
         known_epoch=lambda: known_epoch(settings),
         leadership=LocalLeadership(settings.state),
@@ -76,7 +78,14 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
+        stager=target if _executors_stage(settings, master or settings.spark.master) else None,
     )
+
+
+def _executors_stage(settings: Settings, master: str) -> bool:
+    """One local process loads faster over its one connection: its executors would write every row twice."""
+    one_process = re.fullmatch(r"local(\[.*\])?", master) is not None
+    return settings.apply.staging == "executors" or (settings.apply.staging == "auto" and not one_process)
 
 
 def spark(

@@ -39,7 +39,12 @@ class ApplyLimits:
         interval_s: least time from the start of one batch to the start of the next. Every batch costs about one small
             Spark job a target table, whatever it holds: with many targets on few cores a longer interval leaves
             more of the machine to others and lets lag grow by as much.
+        staging: who loads the dump rows of large batches: ``driver``, over the connection that merges them;
+            ``executors``, in parallel into staging tables; ``auto``: executors, unless Spark is one local process.
+        staging_rows: from how many dump rows on a batch is large.
     """
 
     batch_rows: int = 200_000
     interval_s: float = 0.05
+    staging: str = "auto"
+    staging_rows: int = 20_000

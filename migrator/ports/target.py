@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,12 +13,40 @@ from migrator.model.target import TargetTable
 
 
 @dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Mapped dump rows that executors have put beside the target, to be merged by whoever holds the receipts.
+
+    Attributes:
+        parts: one receipt a task that had rows, as ``Stager.staging``'s function returned it.
+        num_rows: rows in all of them, at least 1.
+        here: maps the same rows again and brings them to the driver, as ``pyarrow.Table``. May run Spark jobs.
+    """
+
+    parts: tuple[str, ...]
+    num_rows: int
+    here: Callable[[], Any]
+
+
+Stage = Callable[[Iterator[Any]], "str | None"]
+"""Run by a task on an executor: puts the record batches of one attempt beside the target, returns a receipt, or None
+when there are no rows. Can be pickled."""
+
+
+class Stager(Protocol):
+    """A target that executors can write to in parallel. Another thread than the target's may use it."""
+
+    def staging(self, table: TargetTable, segment: int) -> Stage | None:
+        """How to stage dump rows of a batch that ends with ``segment``; None where the driver must load them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class TargetRows:
     """Mapped rows of one batch for one target table, as ``pyarrow.Table`` with the written columns only.
 
     Attributes:
         table: the target table.
-        chunk: mapped dump rows: upserted, merged before the others.
+        chunk: mapped dump rows: upserted, merged before the others. A ``pyarrow.Table`` or ``StagedRows``.
         before: mapped net-before rows: their keys vanish unless ``after`` has them.
         after: mapped net-after rows: upserted.
         strict_inserts: whether a row of ``after`` without a row in ``before`` must not exist yet (the table's dump

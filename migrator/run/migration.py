@@ -27,7 +27,7 @@ from migrator.model.target import TargetTable
 from migrator.ports.eventlog import BatchReader, SegmentWriter
 from migrator.ports.leadership import Leadership
 from migrator.ports.source import SourceCatalog
-from migrator.ports.target import Target
+from migrator.ports.target import Stager, Target
 from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
@@ -60,6 +60,7 @@ class Parts:
         known_epoch: the highest epoch that the ledger saw.
         event_log: ``(epoch, segment number of the ledger) -> EventLog``.
         spark: the session, started on the first call.
+        stager: the target, where executors are to load large batches of dump rows.
         slots: folder that driver and executors share, for the rows of small batches.
     """
 
@@ -76,6 +77,7 @@ class Parts:
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
     step: Step = no_step
+    stager: Stager | None = None
 
 
 def source_tables(mapping: Mapping) -> list[str]:
@@ -174,7 +176,15 @@ class Migration:
             step=parts.step,
         )
         by_name = {table.id.name: table for table in targets}
-        job = TransformJob(parts.spark(), mapping_plans, by_name, parts.slots)
+        job = TransformJob(
+            parts.spark(),
+            mapping_plans,
+            by_name,
+            parts.slots,
+            parts.stager,
+            parts.apply_limits.staging_rows,
+            say=lambda text: self.progress.set(note=text),
+        )
         apply = ApplyLoop(
             log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step
         )

@@ -19,10 +19,11 @@ from migrator.errors import MappingError, SchemaError
 from migrator.model.progress import Checkpoint
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
-from migrator.ports.target import TargetBatch, TargetRows
+from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
 from transforms.cause import spark_cause
 from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_rows, parquet_frame
 from transforms.plan import MappingPlan
+from transforms.staged import staged_parts
 from transforms.standing import Slots, StandingMapping
 
 _JOBS_AT_ONCE = 4
@@ -37,6 +38,9 @@ class TransformJob:
         plans: checked mappings by target table, in the order of the mapping.
         tables: reflected target tables by name.
         slots: folder where small batches are put for the standing plans.
+        stager: lets executors load the dump rows of large batches; None leaves all to the driver.
+        staging_rows: from how many dump rows on a batch is large.
+        say: takes a word about the way of loading, for whoever watches the run.
     """
 
     def __init__(
@@ -45,8 +49,14 @@ class TransformJob:
         plans: Mapping[str, MappingPlan],
         tables: Mapping[str, TargetTable],
         slots: Path,
+        stager: Stager | None = None,
+        staging_rows: int = 0,
+        say: Callable[[str], None] = lambda _: None,
     ):
         self._spark = spark
+        self._stager = stager
+        self._staging_rows = staging_rows
+        self._say = say
         self._plans = plans
         self._tables = tables
         self._schemas = {source: plan.schemas[source] for plan in plans.values() for source in plan.reads}
@@ -100,7 +110,7 @@ class TransformJob:
                 rows.append(TargetRows(table, chunk, before, after, strict))
         return TargetBatch(batch.last, batch.checkpoint, tuple(rows))
 
-    def _chunk(self, plan: MappingPlan, batch: Batch) -> pa.Table | None:
+    def _chunk(self, plan: MappingPlan, batch: Batch) -> pa.Table | StagedRows | None:
         paths: dict[str, list[Path]] = {}
         for schema, files, _ in batch.chunks:
             if schema.id.name in plan.reads:
@@ -110,7 +120,36 @@ class TransformJob:
         frames = {
             name: parquet_frame(self._spark, files, plan.schemas[name]) for name, files in paths.items()
         }
-        return self._collect(plan, map_rows(self._spark, plan, frames).toArrow, lambda: _read_files(paths))
+        rows = map_rows(self._spark, plan, frames)
+
+        def here() -> pa.Table:
+            return self._collect(plan, rows.toArrow, lambda: _read_files(paths))
+
+        if self._stager is not None and batch.chunk_rows >= self._staging_rows:
+            staged = self._staged(self._stager, plan, batch.last, rows, here)
+            if staged is not None:
+                return staged
+        return here()
+
+    def _staged(
+        self, stager: Stager, plan: MappingPlan, segment: int, rows: DataFrame, here: Callable[[], pa.Table]
+    ) -> pa.Table | StagedRows | None:
+        """Dump rows put beside the target by executors; None where the driver loads them.
+
+        A job that fails is done again on the driver, which names the row that is at fault. If there is none, the
+        executors can't do it, and aren't asked again.
+        """
+        stage = stager.staging(self._tables[plan.target.name], segment)
+        if stage is None:
+            return None
+        try:
+            parts, number = staged_parts(rows, stage)
+        except (PySparkException, Py4JError) as error:
+            brought = here()
+            self._stager = None
+            self._say(f"executors can't load dump rows, the driver does: {spark_cause(error)}")
+            return brought
+        return StagedRows(parts, number, here) if number else rows.limit(0).toArrow()
 
     def _fill_slots(self, batch: Batch) -> bool:
         """Whether the batch's images fit where the standing plans read them; large ones are planned anew."""

@@ -126,6 +126,10 @@ class Merge:
             only += f" AND NOT {self._in_before()}"
         return f"{self._insert(self.staging)} WHERE {only}"
 
+    def insert_all(self) -> str:
+        """Inserts all staged rows, none of which may exist."""
+        return self._insert(self.staging)
+
     def upsert(self, strict: bool) -> str:
         """Inserts or updates all staged rows (``strict``: apart from those of ``insert_new``)."""
         updated = [

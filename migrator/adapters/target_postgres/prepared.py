@@ -130,7 +130,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     parts = [part for part in (chunk, after) if part is not None]
     model = parts[0] if parts else before
     written = tuple(model.column_names) if model is not None else ()
-    _check_columns(structure, written)
+    check_columns(structure, written)
     source = _together(structure, written, parts) if parts else None
     encoded_rows = source if source is not None else _nothing(structure, written)
     encoded = tuple(
@@ -139,7 +139,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     )
     keys = None
     if before is not None:
-        _check_columns(structure, tuple(before.column_names))
+        check_columns(structure, tuple(before.column_names))
         keys = [encode(structure.column(name), before[name], str(table.id)) for name in table.key]  # type: ignore[arg-type]
     names = tuple(f"k{place}" for place in range(len(table.key)))
     merge = Merge(
@@ -190,7 +190,8 @@ def _together(structure: Structure, written: tuple[str, ...], parts: list[pa.Tab
     return pa.concat_tables([part.select(written) for part in parts], promote_options="permissive")
 
 
-def _check_columns(structure: Structure, written: tuple[str, ...]) -> None:
+def check_columns(structure: Structure, written: tuple[str, ...]) -> None:
+    """Refuses columns that the target hasn't or computes, and a missing key column. Raises ``TargetError``."""
     table = structure.table
     unknown = [name for name in written if table.column(name) is None]
     generated = [column.name for column in table.columns if column.generated and column.name in written]

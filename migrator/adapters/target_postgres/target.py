@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlalchemy import create_engine, pool
 
+from migrator.adapters.target_postgres import executor_staging as staged
 from migrator.adapters.target_postgres import ledger as ledgers
 from migrator.adapters.target_postgres.explain import temporary
 from migrator.adapters.target_postgres.preflight import preflight
@@ -22,7 +24,7 @@ from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
-from migrator.ports.target import TargetBatch
+from migrator.ports.target import Stage, StagedRows, TargetBatch
 from migrator.schema import upgrade_target
 
 # Sessions of the same migration and role that hold what we wait for: a cut-off or frozen earlier leader.
@@ -55,6 +57,8 @@ class PostgresTargetWriter:
         self._staging: StagingTables | None = None
         self._direct_loads = DirectLoads()
         self._epoch: int | None = None
+        self._applied = 0
+        self._may_stage = False
 
     def preflight(self, tables: Sequence[str]) -> list[Finding]:
         """Everything that stands in the way. Changes nothing."""
@@ -79,12 +83,21 @@ class PostgresTargetWriter:
                     raise
                 self._connected().run(_END_OLDER_SESSIONS, [self._settings.application_name])
                 taken = self._take(epoch)
+            self._may_stage = staged.may_stage(self._connected())
+            staged.drop_leftovers(self._connected(), self._settings.migration, epoch, taken.segment)
         except Refusal as refusal:
             raise self._ledger_refused(refusal) from None
         except ConnectionLost as lost:
             raise self._lost(lost) from None
-        self._epoch = epoch
+        self._epoch, self._applied = epoch, taken.segment
         return taken
+
+    def staging(self, table: TargetTable, segment: int) -> Stage | None:
+        """How executors stage dump rows (see ``ports.target.Stager``). Only after ``open`` and ``tables``."""
+        structure = self._structures.get(table.id)
+        if self._epoch is None or not self._may_stage or structure is None or not staged.stageable(structure):
+            return None
+        return staged.ExecutorStaging(self._settings, structure, self._epoch, segment)
 
     def apply(self, batch: TargetBatch) -> None:
         """Merges all rows and moves the ledger in one transaction (see ``ports.target``).
@@ -94,11 +107,21 @@ class PostgresTargetWriter:
         """
         if self._epoch is None:
             raise TargetError("the ledger wasn't taken over yet", remedy="call open() before apply()")
+        try:
+            self._apply(batch, self._epoch)
+        except (
+            staged.Unusable
+        ):  # mapped again, the rows go the driver's way, which merges them or names the one at fault
+            self._apply(staged.brought_here(batch), self._epoch)
+
+    def _apply(self, batch: TargetBatch, epoch: int) -> None:
         committing = False
         try:
             session = self._connected()
+            if staged.staged_rows(batch):
+                staged.drop_leftovers(session, self._settings.migration, epoch, self._applied)
             prepared = self._prepare(session, batch)
-            if not self._write(session, batch, prepared, self._epoch):
+            if not self._write(session, batch, prepared, epoch):
                 return
             committing = True
             session.run("COMMIT")
@@ -112,6 +135,7 @@ class PostgresTargetWriter:
         except BaseException:
             self._roll_back()
             raise
+        self._applied = batch.segment
         self._step("target.committed")
 
     def close(self) -> None:
@@ -145,7 +169,11 @@ class PostgresTargetWriter:
         dumping = held.checkpoint is None or not held.checkpoint.dump_complete()
         if dumping or not batch.checkpoint.dump_complete():
             writer.relax()
+        parts = staged.staged_rows(batch)
+        for table, rows in parts:
+            staged.merge_staged(session, self._structures[table], rows, self._direct_loads, writer.relaxed)
         writer.write(prepared)
+        staged.drop_parts(session, [rows for _, rows in parts])
         if dumping and batch.checkpoint.dump_complete():
             writer.check_foreign_keys()
         self._step("target.merged")
@@ -165,7 +193,8 @@ class PostgresTargetWriter:
         staging = self._staging or StagingTables(session)
         self._staging = staging
         staging.make_room(2 * len(batch.rows))
-        prepared = [prepare(self._structures[rows.table.id], rows, staging) for rows in batch.rows]
+        here = [replace(one, chunk=None) if isinstance(one.chunk, StagedRows) else one for one in batch.rows]
+        prepared = [prepare(self._structures[rows.table.id], rows, staging) for rows in here]
         return [one for one in prepared if one is not None]
 
     def _reflect(self, names: Sequence[str]) -> list[Structure]:

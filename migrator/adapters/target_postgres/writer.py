@@ -73,6 +73,11 @@ class BatchWriter:
         self._step = step
         self._relaxed = False
 
+    @property
+    def relaxed(self) -> bool:
+        """Whether no foreign key can stand in the way: there are none, or they are off."""
+        return self._relaxed or not any(one.outgoing or one.incoming for one in self._known.values())
+
     def relax(self) -> None:
         """Turns foreign keys off for the rest of the transaction if any target table has one."""
         named = [str(one.table.id) for one in self._known.values() if one.outgoing or one.incoming]
