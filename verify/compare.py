@@ -184,7 +184,8 @@ def _by_key(mapped: DataFrame, target: DataFrame, shape: Shape) -> DataFrame:
         # rows, but no hash of such a key is ever compared.
         return F.struct(*[F.max(F.when(of_side, F.col(f"__{salt}"))).alias(salt) for salt in "ab"])
 
-    both = side(mapped, True).unionAll(side(target, False))
+    # Brought together before they are counted: keys are nearly unique on a side, counting them twice only costs.
+    both = side(mapped, True).unionAll(side(target, False)).repartition(*key_names(shape))
     mine = F.col("__is_mapped")
     grouped = both.groupBy(*key_names(shape)).agg(
         F.count_if(mine).alias(MAPPED_ROWS),
