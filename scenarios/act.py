@@ -20,9 +20,9 @@ from scenarios.scenario import Scenario
 from scenarios.workload import WriterReport
 
 _TURN_S = 0.1
-_PATIENCE_S = 120.0
-"""Without any sign of life: a Spark session on a busy machine takes a minute to start."""
-_LONGEST_S = 400.0
+_PATIENCE_S = 240.0
+"""Without any sign of life: a Spark session on a very busy machine takes minutes to start."""
+_LONGEST_S = 600.0
 """Of either half of a run, whatever signs of life there are."""
 _HALT_S = 60.0
 """For the expected halt, once everything that leads to it has happened."""
@@ -65,7 +65,7 @@ class Act:
         pipeline: not started yet.
         plan: prepared.
         points: open.
-        report: of the writers, which write already.
+        report: of the writers, which begin when the log is first read.
     """
 
     def __init__(

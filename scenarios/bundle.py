@@ -82,7 +82,7 @@ def write_result(result: RunResult, versions_: Mapping[str, str], command_: str)
         "reason": result.reason,
         "ending": result.ending,
         "error": result.error,
-        "elapsed_s": round(result.elapsed_s, 3),
+        "elapsed_s": result.elapsed_s,
         "counts": dict(result.counts),
         "versions": dict(versions_),
         "command": command_,

@@ -43,23 +43,33 @@ class FaultPlan:
         specs: the scenario's faults.
         world: where they happen.
         points: open, the pipeline not yet started.
-        keep: called whenever the pipeline is about to release segments, it being held meanwhile.
+        begin: called when the log is read for the first time, before its first record.
+        keep: called whenever the pipeline is about to release segments.
+
+    The pipeline is held during both calls.
     """
 
     def __init__(
-        self, specs: Sequence[FaultSpec], world: World, points: PointServer, keep: Callable[[], None]
+        self,
+        specs: Sequence[FaultSpec],
+        world: World,
+        points: PointServer,
+        begin: Callable[[], None],
+        keep: Callable[[], None],
     ):
         self.faults = [Planned(spec, fault(spec, world)) for spec in specs]
         self._world = world
         self._points = points
+        self._begin = begin
         self._keep = keep
         self._busy = threading.RLock()
         self._at: dict[tuple[str, int], list[Planned]] = {}
         for each in self.faults:
             if each.spec.at:
                 self._at.setdefault(parse_point(each.spec.at), []).append(each)
+        points.on(CAPTURE_BEGINS, 1, self._begun)
         for (point, count), due in self._at.items():
-            if point != APPLIED:
+            if point != APPLIED and (point, count) != (CAPTURE_BEGINS, 1):
                 points.on(point, count, lambda due=due: self._fire_all(due))  # type: ignore[misc]
         self._await_applied(1)
 
@@ -128,6 +138,10 @@ class FaultPlan:
                 "detail": [each.placed.effect() for each in self.faults],
             },
         )
+
+    def _begun(self) -> None:
+        self._begin()
+        self._fire_all(self._at.get((CAPTURE_BEGINS, 1), []))
 
     def _await_applied(self, count: int) -> None:
         def applied() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +36,8 @@ from verify.history.judge import judge
 from verify.history.result import CheckResult, Outcome
 
 __all__ = ["RunResult", "check", "run"]
+_FIRST_WRITES = 20
+_FIRST_WRITES_S = 10.0
 
 
 @dataclass(slots=True)
@@ -84,7 +88,7 @@ def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mut
         found = verdict(expect, told.ending, told.error, told.checks, doubts(expect, told.counts))
         result = RunResult(
             scenario, engine, seed, told.ending, told.error, told.checks, found.outcome, folder,
-            time.monotonic() - started, mutant, found.reason, told.counts,
+            round(time.monotonic() - started, 3), mutant, found.reason, told.counts,
         )  # fmt: skip
         if result.outcome is not Outcome.HOLDS and told.versions:
             _keep_evidence(stage.folder, folder)
@@ -126,7 +130,18 @@ class _Play:
             stage.source.direct, stage.target.direct, MIGRATION, stage.settings.event_log(),
             stage.folder / bundle.SEGMENTS, stage.workload.tracked, self._clock, seed,
         )  # fmt: skip
-        self._plan = FaultPlan(scenario.faults, world, self._points, self._recorders.segments.keep)
+        spec = scenario.workload
+        self._writers = Workload(
+            stage.source.direct,
+            stage.workload.actions(spec),
+            seed=seed,
+            rate_per_s=spec.rate_per_s or None,
+            threads=spec.sessions,
+            now_us=self._clock.now_us,
+        )
+        self._plan = FaultPlan(
+            scenario.faults, world, self._points, self._start_writers, self._recorders.segments.keep
+        )
         stack.callback(self._plan.close)
 
     def play(self) -> None:
@@ -135,28 +150,30 @@ class _Play:
             self._play_refusal()
             return
         self._recorders.start()
-        self._stack.callback(self._recorders.stop)
+        self._stack.callback(_after_failure, self._recorders.stop)
         self._plan.prepare()
-        spec = self._scenario.workload
-        writers = Workload(
-            self._stage.source.direct,
-            self._stage.workload.actions(spec),
-            seed=self._seed,
-            rate_per_s=spec.rate_per_s or None,
-            threads=spec.sessions,
-            now_us=self._clock.now_us,
-        )
-        writers.start()
-        self._stack.callback(writers.stop)
+        self._stack.callback(_after_failure, self._writers.stop)
         act = Act(
-            self._scenario, self._stage.settings, self._pipeline, self._plan, self._points, writers.report
+            self._scenario,
+            self._stage.settings,
+            self._pipeline,
+            self._plan,
+            self._points,
+            self._writers.report,
         )
         ended = act.write()
-        report = writers.stop()
+        report = self._writers.stop()
         self._plan.heal()
         if ended is None:
             ended = act.drain()
         self._end(ended, report)
+
+    def _start_writers(self) -> None:
+        """The pipeline is held before its first record and chunk until some writes are in the log behind it."""
+        self._writers.start()
+        deadline = time.monotonic() + _FIRST_WRITES_S
+        while self._writers.report().row_changes < _FIRST_WRITES and time.monotonic() < deadline:
+            self._writers.wait(0.01)
 
     def _end(self, ended: Ended, report: WriterReport) -> None:
         told = self._told
@@ -212,6 +229,15 @@ class _Play:
 
     def _environment(self) -> dict[str, str]:
         return {**self._stage.environment, **self._plan.environment()}
+
+
+def _after_failure(stop: Callable[[], object]) -> None:
+    """Stops something that an earlier failure has left running; that failure is the one to be told, not what follows.
+
+    After a run that went well there is nothing to stop any more.
+    """
+    with contextlib.suppress(MigratorError, psycopg.Error, pymysql.err.Error):
+        stop()
 
 
 def _keep_evidence(scratch: Path, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tomllib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,8 @@ MIGRATION = "scenario"
 """Name of the migration in its project."""
 _CHUNKS = 20
 _LEAST_CHUNK_ROWS = 5
+_BATCH_ROWS = (50, 300, 200_000)
+"""Many cuts, or few with much between them: each finds what the other can't; the seed chooses."""
 _PIPELINE_USER = "pipeline"
 _PASSWORD = "first-password"
 _PASSWORD_VARIABLES = {"source": "SCENARIO_SOURCE_PASSWORD", "target": "SCENARIO_TARGET_PASSWORD"}
@@ -79,7 +82,8 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
         target = _behind_proxy(stack, target, seed + 1)
     found = workload(scenario.workload.name)
     found.create(source.direct, scenario.workload)
-    config = _project(folder, scenario, found, source, target, protected)
+    batch_rows = random.Random(f"{scenario.name}/{engine}/{seed}").choice(_BATCH_ROWS)
+    config = _project(folder, scenario, found, source, target, protected, batch_rows)
     environment = {_PASSWORD_VARIABLES[side]: _PASSWORD for side in protected}
     settings = _direct(configuration.load(config, environment), source.direct, target.direct)
     wiring.upgrade_user_target(settings)
@@ -148,13 +152,20 @@ def _behind_proxy(stack: ExitStack, side: Side, seed: int) -> Side:
 
 
 def _project(
-    folder: Path, scenario: Scenario, found: Workload, source: Side, target: Side, protected: set[str]
+    folder: Path,
+    scenario: Scenario,
+    found: Workload,
+    source: Side,
+    target: Side,
+    protected: set[str],
+    batch_rows: int,
 ) -> Path:
     """A copy of the workload's project; small chunks, so that even a small table has a dump worth the name."""
     config = make_project(folder / "project", source.via, target.via, found.project, MIGRATION)
     rows = max(_LEAST_CHUNK_ROWS, scenario.workload.keys // _CHUNKS)
     defaults: dict[str, dict[str, object]] = {
         "capture": {"chunk_rows": rows, "chunk_rows_min": rows, "chunk_rows_max": rows},
+        "apply": {"batch_rows": batch_rows},
         "spark": {"master": "local[1]"},
     }
     for side in protected:
