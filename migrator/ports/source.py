@@ -40,9 +40,9 @@ class LogReader(Protocol):
     """The source log from a position on, in commit order. One thread uses it at a time."""
 
     def start(self, after: Position | None) -> Position:
-        """Begins after ``after``, or at the current end of the log when None; returns the actual start.
+        """Begins after ``after``; when None, where everything before is visible to new snapshots, near the log's end.
 
-        Raises ``GapError`` when the log no longer holds that place, ``ConnectionFailed``.
+        Returns the actual start. Raises ``GapError`` when the log no longer holds that place, ``ConnectionFailed``.
         """
         ...
 

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from migrator.adapters.mariadb import packet_stream
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
@@ -71,6 +70,34 @@ def test_a_commit_that_is_logged_but_not_visible_is_outside_the_witness(semi_syn
     assert later.rows["v"].to_pylist() == ["NEW"]
     assert later.witness is not None
     assert later.witness.contains(part.id)
+    reader.close()
+    log.close()
+
+
+def test_a_first_start_takes_along_what_is_logged_but_not_visible(semi_sync: Database) -> None:
+    """Else neither the log's reader nor the first chunks would ever bring it."""
+    source = source_of(semi_sync)
+    catalog = MariaCatalog(source)
+    schemas = catalog.tables(["t"])
+    before, reader = catalog.position(), MariaChunkReader(source)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            writer = pool.submit(semi_sync.execute, "UPDATE t SET v = 'NEW' WHERE id = 5")
+            deadline = time.monotonic() + 30
+            while catalog.position() <= before:
+                assert time.monotonic() < deadline
+            log = MariaLogReader(source, schemas)
+            begin = log.start(None)
+            assert not writer.done()
+            assert reader.read(ChunkRequest(1, schemas[0].id, None, 10), schemas[0]).rows[
+                "v"
+            ].to_pylist() == ["old"]
+            assert begin <= before
+            (part,) = read_until(log, lambda read: bool(read.parts())).parts()
+            assert [change.after for change in part.changes] == [("5", "NEW")]
+        finally:
+            semi_sync.execute("SET GLOBAL rpl_semi_sync_master_enabled = 0")
+        writer.result(30)
     reader.close()
     log.close()
 
@@ -168,13 +195,11 @@ def test_reading_goes_on_after_the_server_was_killed(database: Database, own_ser
 
 
 def test_a_silent_server_is_noticed_by_its_missing_heartbeats(
-    database: Database, own_server: MariaDBServer, monkeypatch: pytest.MonkeyPatch
+    database: Database, own_server: MariaDBServer
 ) -> None:
     if own_server.embedded is None:
         pytest.skip("the server runs in a container, which this test can't freeze")
-    monkeypatch.setattr(packet_stream, "HEARTBEAT_S", 0.3)
-    monkeypatch.setattr(packet_stream, "SILENCE_S", 2.0)
-    reader, _ = started(source_of(database), "t")
+    reader, _ = started(source_of(database, silence_s=2.0), "t")
     began = time.monotonic()
     while time.monotonic() - began < 3.0:  # heartbeats keep an idle stream alive
         reader.read(0.5)

@@ -152,6 +152,33 @@ def log_end(connection: Any) -> Position:
     return LogPlace(parse_gtids(gtids), "", 0).position()
 
 
+def visible_end(connection: Any) -> Position:
+    """The newest place of which everything before is visible: where a first start begins.
+
+    The log's end would be wrong there. A commit stands in the log before readers see it (group commit, semi-sync
+    AFTER_SYNC). Beginning behind such a commit, the log reader never delivers it, and a chunk read before it becomes
+    visible doesn't hold it either: it would be lost. A consistent snapshot says where it stands in the log.
+
+    Raises ``SourceError`` when the server doesn't say.
+    """
+    # only under REPEATABLE READ is the snapshot taken at once
+    query(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    status = dict(query(connection, "SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))
+    place = {name.lower(): value for name, value in status.items()}
+    query(connection, "COMMIT")
+    file, offset = place.get("binlog_snapshot_file") or "", int(place.get("binlog_snapshot_position") or 0)
+    ((gtids,),) = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", (file, offset))
+    if gtids is None:
+        raise SourceError(
+            "the server doesn't say where its snapshot stands in the log",
+            where=f"binlog_snapshot_file {file!r}, binlog_snapshot_position {offset}",
+            cause="BINLOG_GTID_POS knows no GTID state there",
+            remedy="turn the binary log on (log_bin); if it is on, start again: the file may just have been purged",
+        )
+    return LogPlace(parse_gtids(gtids), "", 0).position()
+
+
 class MariaCatalog:
     """Structure and readiness of the source. Opens a connection for each call, so it is safe in any thread."""
 

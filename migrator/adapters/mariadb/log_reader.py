@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from migrator.adapters.mariadb.captured_tables import CapturedTables, CatalogTable
-from migrator.adapters.mariadb.catalog import log_end, query, read_table
+from migrator.adapters.mariadb.catalog import log_end, query, read_table, visible_end
 from migrator.adapters.mariadb.charsets import load_charsets
 from migrator.adapters.mariadb.packet_stream import PacketStream
 from migrator.adapters.mariadb.position import LogPlace, gtid_text, parse_position
@@ -41,7 +41,7 @@ class MariaLogReader:
         self._failure: MigratorError | None = None
 
     def start(self, after: Position | None) -> Position:
-        """Begins after ``after``, or at the current end of the log when None; returns the actual start.
+        """Begins after ``after``, or where the visible transactions end when None; returns the actual start.
 
         Raises ``GapError`` when the log no longer holds that place, ``ConnectionFailed``.
         """
@@ -49,10 +49,10 @@ class MariaLogReader:
         connection = connect(self._source)
         with named_errors(self._source, "the source log can't be opened"), connection:
             end = log_end(connection)
+            begin = after if after is not None else visible_end(connection)
             charsets = load_charsets(connection)
             ((fold_case,),) = query(connection, "SELECT @@GLOBAL.lower_case_table_names <> 0")
             known = {schema.id: read_table(connection, schema.id) for schema in self._tables}
-        begin = after if after is not None else end
         place = parse_position(begin)
         self._refuse_regression(place, parse_position(end))
         catalog = {table: found for table, found in known.items() if found is not None}
