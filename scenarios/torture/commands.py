@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -35,7 +36,7 @@ _EXIT_CODES = {Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("torture"),
     show_default=True,
-    help="Folder for torture.json, torture.md, and each course's history and logs.",
+    help="Folder for torture.json, torture.md, and each course's history and logs (replaced if they exist).",
 )
 def torture(hazard: str, seconds: int, seed: int, out: Path) -> None:
     """Torture Debezium and this project alike, and put what was seen side by side (needs the extra `torture`).
@@ -69,7 +70,9 @@ def compared(
     tools: tuple[course.ToolName, ...] = ("debezium", "ours")
     for tool in tools:
         folder = out / f"{hazard.name}-{tool}"
-        folder.mkdir(parents=True, exist_ok=True)
+        if folder.exists():
+            shutil.rmtree(folder)  # an earlier run's event log would be read as this one's
+        folder.mkdir(parents=True)
         seen = course.run(hazard, tool, seconds=seconds, seed=seed, folder=folder, most_dumps=dumps)
         seen.history.save(folder)
         rows.append(judged(hazard, seen))

@@ -36,7 +36,7 @@ class Hazard:
     read_only: bool = False
 
 
-_MOVES = Writing({OWN_UPDATE: 4, MOVE: 2, REMOVE: 2, INSERT: 2}, rate_per_s=3000)
+_MOVES = Writing({OWN_UPDATE: 4, MOVE: 2, REMOVE: 2, INSERT: 2}, rate_per_s=1500)
 _PATIENT = Writing(clients=32, rate_per_s=600)
 _LOCAL = {"synchronous_commit": "local"}
 
@@ -49,7 +49,7 @@ HAZARDS: tuple[Hazard, ...] = (
     ),
     Hazard(
         "key_moves",
-        "keys are moved, deleted and inserted again, 3,000 times a second; default settings",
+        "keys are moved, deleted and inserted again, 1,500 times a second; default settings",
         catalogue=(36, 38),
         writing=_MOVES,
     ),

@@ -102,7 +102,7 @@ class OurCapture:
 
     Args:
         old: the database, as the role that captures.
-        folder: gets the event log.
+        folder: gets the event log; must not hold one. Raises MigratorError if it does.
     """
 
     version = f"dbmigrator {metadata.version('dbmigrator')}, visibility witness"
@@ -119,6 +119,12 @@ class OurCapture:
         )
         self._catalog = PostgresCatalog(source)
         self._folder = folder / "eventlog"
+        if self._folder.exists():
+            raise MigratorError(
+                "the folder holds another run's event log",
+                where=str(self._folder),
+                remedy="name an empty folder",
+            )
         schemas = self._catalog.tables([TABLE])
         self._catalog.prepare(schemas)
         self._inputs: Inputs = queue.Queue(maxsize=16)
