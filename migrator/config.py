@@ -28,7 +28,10 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One side's connection. ``schema`` is empty on MariaDB; ``password`` is never shown."""
+    """One side's connection. ``schema`` is empty on MariaDB; ``password`` is never shown.
+
+    ``silence_s``: how long the server may be silent where it should speak before it is asked for a sign of life.
+    """
 
     kind: str
     host: str
@@ -39,6 +42,7 @@ class Server:
     password: str | None = field(default=None, repr=False)
     tls: str = "prefer"
     tls_ca: str = ""
+    silence_s: float = 20.0
 
     def address(self) -> str:
         """Who and where, without the password."""
@@ -90,6 +94,7 @@ _SERVER: dict[str, type] = {
     "password_env": str,
     "tls": str,
     "tls_ca": str,
+    "silence_s": float,
 }
 _SOURCE: dict[str, type] = {**_SERVER, "placement": str, "server_id": int}
 
@@ -200,9 +205,10 @@ class _Reader:
                 self._problem(section, key, f"{given!r} is not {_TYPE_NAMES[wanted]}")
 
     def _check_positive(self) -> None:
-        for section in ("capture", "apply"):
+        for section in ("source", "target", "capture", "apply"):
             for key, given in self._document.get(section, {}).items():
-                if _fits(given, float) and given <= 0:
+                checked = section in ("capture", "apply") or key == "silence_s"
+                if checked and _fits(given, float) and given <= 0:
                     self._problem(section, key, f"{given!r} is not above 0")
 
     def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
@@ -223,6 +229,7 @@ class _Reader:
             password=password,
             tls=self._choice(section, "tls", TLS_MODES, "prefer"),
             tls_ca=self._get(section, "tls_ca", ""),
+            silence_s=float(self._get(section, "silence_s", 20.0)),
         )
 
     def _spark(self) -> SparkSettings:

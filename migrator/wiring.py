@@ -194,6 +194,7 @@ def _postgres(settings: Settings, step: Step) -> Source:
         password=server.password,
         sslmode=server.tls,
         sslrootcert=server.tls_ca,
+        silence_s=server.silence_s,
         placement=settings.placement,
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
     )
@@ -217,6 +218,7 @@ def _mariadb(settings: Settings, step: Step) -> Source:
         password=server.password,
         tls=server.tls,
         tls_ca=server.tls_ca or None,
+        silence_s=server.silence_s,
         migration=settings.name,
         server_id=settings.server_id or maria.default_server_id(settings.name),
         placement=settings.placement,
@@ -244,6 +246,7 @@ def _target(settings: Settings) -> PostgresTarget:
         password=server.password,
         sslmode=server.tls,
         sslrootcert=server.tls_ca,
+        silence_s=server.silence_s,
     )
 
 

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 import pytest
 
+from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
@@ -25,6 +26,7 @@ from tests.fix_postgres_source import (
     read_until,
     source_of,
 )
+from tests.integration import mariadb_reading
 from tests.integration.target_bench import Bench, bench, ints, texts
 from tests.servers import Database
 
@@ -214,3 +216,23 @@ def test_watermarks_and_the_log_end_when_the_line_falls_silent(
         marks.write("3", MarkKind.LOW)
     marks.close()
     assert old_pg.query("SELECT token FROM migrator.watermark") == [("3",)]
+
+
+# -- a MariaDB source -----------------------------------------------------------------------------------------------
+
+
+def test_a_mariadb_source_that_falls_silent_is_noticed(old_maria: Database) -> None:
+    old_maria.execute("CREATE TABLE s (id int PRIMARY KEY, v text)", "INSERT INTO s VALUES (1, 'x')")
+    with TcpProxy(old_maria.host, old_maria.port, kind="mariadb") as proxy:
+        source = mariadb_reading.source_of(old_maria, port=proxy.port, silence_s=SILENCE_S)
+        log, (schema,) = mariadb_reading.started(source, "s")
+        reader = MariaChunkReader(source)
+        request = ChunkRequest(1, schema.id, None, 10)
+        assert reader.read(request, schema).row_count == 1
+        proxy.half_open()
+        expect_silence(lambda: mariadb_reading.read_until(log, lambda _: False))
+        expect_silence(lambda: reader.read(request, schema))
+        proxy.heal()
+        assert reader.read(request, schema).row_count == 1
+        reader.close()
+        log.close()

@@ -67,6 +67,7 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
         (('name = "shop"', 'name = "My Shop"'), "migration.name"),
         (('user = "writer"', ""), "[target] needs the setting 'user'"),
         (("SOURCE_PASSWORD", "NOT_SET"), "the environment has no variable NOT_SET"),
+        (('user = "writer"', 'user = "writer"\nsilence_s = 0'), "target.silence_s: 0 is not above 0"),
         (('host = "db1"', "host = true"), "source.host: True is not a text"),
     ],
 )

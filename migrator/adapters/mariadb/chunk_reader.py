@@ -82,7 +82,11 @@ class MariaChunkReader:
     def _begin(self) -> BinlogWitness:
         """Opens a consistent snapshot and asks where it stands."""
         if self._connection is None:
-            self._connection = connect(self._source, connection_class=BufferedConnection)
+            self._connection = connect(
+                self._source,
+                read_timeout_s=self._source.answer_timeout_s,
+                connection_class=BufferedConnection,
+            )
             # only REPEATABLE READ keeps one read view, and only then is the snapshot taken at once
             query(self._connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         query(self._connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")

@@ -23,8 +23,8 @@ from migrator.adapters.mariadb.position import Gtid, gtid_text
 from migrator.adapters.mariadb.settings import MariaSource, connect, named, named_errors
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 
-HEARTBEAT_S = 5.0
-SILENCE_S = 4 * HEARTBEAT_S
+_HEARTBEATS = 4
+"""In the time after which silence counts as death."""
 _HANDSHAKE_TIMEOUT_S = 60.0
 _RECEIVE_BYTES = 1 << 20
 _LARGEST_PACKET = 0xFFFFFF
@@ -178,7 +178,7 @@ class PacketStream:
             auto_position=gtid_text(gtids),
             is_mariadb=True,
             blocking=True,
-            slave_heartbeat=HEARTBEAT_S,
+            slave_heartbeat=self._source.silence_s / _HEARTBEATS,
             enable_logging=False,
         )
         with named_errors(self._source, "the source log can't be opened"), suppress(_StreamOpenedError):
@@ -192,7 +192,7 @@ class PacketStream:
     def events(self, timeout_s: float) -> list[bytes]:
         """Raw events that have arrived, waiting up to ``timeout_s`` for the first; empty when none came.
 
-        Raises ``ConnectionFailed`` when the connection is cut or silent for ``SILENCE_S`` (heartbeats missing),
+        Raises ``ConnectionFailed`` when the connection is cut or silent for ``silence_s`` (heartbeats missing),
         ``GapError`` or ``SourceError`` when the server can't go on.
         """
         deadline = time.monotonic() + timeout_s
@@ -207,8 +207,8 @@ class PacketStream:
             if received:
                 self._heard_at = now
                 found = self._complete()
-            elif now - self._heard_at > SILENCE_S:
-                raise self._lost(f"no heartbeat for {SILENCE_S:.0f} s")
+            elif now - self._heard_at > self._source.silence_s:
+                raise self._lost(f"no heartbeat for {self._source.silence_s:g} s")
             if now >= deadline:
                 break
         return found

@@ -52,6 +52,8 @@ class MariaSource:
         server_id: what the log reader calls itself; no other replica of this server may have it.
         part_rows: row changes after which a transaction is delivered in parts.
         placement: ``witness`` writes nothing; ``watermark`` writes DBLog's row (see ``watermark``).
+        silence_s: how long the log may be silent (the server sends a heartbeat four times as often) before the
+            connection counts as dead; chunks and watermarks may be silent three times as long.
         tls_ca: file with the certificate authority, for the verifying modes.
     """
 
@@ -65,6 +67,7 @@ class MariaSource:
     server_id: int
     part_rows: int = 50_000
     placement: str = "witness"
+    silence_s: float = 20.0
     tls_ca: str | None = None
 
     def __post_init__(self) -> None:
@@ -76,10 +79,17 @@ class MariaSource:
             problems.append(("placement", self.placement, f"one of {', '.join(PLACEMENTS)}"))
         if not 1 <= self.server_id < 2**32:
             problems.append(("server_id", str(self.server_id), "a number from 1 to 4294967295"))
+        if self.silence_s <= 0:
+            problems.append(("silence_s", str(self.silence_s), "more than 0"))
         if self.part_rows < 1:
             problems.append(("part_rows", str(self.part_rows), "at least 1"))
         for name, value, remedy in problems:
             raise ConfigError(f"source setting {name} can't be {value!r}", where=name, remedy=f"use {remedy}")
+
+    @property
+    def answer_timeout_s(self) -> float:
+        """How long a statement of a chunk or a watermark may send nothing at all."""
+        return 3 * self.silence_s
 
     @property
     def where(self) -> str:

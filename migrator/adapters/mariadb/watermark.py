@@ -31,7 +31,7 @@ class MariaWatermarkWriter:
     def write(self, token: str, kind: MarkKind) -> None:
         """Commits the watermark. Raises ``SourceError``, ``ConnectionFailed``."""
         if self._connection is None:
-            self._connection = connect(self._source)
+            self._connection = connect(self._source, read_timeout_s=self._source.answer_timeout_s)
         with (
             named_errors(self._source, "the watermark can't be written"),
             self._connection.cursor() as cursor,
