@@ -134,7 +134,7 @@ MUTANTS = (
         ("D3",),
         300,
         simulated=capture.STARTS_AT_LOG_END,
-        servers=None,
+        servers=_servers("STARTS_AT_LOG_END"),
     ),
     Mutant(
         "dumped-as-read",

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from migrator.adapters.files import batch_reader, durable
 from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.mariadb import log_reader
+from migrator.adapters.mariadb.catalog import log_end
 from migrator.adapters.target_postgres import ledger as ledgers
 from migrator.adapters.target_postgres.prepared import Prepared
 from migrator.adapters.target_postgres.session import Session
@@ -93,3 +95,4 @@ FENCING_OFF = (
     Patch(FileSegmentWriter, "_check_created", _created_by_anyone),
     Patch(durable, "link_new", _replaced),
 )
+STARTS_AT_LOG_END = (Patch(log_reader, "visible_end", log_end),)

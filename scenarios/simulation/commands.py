@@ -13,6 +13,7 @@ import click
 from migrator.errors import ConfigError
 from scenarios.mutants.catalog import MUTANTS, Mutant, mutant
 from scenarios.mutants.kill import KillRow, heading, kill_row, line
+from scenarios.mutants.verifier import good_history, judge_rows
 from scenarios.simulation.run import simulate as simulated
 from scenarios.simulation.setup import setup_of
 from scenarios.simulation.verdict import Tally, explained
@@ -86,6 +87,9 @@ def _table(seeds: int, first: int) -> tuple[Outcome, Mapping[str, Any]]:
     for each in MUTANTS:
         rows.append(kill_row(each, seeds, first))
         click.echo(line(rows[-1]))
+    for row in judge_rows(good_history()):
+        rows.append(row)
+        click.echo(line(row))
     outcomes = {row.outcome for row in rows}
     outcome = next((each for each in (Outcome.VIOLATED, Outcome.UNKNOWN) if each in outcomes), Outcome.HOLDS)
     return outcome, {"outcome": outcome.value, "first": first, "mutants": [row.document() for row in rows]}

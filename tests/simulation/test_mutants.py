@@ -12,9 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from migrator.errors import ConfigError
+from scenarios.mutants import verifier
 from scenarios.mutants.catalog import MUTANTS, Mutant, mutant
 from scenarios.mutants.kill import heading, kill_row, line
+from scenarios.mutants.verifier import JUDGES, BrokenJudge, good_history, judge_rows, wrong_on
 from scenarios.simulation.commands import simulate
+from verify.history.history import History
+from verify.history.judge import judge
 from verify.history.result import Outcome
 
 
@@ -57,7 +61,35 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         mutant("nonsense")
     assert "reconciliation-off" in caught.value.remedy
     with pytest.raises(ConfigError, match="simulation only"):
-        mutant("log-start-at-end").patch()
+        mutant("chunk-last").patch()
+
+
+@pytest.fixture(scope="module")
+def good() -> History:
+    return good_history()
+
+
+def test_broken_judges_are_found_out_by_planted_differences(good: History) -> None:
+    rows = judge_rows(good)
+    assert [row.outcome for row in rows] == [Outcome.HOLDS] * len(JUDGES), "\n".join(map(line, rows))
+    assert len(rows) >= 5
+
+
+@pytest.mark.parametrize("broken", JUDGES, ids=lambda broken: broken.name)
+def test_a_broken_judge_is_broken_in_one_way(broken: BrokenJudge, good: History) -> None:
+    """It is wrong on what it is said to be and on nothing else; without rows it never says that anything holds."""
+    assert wrong_on(broken, good) == broken.wrong_on
+    if broken.name == "judge-compares-nothing":
+        assert {result.outcome for result in judge(broken.sees(good))} == {Outcome.UNKNOWN}
+
+
+def test_a_judge_that_is_not_broken_survives_the_corpus(
+    good: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harmless = BrokenJudge("harmless", "nothing", lambda history: history, ("value",))
+    monkeypatch.setattr(verifier, "JUDGES", (harmless,))
+    (row,) = judge_rows(good)
+    assert (row.outcome, row.caught_by) == (Outcome.VIOLATED, {})
 
 
 # -- the command ----------------------------------------------------------------------------------------------------
