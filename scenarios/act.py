@@ -89,7 +89,7 @@ class Act:
     def write(self) -> Ended | None:
         """Starts the pipeline and lets the writers write until enough happened; how it ended if it did.
 
-        Enough: the scenario's number of changes since the log was first read, every fault fired, the dump applied.
+        Enough: the scenario's number of changes since the log was first read, and every fault fired.
         Whoever expects a halt waits for it as long.
         """
         self._pipeline.start()
@@ -107,7 +107,7 @@ class Act:
             if ended is not None:
                 return ended
             enough = begun is not None and changes >= self._scenario.workload.changes
-            if enough and self._plan.all_fired() and self._dumped_or_halting():
+            if enough and self._plan.all_fired():
                 enough_at = enough_at or time.monotonic()
                 if not self._halting or time.monotonic() > enough_at + _HALT_S:
                     return None
@@ -137,9 +137,6 @@ class Act:
     def _signs(self) -> tuple[int, int]:
         """What changes while the pipeline does something: processes started, points announced."""
         return self._pipeline.starts, len(self._points.reached())
-
-    def _dumped_or_halting(self) -> bool:
-        return self._halting or self._dumped()
 
     def _supervise(self) -> Ended | None:
         """Starts a killed run again; how it ended if it ended otherwise. Looks away while a fault is being placed."""

@@ -36,6 +36,8 @@ from verify.history.judge import judge
 from verify.history.result import CheckResult, Outcome
 
 __all__ = ["RunResult", "check", "run"]
+_MOST_CHANGES = 3
+"""Times the scenario's changes: a fault that is long in coming must not make a history without end."""
 _FIRST_WRITES = 20
 _FIRST_WRITES_S = 10.0
 
@@ -137,6 +139,7 @@ class _Play:
             seed=seed,
             rate_per_s=spec.rate_per_s or None,
             threads=spec.sessions,
+            limit_row_changes=_MOST_CHANGES * spec.changes,
             now_us=self._clock.now_us,
         )
         self._plan = FaultPlan(

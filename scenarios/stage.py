@@ -35,7 +35,7 @@ MIGRATION = "scenario"
 """Name of the migration in its project."""
 _CHUNKS = 20
 _LEAST_CHUNK_ROWS = 5
-_BATCH_ROWS = (50, 300, 200_000)
+_BATCH_ROWS = (200, 2_000, 200_000)
 """Many cuts, or few with much between them: each finds what the other can't; the seed chooses."""
 _PIPELINE_USER = "pipeline"
 _PASSWORD = "first-password"

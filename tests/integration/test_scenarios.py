@@ -17,7 +17,7 @@ from scenarios.replay import replay
 from scenarios.run_result import HALTS, REFUSED, RESUMES, RunResult
 from scenarios.runner import run
 from scenarios.scenario import Engine
-from verify.history.history import load_history
+from verify.history.history import PUT, load_history
 from verify.history.result import Outcome
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -120,9 +120,8 @@ def test_a_tampered_record_is_found_out(killed: RunResult, tmp_path: Path) -> No
             goal.write_bytes(path.read_bytes())
     changes = folder / bundle.HISTORY / "changes.parquet"
     table = pq.read_table(changes)
-    values = table["value"].to_pylist()
-    last = max(place for place, value in enumerate(values) if value is not None)
-    values[last] += 1  # one row of one commit
+    values, kinds = table["value"].to_pylist(), table["kind"].to_pylist()
+    values[max(place for place, kind in enumerate(kinds) if kind == PUT)] += 1  # one row of one commit
     place = table.schema.get_field_index("value")
     pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, pa.int64())), changes)
     replayed = replay(folder)
