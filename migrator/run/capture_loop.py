@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from migrator.errors import MigratorError
 from migrator.model.limits import CaptureLimits
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableId, TableSchema
@@ -14,7 +15,7 @@ from migrator.ports.eventlog import SegmentWriter
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.source_threads import Inputs, started_threads
+from migrator.run.source_threads import Inputs, started_threads, wait
 from migrator.run.steps import Step, no_step
 
 
@@ -60,18 +61,9 @@ class CaptureLoop:
     def run(self, stopping: Stopping) -> None:
         """Captures until a stop is requested; what was read but isn't durable then will be read again."""
         inputs: Inputs = queue.Queue(maxsize=16)
-        steps = CaptureSteps(
-            self._ports,
-            self._writer,
-            self._schemas,
-            self._given,
-            self._estimates,
-            inputs,
-            self._progress,
-            self._limits,
-            self._run_token,
-            self._step,
-        )
+        steps = self._begun(inputs, stopping)
+        if steps is None:
+            return
         threads = started_threads(
             stopping, {"log": steps.log.run, "chunks": steps.chunks.run, "witnesses": steps.witnesses.run}
         )
@@ -86,6 +78,35 @@ class CaptureLoop:
                 written = time.monotonic()
         for thread in threads:
             thread.join(timeout=10)
+
+    def _begun(self, inputs: Inputs, stopping: Stopping) -> CaptureSteps | None:
+        """The steps, the log being connected; None if stopped before it could be.
+
+        A retryable failure is tried again here as it is later on: a leader that died a moment ago may hold the
+        replication slot until the source notices.
+        """
+        failures = 0
+        while not stopping.requested():
+            try:
+                return CaptureSteps(
+                    self._ports,
+                    self._writer,
+                    self._schemas,
+                    self._given,
+                    self._estimates,
+                    inputs,
+                    self._progress,
+                    self._limits,
+                    self._run_token,
+                    self._step,
+                )
+            except MigratorError as error:
+                if not error.retryable:
+                    raise
+                self._progress.set(note=f"source log: {error.what}; trying again")
+                wait(failures, stopping)
+                failures += 1
+        return None
 
 
 __all__ = ["CaptureLoop", "SourcePorts"]
