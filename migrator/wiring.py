@@ -15,11 +15,9 @@ from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.local.leadership import LocalLeadership
-from migrator.adapters.mariadb import settings as maria
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
-from migrator.adapters.mariadb.watermark import MariaWatermarkWriter
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.log_reader import PostgresLogReader
@@ -28,6 +26,8 @@ from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
 from migrator.adapters.target_postgres.peek import peek
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.binlog.settings import BinlogSource, default_server_id
+from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
 from migrator.embedded.java import java_home
 from migrator.model.ledger import Ledger
@@ -210,7 +210,7 @@ def _postgres(settings: Settings, step: Step) -> Source:
 
 def _mariadb(settings: Settings, step: Step) -> Source:
     server = settings.source
-    source = maria.MariaSource(
+    source = BinlogSource(
         host=server.host,
         port=server.port,
         database=server.database,
@@ -220,13 +220,13 @@ def _mariadb(settings: Settings, step: Step) -> Source:
         tls_ca=server.tls_ca or None,
         silence_s=server.silence_s,
         migration=settings.name,
-        server_id=settings.server_id or maria.default_server_id(settings.name),
+        server_id=settings.server_id or default_server_id(settings.name),
         placement=settings.placement,
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
     )
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        marks = (lambda: MariaWatermarkWriter(source)) if settings.placement == "watermark" else None
+        marks = (lambda: WatermarkRowWriter(source)) if settings.placement == "watermark" else None
         return SourcePorts(
             lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source, step), marks
         )

@@ -10,7 +10,7 @@ from typing import Any
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
-from migrator.adapters.mariadb.settings import MariaSource, default_server_id
+from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import (
     LogProgress,
@@ -28,9 +28,9 @@ from tests.servers import Database
 DEADLINE_S = 30.0
 
 
-def source_of(database: Database, /, **settings: Any) -> MariaSource:
+def source_of(database: Database, /, **settings: Any) -> BinlogSource:
     options = {"tls": "disable", "migration": "test", "server_id": default_server_id(database.database)}
-    return MariaSource(
+    return BinlogSource(
         **{
             "host": database.host,
             "port": database.port,
@@ -96,7 +96,7 @@ def fold(changes: Sequence[RowChange], key_places: Sequence[int]) -> dict[tuple[
     return rows
 
 
-def dump(source: MariaSource, schema: TableSchema, limit_rows: int) -> list[Any]:
+def dump(source: BinlogSource, schema: TableSchema, limit_rows: int) -> list[Any]:
     """All chunks of a table."""
     reader = MariaChunkReader(source)
     chunks, after = [], None
@@ -109,7 +109,7 @@ def dump(source: MariaSource, schema: TableSchema, limit_rows: int) -> list[Any]
     return chunks
 
 
-def started(source: MariaSource, *names: str) -> tuple[MariaLogReader, list[TableSchema]]:
+def started(source: BinlogSource, *names: str) -> tuple[MariaLogReader, list[TableSchema]]:
     """A log reader that stands at the end of the log."""
     tables = MariaCatalog(source).tables(names)
     reader = MariaLogReader(source, tables)

@@ -6,8 +6,8 @@ import pytest
 
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
-from migrator.adapters.mariadb.keyset import chunk_select
 from migrator.adapters.mariadb.witness import BinlogWitness
+from migrator.binlog.keyset import chunk_select
 from migrator.errors import ConnectionFailed, SchemaError, SourceError
 from migrator.model.chunk import ChunkRequest
 from tests.integration.mariadb_reading import dump, read_to, source_of, started

@@ -9,7 +9,7 @@ import pytest
 
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.log_reader import MariaLogReader
-from migrator.adapters.mariadb.watermark import MariaWatermarkWriter
+from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.errors import ConnectionFailed, SchemaError, SourceError
 from migrator.model.event import MarkKind, Operation, WatermarkSeen
 from tests.integration.mariadb_reading import Read, fold, read_to, read_until, source_of, started
@@ -250,7 +250,7 @@ def test_watermark_rows_are_seen_in_their_place(accounts: Database) -> None:
     source = source_of(accounts, placement="watermark", migration="mine")
     MariaCatalog(source).prepare([])
     reader, _ = started(source, "account")
-    writers = [MariaWatermarkWriter(source), MariaWatermarkWriter(source_of(accounts, migration="foreign"))]
+    writers = [WatermarkRowWriter(source), WatermarkRowWriter(source_of(accounts, migration="foreign"))]
     for writer in writers:
         writer.write("t1", MarkKind.LOW)
     accounts.execute("INSERT INTO account VALUES (1, 'between', 1)")

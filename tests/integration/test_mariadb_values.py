@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import migrator.adapters.mariadb.chunk_reader as chunk_reader_module
+import migrator.binlog.chunk_reader as chunk_reader_module
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.columnar.text import rows_to_table
 from tests.integration.mariadb_reading import dump, fold, read_to, source_of, started

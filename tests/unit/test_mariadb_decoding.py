@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.mariadb import result_set, value_text
-from migrator.adapters.mariadb import table_map as types
-from migrator.adapters.mariadb.binlog_events import FORMAT_DESCRIPTION, XID, EventParser, QueryText
-from migrator.adapters.mariadb.charsets import Charsets
-from migrator.adapters.mariadb.packet_stream import PacketBuffer
-from migrator.adapters.mariadb.row_decoder import build_decoder
-from migrator.adapters.mariadb.statements import Statement, StatementKind, judge
-from migrator.adapters.mariadb.table_map import LoggedColumn
+from migrator.binlog import result_set, value_text
+from migrator.binlog import table_map as types
+from migrator.binlog.charsets import Charsets
+from migrator.binlog.events import FORMAT_DESCRIPTION, XID, EventParser, QueryText
+from migrator.binlog.packet_buffer import PacketBuffer
+from migrator.binlog.row_decoder import build_decoder
+from migrator.binlog.statements import Statement, StatementKind, judge
+from migrator.binlog.table_map import LoggedColumn
 from migrator.errors import SourceError
 from migrator.model.table import TableId
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.mariadb.keyset import chunk_select
 from migrator.adapters.mariadb.position import LogPlace, file_number, parse_gtids, parse_position
-from migrator.adapters.mariadb.settings import MariaSource, default_server_id
 from migrator.adapters.mariadb.witness import BinlogWitness
+from migrator.binlog.keyset import chunk_select
+from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.errors import ConfigError, SourceError
 from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema
@@ -40,7 +40,7 @@ def test_a_witness_contains_what_ends_at_or_before_its_place() -> None:
     assert BinlogWitness(file_number("a.b.1000000"), 4).contains((999_999, 10**9))
 
 
-def source(**changes: object) -> MariaSource:
+def source(**changes: object) -> BinlogSource:
     options: dict[str, object] = {
         "host": "h",
         "port": 3306,
@@ -51,7 +51,7 @@ def source(**changes: object) -> MariaSource:
         "migration": "m",
         "server_id": default_server_id("m"),
     }
-    return MariaSource(**{**options, **changes})  # type: ignore[arg-type]
+    return BinlogSource(**{**options, **changes})  # type: ignore[arg-type]
 
 
 def test_the_password_is_never_shown() -> None:

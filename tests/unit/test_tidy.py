@@ -25,9 +25,9 @@ HOMES = {
     "datacompy": ("verify/",),
     "pydbzengine": ("scenarios/torture/engine_process.py",),
     "kazoo": ("migrator/adapters/", "migrator/embedded/"),
-    "pymysqlreplication": ("migrator/adapters/", "scenarios/recording/"),
+    "pymysqlreplication": ("migrator/adapters/mariadb/", "scenarios/recording/"),
     "yaml": ("scenarios/",),
-    "pymysql": ("migrator/adapters/", "migrator/embedded/", "verify/", "scenarios/"),
+    "pymysql": ("migrator/adapters/", "migrator/binlog/", "migrator/embedded/", "verify/", "scenarios/"),
     "psycopg": ("migrator/adapters/", "migrator/embedded/", "verify/", "scenarios/"),
     "alembic": ("migrator/schema/", "migrator/adapters/", "migrator/wiring", "scenarios/"),
     "sqlalchemy": ("migrator/schema/", "migrator/adapters/", "verify/", "migrator/wiring", "scenarios/"),
@@ -36,7 +36,10 @@ HOMES = {
     "hypothesis": (),
 }
 
-MODULE_OF = {"mysql_replication": "pymysqlreplication", "pyyaml": "yaml"}  # where it differs from the distribution
+MODULE_OF = {
+    "mysql_replication": "pymysqlreplication",
+    "pyyaml": "yaml",
+}  # where it differs from the distribution
 
 
 def name_of(path: Path) -> str:

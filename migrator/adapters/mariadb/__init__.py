@@ -1,6 +1,5 @@
-"""MariaDB as a source: catalog, preflight, log reader, chunk reader, witness and watermarks.
+"""MariaDB as a source: its GTIDs, its witness, its types and preflight; the rest is ``migrator.binlog``.
 
-``settings`` connects; ``catalog`` and ``preflight`` look at the server; ``log_reader`` turns the binary log into
-transactions (``packet_stream`` -> ``binlog_events`` -> ``transactions``, rows through ``table_map`` and
-``row_decoder``); ``chunk_reader`` reads chunks with a ``witness`` from the same snapshot.
+``log_request`` asks for the log, ``track`` follows its GTIDs; ``witness`` tells where in the log a chunk's consistent
+snapshot stands.
 """

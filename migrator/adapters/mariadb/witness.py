@@ -8,7 +8,11 @@ that is in the log but still waits (group commit, semi-sync AFTER_SYNC) is past 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from migrator.adapters.mariadb.position import file_number
+from migrator.binlog.sql import query
+from migrator.errors import SourceError
 from migrator.model.event import TransactionId
 
 
@@ -26,3 +30,30 @@ class BinlogWitness:
         beginning decides alike; the log reader uses the end of the GTID event, which it knows before the rows.
         """
         return tuple(transaction) <= (self.file, self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where in the log an open read view stands."""
+
+    file: str
+    position: int
+
+    def witness(self) -> BinlogWitness:
+        """The witness of this read view."""
+        return BinlogWitness(file_number(self.file), self.position)
+
+
+def begin_snapshot(connection: Any) -> Snapshot:
+    """Opens a consistent snapshot in a session of REPEATABLE READ. Raises ``SourceError`` without a binary log."""
+    query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    status = dict(query(connection, "SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))
+    place = {name.lower(): value for name, value in status.items()}
+    file = str(place.get("binlog_snapshot_file") or "")
+    if not file:
+        raise SourceError(
+            "the server doesn't say where its snapshot stands in the log",
+            cause="binlog_snapshot_file is empty",
+            remedy="turn the binary log on (log_bin)",
+        )
+    return Snapshot(file, int(place["binlog_snapshot_position"]))

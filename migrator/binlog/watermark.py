@@ -1,4 +1,4 @@
-"""DBLog's watermark row on MariaDB: table ``migrator``.``watermark``, one row a migration.
+"""DBLog's watermark row: table ``migrator``.``watermark``, one row a migration.
 
 The table belongs to the control schema (``migration`` varchar primary key, ``token``, ``kind``; InnoDB).
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from migrator.adapters.mariadb import binlog_events as events
-from migrator.adapters.mariadb.binlog_events import Event
-from migrator.adapters.mariadb.charsets import Charsets
-from migrator.adapters.mariadb.row_decoder import DecodeRows, build_decoder
-from migrator.adapters.mariadb.settings import MariaSource, connect, named_errors
-from migrator.adapters.mariadb.table_map import parse_table_map, table_of
+from migrator.binlog import events
+from migrator.binlog.charsets import Charsets
+from migrator.binlog.events import Event
+from migrator.binlog.row_decoder import DecodeRows, build_decoder
+from migrator.binlog.settings import BinlogSource, connect, named_errors
+from migrator.binlog.table_map import parse_table_map, table_of
 from migrator.errors import SourceError
 from migrator.model.event import LogRecord, MarkKind, WatermarkSeen
 from migrator.model.table import TableId
@@ -21,10 +21,10 @@ WATERMARK_TABLE = TableId("migrator", "watermark")
 _COLUMNS = ("migration", "token", "kind")
 
 
-class MariaWatermarkWriter:
+class WatermarkRowWriter:
     """Writes the row; each write is a transaction of its own."""
 
-    def __init__(self, source: MariaSource):
+    def __init__(self, source: BinlogSource):
         self._source = source
         self._connection: Any = None
 
@@ -39,8 +39,8 @@ class MariaWatermarkWriter:
             # the token differs with every write, so the row changes and is logged
             cursor.execute(
                 "INSERT INTO `migrator`.`watermark` (`migration`, `token`, `kind`) VALUES (%s, %s, %s)"
-                " ON DUPLICATE KEY UPDATE `token` = VALUES(`token`), `kind` = VALUES(`kind`)",
-                (self._source.migration, token, kind.value),
+                " ON DUPLICATE KEY UPDATE `token` = %s, `kind` = %s",
+                (self._source.migration, token, kind.value, token, kind.value),
             )
 
     def close(self) -> None:
@@ -53,9 +53,10 @@ class MariaWatermarkWriter:
 class WatermarkTable:
     """Recognises our watermark rows in the log."""
 
-    def __init__(self, migration: str, charsets: Charsets):
+    def __init__(self, migration: str, charsets: Charsets, character: frozenset[int]):
         self._migration = migration
         self._charsets = charsets
+        self._character = character
         self._decoders: dict[bytes, tuple[DecodeRows, int]] = {}
 
     @staticmethod
@@ -83,7 +84,7 @@ class WatermarkTable:
     def _decoder(self, table_map: bytes) -> tuple[DecodeRows, int]:
         shape = table_map[6:]
         if shape not in self._decoders:
-            layout = parse_table_map(table_map)
+            layout = parse_table_map(table_map, self._character)
             names = tuple(column.name for column in layout.columns)
             if names[:3] != _COLUMNS:
                 raise SourceError(

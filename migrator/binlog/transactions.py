@@ -1,22 +1,22 @@
 """Events of the binary log to transactions: the state machine of the log reader, without any I/O.
 
-MariaDB logs a transaction as one uninterrupted run in one file: GTID event, then TABLE_MAP and row events, then XID
-or a COMMIT statement; or GTID and one statement (DDL). Nothing that may hold rows is ever passed over: an event that
-isn't known stops the reader by name and place.
+A transaction is one uninterrupted run in one file: GTID event, then TABLE_MAP and row events, then XID or a COMMIT
+statement; or GTID and one statement (DDL). Nothing that may hold rows is ever passed over: an event that isn't known
+stops the reader by name and place.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from enum import Enum, auto
 
-from migrator.adapters.mariadb import binlog_events as events
-from migrator.adapters.mariadb.binlog_events import Event, EventParser
-from migrator.adapters.mariadb.captured_tables import CapturedTables, LoggedTable
-from migrator.adapters.mariadb.position import Gtid, LogPlace, file_number
-from migrator.adapters.mariadb.statements import Statement, StatementKind, judge
-from migrator.adapters.mariadb.watermark import WatermarkTable
+from migrator.binlog import events
+from migrator.binlog.captured_tables import CapturedTables, LoggedTable
+from migrator.binlog.events import Event, EventParser
+from migrator.binlog.payload import payload_events
+from migrator.binlog.statements import Statement, StatementKind, judge
+from migrator.binlog.track import Opening, Track
+from migrator.binlog.watermark import WatermarkTable
 from migrator.errors import GapError, MigratorError, SchemaError, SourceError
 from migrator.model.event import (
     LogProgress,
@@ -24,7 +24,6 @@ from migrator.model.event import (
     Operation,
     RowChange,
     SchemaChange,
-    TransactionId,
     TransactionPart,
 )
 from migrator.model.position import Position
@@ -47,8 +46,9 @@ class TransactionAssembler:
         database: the migrated database.
         tables: the captured tables.
         watermarks: the watermark table, when that placement is configured.
-        start: GTID state to begin after.
+        track: stands where reading begins.
         part_rows: row changes after which a transaction is delivered in parts.
+        logs_cascades: whether the server logs the rows that foreign keys cascade to.
     """
 
     def __init__(
@@ -56,19 +56,18 @@ class TransactionAssembler:
         database: str,
         tables: CapturedTables,
         watermarks: WatermarkTable | None,
-        start: Mapping[int, Gtid],
+        track: Track,
         part_rows: int,
+        logs_cascades: bool = False,
     ):
         self._database = database
         self._tables = tables
         self._watermarks = watermarks
-        self._start = dict(start)
-        self._gtids = dict(start)
-        self._file = ""
+        self._track = track
         self._part_rows = part_rows
+        self._logs_cascades = logs_cascades
         self._parser = EventParser()
         self._state = _State.BETWEEN
-        self._offset = 0
         self._maps: dict[int, LoggedTable | None] = {}
         self._mark_maps: dict[int, bytes] = {}
         self._announced: dict[object, str] = {}
@@ -79,9 +78,9 @@ class TransactionAssembler:
         self._clear()
 
     def _clear(self) -> None:
-        self._gtid: Gtid | None = None
-        self._gtid_flags = 0
-        self._id: TransactionId = ()
+        self._opening: Opening | None = None
+        self._begun = False
+        self._xa = False
         self._changes: list[RowChange] = []
         self._delivered = 0
         self._parts = 0
@@ -96,7 +95,7 @@ class TransactionAssembler:
 
     def position(self) -> Position:
         """The end of the last finished transaction."""
-        return LogPlace(self._gtids, self._file, self._offset).position()
+        return self._track.position()
 
     def take(self) -> list[LogRecord]:
         """The records finished since the last call."""
@@ -118,15 +117,15 @@ class TransactionAssembler:
                 remedy="correct the value in the source, or leave the table out of the migration",
             ) from error
         except MigratorError as error:
-            if str(self._place()) not in error.where:
-                error.where = "; ".join(filter(None, (error.where, f"after {self._place()}")))
+            if self._track.place() not in error.where:
+                error.where = "; ".join(filter(None, (error.where, f"after {self._track.place()}")))
             raise
 
     def _event(self, event: Event) -> None:
         kind = event.type
-        if kind in (events.ROTATE, events.FORMAT_DESCRIPTION, events.HEARTBEAT):
+        if kind in (events.ROTATE, events.FORMAT_DESCRIPTION, *events.HEARTBEATS):
             self._file_event(event)
-        elif kind == events.GTID:
+        elif kind in events.GTIDS:
             self._begin(event)
         elif self._state is _State.SKIPPING or kind in events.CARRY_NOTHING:
             return
@@ -140,10 +139,13 @@ class TransactionAssembler:
             self._statement(event)
         elif kind == events.XA_PREPARE:
             self._prepared(event)
+        elif kind == events.TRANSACTION_PAYLOAD:
+            for inner in payload_events(event):
+                self._event(inner)
         elif kind == events.INCIDENT:
             raise GapError(
                 "the server reports that its log lacks events",
-                where=str(self._place()),
+                where=self._track.place(),
                 cause="INCIDENT event: a write to the binlog failed",
                 remedy="start a new dump",
             )
@@ -159,7 +161,7 @@ class TransactionAssembler:
 
     def _file_event(self, event: Event) -> None:
         if event.type == events.ROTATE:
-            self._file, _ = events.parse_rotate(event)
+            self._track.in_file(events.parse_rotate(event)[0])
         elif event.type == events.FORMAT_DESCRIPTION:
             # table numbers begin anew with a server start, which begins a new file
             self._maps.clear()
@@ -168,48 +170,37 @@ class TransactionAssembler:
             self._progress = True
 
     def _begin(self, event: Event) -> None:
-        gtid, flags = events.parse_gtid(event)
         if self._state is _State.IN_TRANSACTION:
             raise self._error(
                 "a transaction in the log has no end",
-                cause=f"GTID {gtid} begins while {self._gtid} is open",
+                cause=f"another one begins while {self._open().name} is open",
                 remedy="the server crashed while it wrote its log; start a new dump",
             )
         self._clear()
-        began, last = self._start.get(gtid.domain), self._gtids.get(gtid.domain)
-        if began is not None and gtid.sequence <= began.sequence:
+        opening = self._track.begin(event)
+        if opening is None:
             self._state = _State.SKIPPING
             return
-        if last is not None and gtid.sequence <= last.sequence:
-            raise self._error(
-                "the log's GTIDs are out of order",
-                cause=f"{gtid} follows {last}",
-                remedy="SET GLOBAL gtid_strict_mode = ON on the source, then start a new dump",
-            )
         self._state = _State.IN_TRANSACTION
-        self._gtid, self._gtid_flags = gtid, flags
-        self._id = (file_number(self._file), event.end)
+        self._opening, self._begun, self._xa = opening, opening.begun, opening.prepared
 
     def _commit(self, event: Event) -> None:
-        gtid = self._open_gtid()
+        self._open()
         self._state = _State.BETWEEN
-        self._gtids[gtid.domain] = gtid
-        self._offset = event.end
         if self._changes or self._parts:
             self._deliver(event, last=True)
         else:
             self._progress = True
+        self._track.end(event.end)
         self._records += self._marks
         self._clear()
 
     def _deliver(self, event: Event, last: bool) -> None:
-        gtid = self._open_gtid()
-        gtids = {**self._gtids, gtid.domain: gtid}
-        place = LogPlace(gtids, self._file, event.end)
+        opening, position = self._open(), self._track.ending(event.end)
         changes, self._changes = tuple(self._changes), []
         self._records.append(
             TransactionPart(
-                self._id, place.position(), event.timestamp_s * 1_000_000, self._delivered, changes, last
+                opening.id, position, event.timestamp_s * 1_000_000, self._delivered, changes, last
             )
         )
         self._delivered += len(changes)
@@ -245,14 +236,8 @@ class TransactionAssembler:
             if number in self._mark_maps and self._watermarks is not None:
                 self._marks += self._watermarks.seen(self._mark_maps[number], event)
             return
-        self._open_gtid()
-        if self._gtid_flags & events.GTID_PREPARED_XA:
-            raise self._error(
-                "XA transactions on captured tables are not supported yet",
-                cause="the outcome of an XA PREPARE is not known when its rows come by",
-                remedy="let the application commit without XA during the migration, then start a new dump",
-                table=table,
-            )
+        if self._open().prepared:
+            raise self._xa_refused(table)
         at = self._images_at(event, table)
         rows = table.decode(body, at, len(body))
         make, name, add = RowChange, table.schema.id, self._changes.append
@@ -268,6 +253,8 @@ class TransactionAssembler:
             self._changes += [make(name, Operation.DELETE, row, None) for row in rows]
         self._bytes += len(body)
         while len(self._changes) >= self._part_rows or self._bytes >= PART_BYTES:
+            if self._xa:
+                raise self._xa_refused(table)
             rest = self._changes[self._part_rows :]
             del self._changes[self._part_rows :]
             self._deliver(event, last=False)
@@ -300,11 +287,13 @@ class TransactionAssembler:
 
     def _statement(self, event: Event) -> None:
         query = events.parse_query(event)
-        statement = judge(query, self._database, self._tables.captured)
+        statement = judge(query, self._database, self._tables.captured, self._logs_cascades)
         if statement.refused:
             raise self._refused(statement, query.text)
         kind = statement.kind
-        if kind is StatementKind.COMMIT:
+        if kind in (StatementKind.BEGIN, StatementKind.XA_START):
+            self._begun, self._xa = True, self._xa or kind is StatementKind.XA_START
+        elif kind is StatementKind.COMMIT:
             self._commit(event)
         elif kind is StatementKind.ROLLBACK:
             self._forget_to(0, "ROLLBACK")
@@ -318,7 +307,7 @@ class TransactionAssembler:
             self._forget_to(self._savepoints[savepoint], "ROLLBACK TO SAVEPOINT")
         elif kind is StatementKind.XA_COMMIT:
             self._xa_committed(event, statement)
-        elif self._gtid is not None and self._gtid_flags & events.GTID_STANDALONE:
+        elif self._opening is not None and not self._begun:
             self._commit(event)
 
     def _forget_to(self, index: int, what: str) -> None:
@@ -332,13 +321,19 @@ class TransactionAssembler:
         del self._changes[index - self._delivered :]
 
     def _prepared(self, event: Event) -> None:
-        """XA PREPARE of a transaction without captured rows: remembered, so that its XA COMMIT is known harmless."""
+        """XA PREPARE: without captured rows it is remembered, so that its XA COMMIT is known to be harmless."""
+        if event.body[0]:  # XA COMMIT ... ONE PHASE
+            self._xa = False
+            self._commit(event)
+            return
+        if self._changes:
+            raise self._xa_refused(None)
         self._foreign_xa.add(_xid_of_event(event.body))
         self._end_without_rows(event)
 
     def _xa_committed(self, event: Event, statement: Statement) -> None:
         xid = _xid_of_statement(statement.name)
-        if self._gtid is not None and self._gtid_flags & events.GTID_COMPLETED_XA:
+        if self._open().completed or not self._begun:
             if xid not in self._foreign_xa:
                 raise self._error(
                     "an XA transaction was committed that was prepared before reading began",
@@ -350,20 +345,25 @@ class TransactionAssembler:
 
     # -- errors
 
-    def _open_gtid(self) -> Gtid:
-        if self._gtid is None:
+    def _open(self) -> Opening:
+        if self._opening is None:
             raise self._error("rows or a commit outside of a transaction", cause="no GTID event before them")
-        return self._gtid
+        return self._opening
 
-    def _place(self) -> LogPlace:
-        return LogPlace(self._gtids, self._file, self._offset)
+    def _xa_refused(self, table: LoggedTable | None) -> SourceError:
+        return self._error(
+            "XA transactions on captured tables are not supported yet",
+            cause="the outcome of an XA PREPARE is not known when its rows come by",
+            remedy="let the application commit without XA during the migration, then start a new dump",
+            table=table,
+        )
 
     def _refused(self, statement: Statement, text: str) -> SourceError:
         error = SchemaError if statement.kind is StatementKind.ALTERED else SourceError
         tables = ", ".join(map(str, statement.tables))
         return error(
             f"the source ran a statement that can't be carried on: {statement.refused}",
-            where="; ".join(filter(None, (tables, f"after {self._place()}"))),
+            where="; ".join(filter(None, (tables, f"after {self._track.place()}"))),
             cause=f"statement: {' '.join(text.split())[:300]}",
             remedy="start a new dump of the table (the target keeps its last consistent state until then)",
         )
@@ -371,7 +371,9 @@ class TransactionAssembler:
     def _error(
         self, what: str, *, cause: str, remedy: str = "", table: LoggedTable | None = None
     ) -> SourceError:
-        where = "; ".join(filter(None, (str(table.schema.id) if table else "", f"after {self._place()}")))
+        where = "; ".join(
+            filter(None, (str(table.schema.id) if table else "", f"after {self._track.place()}"))
+        )
         return SourceError(what, where=where, cause=cause, remedy=remedy or "start a new dump")
 
 

@@ -1,4 +1,4 @@
-"""How to reach a MariaDB source, and the one place where connections are made and their errors get names."""
+"""How to reach a MySQL or MariaDB source, and the one place where connections are made and their errors get names."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _CAUSES: dict[int, tuple[str, str, bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MariaSource:
-    """One MariaDB database to migrate from. Raises ``ConfigError`` for a value that can't be.
+class BinlogSource:
+    """One database to migrate from. Raises ``ConfigError`` for a value that can't be.
 
     Attributes:
         host, port, database, user: where and as whom.
@@ -103,7 +103,7 @@ def default_server_id(migration: str) -> int:
 
 
 def connect(
-    source: MariaSource,
+    source: BinlogSource,
     *,
     read_timeout_s: float = READ_TIMEOUT_S,
     connection_class: type[Connection] = Connection,
@@ -112,10 +112,12 @@ def connect(
     """A PyMySQL connection with the session every reader relies on. Raises ``ConnectionFailed``.
 
     autocommit is on: PyMySQL's default would keep the first chunk's read view for all later chunks. Times are
-    UTC and text is utf8mb4, so that values are printed as the log path prints them.
+    UTC and text is utf8mb4, so that values are printed as the log path prints them. The versioned comment is MySQL's
+    (MariaDB skips it): a generated invisible primary key is a column of the log, so the catalog must show it.
     """
     password = source.password.encode() if source.password else b""
     session = f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}', sql_select_limit = DEFAULT"
+    session += " /*!80030 , show_gipk_in_create_table_and_information_schema = ON */"
     with named_errors(source, "the source can't be reached"):
         return connection_class(
             **{
@@ -137,7 +139,7 @@ def connect(
         )
 
 
-def _tls_options(source: MariaSource) -> dict[str, Any]:
+def _tls_options(source: BinlogSource) -> dict[str, Any]:
     if source.tls == "disable":
         return {"ssl_disabled": True}
     if source.tls == "prefer":
@@ -151,7 +153,7 @@ def _tls_options(source: MariaSource) -> dict[str, Any]:
 
 
 @contextmanager
-def named_errors(source: MariaSource, what: str) -> Iterator[None]:
+def named_errors(source: BinlogSource, what: str) -> Iterator[None]:
     """PyMySQL's errors as ours: ``ConnectionFailed`` for lost or refused connections, else ``SourceError``."""
     try:
         yield
@@ -159,7 +161,7 @@ def named_errors(source: MariaSource, what: str) -> Iterator[None]:
         raise named(source, what, error) from error
 
 
-def named(source: MariaSource, what: str, error: Exception) -> MigratorError:
+def named(source: BinlogSource, what: str, error: Exception) -> MigratorError:
     """The error as ours."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     message = str(error.args[1]) if len(error.args) > 1 else str(error)

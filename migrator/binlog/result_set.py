@@ -16,7 +16,7 @@ import pymysql
 from pymysql.connections import FieldDescriptorPacket
 from pymysql.constants.COMMAND import COM_QUERY
 
-from migrator.adapters.mariadb.packet_stream import BufferedConnection
+from migrator.binlog.packet_buffer import BufferedConnection
 
 Columns = list[list[bytes | None]]
 Signature = tuple[tuple[Any, ...], ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from migrator.adapters.mariadb.catalog import quote, quote_table
+from migrator.binlog.sql import quote, quote_table
 from migrator.errors import SourceError
 from migrator.model.event import Key, Value
 from migrator.model.table import Column, TableSchema
@@ -28,7 +28,7 @@ def chunk_select(
 ) -> str:
     """The statement that reads the rows after a key.
 
-    ``(a, b) > (x, y)`` is spelt out: MariaDB uses no index for a comparison of rows.
+    ``(a, b) > (x, y)`` is spelt out: neither engine uses an index for a comparison of rows.
     """
     columns = ", ".join(_printed(column) for column in schema.columns)
     key = [quote(name) for name in schema.key]

@@ -1,8 +1,8 @@
 """Character sets: from a collation id in the log to text, exactly as the server converts it for a client.
 
-Python's codecs are not MariaDB's: its latin1 is cp1252 with five more characters, others differ too. So the table of
-every one-byte set comes from the server itself, one query a set; Unicode sets are decoded by Python; the multi-byte
-national sets (big5, gbk, sjis, ...) are refused by name.
+Python's codecs are not the server's: its latin1 is cp1252 with five more characters, others differ too. So the table
+of every one-byte set comes from the server itself, one query a set; Unicode sets are decoded by Python; the
+multi-byte national sets (big5, gbk, sjis, ...) are refused by name.
 """
 
 from __future__ import annotations
@@ -77,12 +77,13 @@ def one_byte_charsets(connection: Any) -> frozenset[str]:
         return frozenset(str(name) for (name,) in cursor.fetchall()) - {BINARY}
 
 
-def load_charsets(connection: Any) -> Charsets:
-    """Asks the server for its collations and for the table of every one-byte set."""
+def load_charsets(connection: Any, collations: str) -> Charsets:
+    """Asks the server for its collations and for the table of every one-byte set.
+
+    ``collations`` is the view of information_schema with ``ID`` and ``CHARACTER_SET_NAME`` of every collation.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
-        )
+        cursor.execute(f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{collations}")
         names = {int(number): str(name) for number, name in cursor.fetchall() if number is not None}
         tables = {}
         for name in sorted(one_byte_charsets(connection)):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from migrator.adapters.mariadb.binlog_events import QueryText
+from migrator.binlog.events import QueryText
 from migrator.model.table import TableId
 
 _QUOTED = r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\""""
@@ -79,6 +79,7 @@ class StatementKind(Enum):
     ROLLBACK = "rollback"
     SAVEPOINT = "savepoint"
     ROLLBACK_TO = "rollback to savepoint"
+    XA_START = "xa start"
     XA_COMMIT = "xa commit"
     ROWS = "statement-format DML"
     EMPTIED = "table emptied, dropped or renamed"
@@ -155,8 +156,15 @@ def words_of(query: QueryText) -> list[str]:
     return tokens.findall(text)
 
 
-def judge(query: QueryText, database: str, captured: IsCaptured) -> Statement:
-    """What the statement means. ``database`` is the migrated one."""
+def judge(query: QueryText, database: str, captured: IsCaptured, logs_cascades: bool = False) -> Statement:
+    """What the statement means.
+
+    Args:
+        query: the statement.
+        database: the migrated one.
+        captured: which tables are captured.
+        logs_cascades: whether the server logs the rows that foreign keys cascade to.
+    """
     words = words_of(query)
     cursor = _Words(words, query.database)
     if not words:
@@ -188,7 +196,7 @@ def judge(query: QueryText, database: str, captured: IsCaptured) -> Statement:
     if cursor.skip("DROP INDEX"):
         return _index_dropped(cursor, captured)
     if _starts_alter(cursor):
-        return _altered(cursor, captured)
+        return _altered(cursor, captured, logs_cascades)
     return Statement(StatementKind.OTHER)
 
 
@@ -207,6 +215,8 @@ def _transaction_control(cursor: _Words, words: Sequence[str]) -> Statement | No
             cursor.skip("SAVEPOINT")
             return Statement(StatementKind.ROLLBACK_TO, cursor.identifier() or "")
         return Statement(StatementKind.ROLLBACK)
+    if cursor.skip("XA START", "XA BEGIN"):
+        return Statement(StatementKind.XA_START)
     if cursor.skip("XA COMMIT"):
         return Statement(StatementKind.XA_COMMIT, " ".join(words[2:]))
     return None
@@ -276,7 +286,7 @@ def _starts_alter(cursor: _Words) -> bool:
     return False
 
 
-def _altered(cursor: _Words, captured: IsCaptured) -> Statement:
+def _altered(cursor: _Words, captured: IsCaptured, logs_cascades: bool) -> Statement:
     table = cursor.table()
     known = captured(table) if table is not None else None
     if known is None:
@@ -285,7 +295,7 @@ def _altered(cursor: _Words, captured: IsCaptured) -> Statement:
         cursor.identifier()
     cursor.skip("NOWAIT")
     for clause in _clauses(cursor.words[cursor.at :]):
-        why = _why_refused(clause)
+        why = _why_refused(clause, logs_cascades)
         if why:
             return Statement(StatementKind.ALTERED, tables=(known,), refused=why)
     return Statement(StatementKind.ALTERED, tables=(known,))
@@ -325,12 +335,12 @@ def _clauses(words: Sequence[str]) -> list[str]:
     return [" ".join(clause) for clause in clauses if clause]
 
 
-def _why_refused(clause: str) -> str:
+def _why_refused(clause: str, logs_cascades: bool) -> str:
     shown = clause[:120]
     if _HARMLESS.match(clause) is None:
         return f"ALTER TABLE ... {shown}: it may change rows or columns without row events"
-    if _SILENT_CASCADE.search(clause):
-        return f"ALTER TABLE ... {shown}: MariaDB doesn't log the rows that a foreign key cascades to"
+    if not logs_cascades and _SILENT_CASCADE.search(clause):
+        return f"ALTER TABLE ... {shown}: the server doesn't log the rows that a foreign key cascades to"
     if _PRIMARY.search(clause):
         return f"ALTER TABLE ... {shown}: it changes the key"
     return ""

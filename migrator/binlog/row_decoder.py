@@ -13,10 +13,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-from migrator.adapters.mariadb import table_map as types
-from migrator.adapters.mariadb import value_text
-from migrator.adapters.mariadb.charsets import BINARY, UNICODE_CODECS, Charsets
-from migrator.adapters.mariadb.table_map import LoggedColumn
+from migrator.binlog import table_map as types
+from migrator.binlog import value_text
+from migrator.binlog.charsets import BINARY, UNICODE_CODECS, Charsets
+from migrator.binlog.json_text import json_text
+from migrator.binlog.table_map import LoggedColumn
 from migrator.errors import SourceError
 from migrator.model.event import Row
 
@@ -68,8 +69,10 @@ class _Generator:
             return self._labelled(column)
         if kind in (types.VARCHAR, types.STRING):
             return self._string(column)
-        if kind in (types.BLOB, types.GEOMETRY):
-            text = "{}" if kind == types.GEOMETRY else self._decode(column)
+        if kind == types.JSON:
+            return _Column("", meta, f"{self.name(json_text)}({{}})")
+        if kind in (types.BLOB, types.GEOMETRY, types.VECTOR):
+            text = self._decode(column) if kind == types.BLOB else "{}"
             return _Column("", meta, text)
         return self._temporal(column)
 

@@ -1,6 +1,8 @@
 """Events of the binary log: header, checksum, and the bodies that delimit transactions.
 
-Format: MariaDB "Replication Protocol" (mariadb.com/kb/en/2-binlog-event-header and its siblings).
+Formats: MySQL "Binlog Event" (dev.mysql.com/doc/dev/mysql-server, mysql::binlog::event), MariaDB "Replication
+Protocol" (mariadb.com/kb/en/2-binlog-event-header and its siblings). Numbers up to 42 are
+MySQL's, from 160 on MariaDB's.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-from migrator.adapters.mariadb.position import Gtid
 from migrator.errors import SourceError
 
 QUERY, STOP, ROTATE, INTVAR, LOAD, SLAVE = 2, 3, 4, 5, 6, 7
@@ -17,8 +18,12 @@ RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 13, 14, 15, 16
 BEGIN_LOAD_QUERY, EXECUTE_LOAD_QUERY, TABLE_MAP = 17, 18, 19
 WRITE_ROWS_V1, UPDATE_ROWS_V1, DELETE_ROWS_V1, INCIDENT, HEARTBEAT = 23, 24, 25, 26, 27
 IGNORABLE, ROWS_QUERY, WRITE_ROWS_V2, UPDATE_ROWS_V2, DELETE_ROWS_V2 = 28, 29, 30, 31, 32
-XA_PREPARE = 38
-ANNOTATE_ROWS, BINLOG_CHECKPOINT, GTID, GTID_LIST, START_ENCRYPTION = 160, 161, 162, 163, 164
+MYSQL_GTID, MYSQL_ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE = 33, 34, 35, 36, 37
+XA_PREPARE, PARTIAL_UPDATE_ROWS, TRANSACTION_PAYLOAD, HEARTBEAT_V2, MYSQL_TAGGED_GTID = 38, 39, 40, 41, 42
+ANNOTATE_ROWS, BINLOG_CHECKPOINT, MARIADB_GTID, GTID_LIST, START_ENCRYPTION = 160, 161, 162, 163, 164
+
+GTIDS = frozenset((MYSQL_GTID, MYSQL_ANONYMOUS_GTID, MYSQL_TAGGED_GTID, MARIADB_GTID))
+HEARTBEATS = frozenset((HEARTBEAT, HEARTBEAT_V2))
 
 WRITE_ROWS = frozenset((WRITE_ROWS_V1, WRITE_ROWS_V2))
 UPDATE_ROWS = frozenset((UPDATE_ROWS_V1, UPDATE_ROWS_V2))
@@ -34,6 +39,9 @@ CARRY_NOTHING = frozenset(
         BEGIN_LOAD_QUERY,
         IGNORABLE,
         ROWS_QUERY,
+        PREVIOUS_GTIDS,
+        TRANSACTION_CONTEXT,
+        VIEW_CHANGE,
         ANNOTATE_ROWS,
         BINLOG_CHECKPOINT,
         GTID_LIST,
@@ -44,8 +52,7 @@ CARRY_NOTHING = frozenset(
 
 REFUSED_NAMES = {
     26: "INCIDENT (the server lost events)",
-    39: "PARTIAL_UPDATE_ROWS (partial JSON)",
-    40: "TRANSACTION_PAYLOAD (binlog_transaction_compression)",
+    39: "PARTIAL_UPDATE_ROWS (binlog_row_value_options=PARTIAL_JSON)",
     165: "QUERY_COMPRESSED (log_bin_compress)",
     166: "WRITE_ROWS_COMPRESSED_V1 (log_bin_compress)",
     167: "UPDATE_ROWS_COMPRESSED_V1 (log_bin_compress)",
@@ -55,7 +62,6 @@ REFUSED_NAMES = {
     171: "DELETE_ROWS_COMPRESSED (log_bin_compress)",
 }
 FLAG_IGNORABLE = 0x80
-GTID_STANDALONE, GTID_PREPARED_XA, GTID_COMPLETED_XA = 1, 64, 128
 MODE_NO_BACKSLASH_ESCAPES = 0x100000
 
 _HEADER = struct.Struct("<IBIIIH")
@@ -117,6 +123,12 @@ class EventParser:
         return True
 
 
+def parse_header(raw: bytes) -> tuple[int, int, int, int, int]:
+    """Type, time, server, size and flags of an event. Raises ``struct.error``."""
+    timestamp, kind, server, size, _, flags = _HEADER.unpack_from(raw)
+    return kind, timestamp, server, size, flags
+
+
 def _crc_fits(raw: bytes) -> bool:
     return zlib.crc32(raw[:-_CHECKSUM_BYTES]) == int.from_bytes(raw[-_CHECKSUM_BYTES:], "little")
 
@@ -126,14 +138,8 @@ def _corrupt(what: str, raw: bytes) -> SourceError:
         "the source log arrived damaged",
         where=what,
         cause=f"first bytes {raw[:32].hex()}",
-        remedy="check network and disk of the source (mariadb-binlog --verify-binlog-checksum); then start again",
+        remedy="check network and disk of the source (mysqlbinlog --verify-binlog-checksum); then start again",
     )
-
-
-def parse_gtid(event: Event) -> tuple[Gtid, int]:
-    """The GTID and the flags of a GTID event."""
-    sequence, domain, flags = struct.unpack_from("<QIB", event.body)
-    return Gtid(domain, event.server, sequence), flags
 
 
 def parse_rotate(event: Event) -> tuple[str, int]:

@@ -9,12 +9,23 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrator.binlog.lengths import read_length
 from migrator.errors import SourceError
 from migrator.model.table import TableId
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24 = 1, 2, 3, 4, 5, 8, 9
 DATE, YEAR, NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = 10, 13, 14, 15, 16, 17, 18, 19
-NEWDECIMAL, ENUM, SET, BLOB, VAR_STRING, STRING, GEOMETRY = 246, 247, 248, 252, 253, 254, 255
+VECTOR, JSON, NEWDECIMAL, ENUM, SET, BLOB, VAR_STRING, STRING, GEOMETRY = (
+    242,
+    245,
+    246,
+    247,
+    248,
+    252,
+    253,
+    254,
+    255,
+)
 TYPE_NAMES = {
     0: "DECIMAL (before 5.0)",
     6: "NULL",
@@ -23,17 +34,17 @@ TYPE_NAMES = {
     12: "DATETIME in the old format (mysql56_temporal_format=OFF)",
     140: "compressed BLOB or TEXT",
     141: "compressed VARCHAR or VARBINARY",
-    242: "VECTOR",
-    245: "binary JSON",
+    20: "array of a multi-valued index",
 }
 _META_BYTES = {
     **dict.fromkeys((TINY, SHORT, LONG, LONGLONG, INT24, DATE, NEWDATE, YEAR), 0),
-    **dict.fromkeys((FLOAT, DOUBLE, BLOB, GEOMETRY, TIMESTAMP2, DATETIME2, TIME2), 1),
+    **dict.fromkeys((FLOAT, DOUBLE, BLOB, GEOMETRY, JSON, VECTOR, TIMESTAMP2, DATETIME2, TIME2), 1),
     **dict.fromkeys((VARCHAR, VAR_STRING, BIT, NEWDECIMAL, STRING, ENUM, SET), 2),
 }
-# MariaDB gives YEAR a bit of signedness and GEOMETRY a character set; MySQL does neither
 _NUMERIC = frozenset((TINY, SHORT, INT24, LONG, LONGLONG, FLOAT, DOUBLE, NEWDECIMAL, YEAR))
-_CHARACTER = frozenset((STRING, VAR_STRING, VARCHAR, BLOB, GEOMETRY))
+MARIADB_CHARACTER = frozenset((STRING, VAR_STRING, VARCHAR, BLOB, GEOMETRY))
+MYSQL_CHARACTER = frozenset((STRING, VAR_STRING, VARCHAR, BLOB, VECTOR))
+"""The types that have an entry among the character sets: the one thing in which the engines' layouts differ."""
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
 _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 10, 11
 BINARY_COLLATION = 63
@@ -78,12 +89,8 @@ class _Reader:
         self.at = at
 
     def number(self) -> int:
-        first = self.data[self.at]
-        self.at += 1
-        if first < 251:
-            return first
-        width = {252: 2, 253: 3, 254: 8}[first]
-        return int.from_bytes(self.take(width), "little")
+        number, self.at = read_length(self.data, self.at)
+        return number
 
     def take(self, size: int) -> bytes:
         piece = self.data[self.at : self.at + size]
@@ -108,11 +115,11 @@ def table_of(body: bytes) -> tuple[int, TableId]:
     return int.from_bytes(body[:6], "little"), TableId(body[9:at].decode(), name.decode())
 
 
-def parse_table_map(body: bytes) -> TableMap:
+def parse_table_map(body: bytes, character: frozenset[int]) -> TableMap:
     """The layout. Raises ``SourceError`` naming a column type that can't be decoded, or missing metadata."""
     _, table = table_of(body)
     try:
-        return TableMap(table, _columns(table, body))
+        return TableMap(table, _columns(table, body, character))
     except (IndexError, KeyError, struct.error) as error:
         raise SourceError(
             "the layout of a table can't be read from the log",
@@ -122,7 +129,7 @@ def parse_table_map(body: bytes) -> TableMap:
         ) from error
 
 
-def _columns(table: TableId, body: bytes) -> tuple[LoggedColumn, ...]:
+def _columns(table: TableId, body: bytes, character: frozenset[int]) -> tuple[LoggedColumn, ...]:
     name_length_at = 9 + body[8] + 1
     reader = _Reader(body, name_length_at + 1 + body[name_length_at] + 1)
     types = list(reader.take(reader.number()))
@@ -141,7 +148,7 @@ def _columns(table: TableId, body: bytes) -> tuple[LoggedColumn, ...]:
         )
     names = _texts(optional[_COLUMN_NAME])
     shapes = [_shape(table, names[i].decode(), kind, metas) for i, kind in enumerate(types)]
-    return tuple(_assemble(names, shapes, types, optional))
+    return tuple(_assemble(names, shapes, types, optional, character))
 
 
 def _shape(table: TableId, name: str, kind: int, metas: _Reader) -> tuple[int, int, int]:
@@ -168,15 +175,21 @@ def _shape(table: TableId, name: str, kind: int, metas: _Reader) -> tuple[int, i
 
 
 def _assemble(
-    names: list[bytes], shapes: list[tuple[int, int, int]], types: list[int], optional: dict[int, bytes]
+    names: list[bytes],
+    shapes: list[tuple[int, int, int]],
+    types: list[int],
+    optional: dict[int, bytes],
+    character: frozenset[int],
 ) -> Iterator[LoggedColumn]:
     kinds = [shape[0] for shape in shapes]
     numeric = [i for i, kind in enumerate(kinds) if kind in _NUMERIC]
     labelled = [i for i, kind in enumerate(kinds) if kind in (ENUM, SET)]
-    character = [i for i, kind in enumerate(types) if kind in _CHARACTER and i not in labelled]
+    texts = [i for i, kind in enumerate(types) if kind in character and i not in labelled]
     bits = optional.get(_SIGNEDNESS, b"")
     unsigned = {i for place, i in enumerate(numeric) if bits[place >> 3] & (0x80 >> (place & 7))}
-    collations = _collations(optional, character, _DEFAULT_CHARSET, _COLUMN_CHARSET)
+    if any(kinds[i] == YEAR and i not in unsigned for i in numeric):
+        raise KeyError("a YEAR is never signed: the bits of signedness are not where they were expected")
+    collations = _collations(optional, texts, _DEFAULT_CHARSET, _COLUMN_CHARSET)
     collations |= _collations(optional, labelled, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET)
     labels = _labels([i for i in labelled if kinds[i] == SET], optional.get(_SET_LABELS, b""))
     labels |= _labels([i for i in labelled if kinds[i] == ENUM], optional.get(_ENUM_LABELS, b""))

@@ -136,7 +136,7 @@ def year_text(value: int) -> str:
 
 
 def double_text(value: float) -> str:
-    """DOUBLE as MariaDB prints it: the shortest digits that read back the same, with an exponent only when long."""
+    """DOUBLE as the server prints it: the shortest digits that read back the same, an exponent only when long."""
     text = repr(value)
     if -1e15 < value < 1e15 and "e" not in text:
         if text[-2:] == ".0":

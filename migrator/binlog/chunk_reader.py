@@ -1,0 +1,177 @@
+"""Reads chunks beside the log, each in a read view of its own that comes with a witness: what both engines share."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import pymysql
+
+from migrator.binlog.captured_tables import CatalogTable
+from migrator.binlog.catalog import key_index
+from migrator.binlog.keyset import chunk_select
+from migrator.binlog.packet_buffer import BufferedConnection
+from migrator.binlog.result_set import Columns, ResultSet, Signature, read_columns
+from migrator.binlog.settings import BinlogSource, connect, named_errors
+from migrator.columnar.text import columns_to_table
+from migrator.errors import ConnectionFailed, SchemaError
+from migrator.model.chunk import Chunk, ChunkRequest, Witness
+from migrator.model.event import Key, Value
+from migrator.model.position import Position
+from migrator.model.table import TableId, TableSchema
+
+_UNKNOWN_COLUMN, _NO_TABLE, _NO_KEY, _DEFINITION_CHANGED = 1054, 1146, 1176, 1412
+_ATTEMPTS = 3
+
+
+class BinlogChunkReader(ABC):
+    """Reads chunks. One thread uses it at a time, another than the log reader's."""
+
+    def __init__(self, source: BinlogSource, step: Callable[[str], None] = lambda name: None):
+        self._source = source
+        self._step = step
+        self._connection: Any = None
+        self._checked: dict[tuple[TableId, str], Signature] = {}
+        self._indexes: dict[tuple[TableId, str], str | None] = {}
+
+    def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
+        """Reads one chunk in a read view of its own, with its witness and its high position.
+
+        Raises ``SourceError`` when a value can't be represented, ``SchemaError`` when the table no longer has this
+        schema, ``ConnectionFailed`` (retryable; the next call connects anew).
+        """
+        began = time.monotonic()
+        try:
+            with named_errors(self._source, f"a chunk of {schema.id} can't be read"):
+                result, witness = self._snapshot(request, schema)
+                high = self._log_end(self._connection)
+        except ConnectionFailed:
+            self.close()
+            raise
+        count = len(result.columns[0])
+        return Chunk(
+            request=request,
+            rows=columns_to_table(schema, result.columns),
+            row_count=count,
+            last_key=_last_key(schema, result.columns) if count else None,
+            final=count < request.limit_rows,
+            witness=witness,
+            high=high,
+            schema_version=schema.version(),
+            elapsed_s=time.monotonic() - began,
+        )
+
+    def witness(self) -> Witness:
+        """A witness of now. Raises ``ConnectionFailed``."""
+        try:
+            with named_errors(self._source, "the visible end of the log can't be read"):
+                witness = self._begin_view(self._connected())
+                self._end_view(self._connection)
+                return witness
+        except ConnectionFailed:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        if self._connection is not None and self._connection.open:
+            self._connection.close()
+        self._connection = None
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            connection = connect(
+                self._source,
+                read_timeout_s=self._source.answer_timeout_s,
+                connection_class=BufferedConnection,
+            )
+            self._connection = connection
+            self._prepare_session(connection)
+        return self._connection
+
+    def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[ResultSet, Witness]:
+        for attempt in range(1, _ATTEMPTS + 1):
+            witness = self._begin_view(self._connected())
+            self._step("chunk.snapshot")
+            try:
+                result = self._select(request, schema)
+            except pymysql.err.MySQLError as error:
+                code = error.args[0] if error.args else 0
+                self._indexes.pop((schema.id, schema.version()), None)
+                if code == _DEFINITION_CHANGED and attempt < _ATTEMPTS:
+                    continue  # ALTER TABLE between snapshot and SELECT: a newer snapshot can read the table
+                if code in (_UNKNOWN_COLUMN, _NO_TABLE, _NO_KEY, _DEFINITION_CHANGED):
+                    raise _changed(schema, str(error.args[1])) from error
+                raise
+            self._end_view(self._connection)
+            self._check(schema, result.signature)
+            return result, witness
+        raise _changed(schema, "its definition keeps changing")
+
+    def _select(self, request: ChunkRequest, schema: TableSchema) -> ResultSet:
+        known = (schema.id, schema.version())
+        if known not in self._indexes:
+            self._indexes[known] = key_index(self._connection, schema)
+        sql = chunk_select(
+            schema, self._indexes[known], request.after, request.limit_rows, self._connection.escape
+        )
+        return read_columns(self._connection, sql)
+
+    def _check(self, schema: TableSchema, signature: Signature) -> None:
+        """Compares the table with the catalog when its result looks other than before (or was never seen).
+
+        Asked after the SELECT: a change before it shows, one after it is at worst reported a chunk early.
+        """
+        known = (schema.id, schema.version())
+        if self._checked.get(known) == signature:
+            return
+        catalog = self._read_table(self._connection, schema.id)
+        if catalog is None:
+            raise _changed(schema, "the table no longer exists")
+        now = {column.name: column for column in catalog.schema.columns}
+        for column in schema.columns:
+            found = now.get(column.name)
+            if found is None or (found.type, found.source_type) != (column.type, column.source_type):
+                became = f"is now {found.source_type}" if found else "no longer exists"
+                raise _changed(schema, f"column {column.name} ({column.source_type}) {became}")
+        self._checked[known] = signature
+
+    # -- the engine's own
+
+    @abstractmethod
+    def _prepare_session(self, connection: Any) -> None:
+        """What a new connection needs."""
+
+    @abstractmethod
+    def _begin_view(self, connection: Any) -> Witness:
+        """Takes the witness of the read view that the next SELECT has (or a later one)."""
+
+    @abstractmethod
+    def _end_view(self, connection: Any) -> None:
+        """Ends the transaction, if ``_begin_view`` began one."""
+
+    @abstractmethod
+    def _log_end(self, connection: Any) -> Position:
+        """A place at or after the log record of every transaction visible now."""
+
+    @abstractmethod
+    def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None: ...
+
+
+def _last_key(schema: TableSchema, columns: Columns) -> Key:
+    values: list[Value] = []
+    for place in schema.key_indexes():
+        value = columns[place][-1]
+        values.append(value if value is None or schema.columns[place].type == "binary" else value.decode())
+    return tuple(values)
+
+
+def _changed(schema: TableSchema, cause: str) -> SchemaError:
+    return SchemaError(
+        "a captured table was changed while it is dumped",
+        where=str(schema.id),
+        cause=cause,
+        remedy="undo the change, or adapt the mapping and start a new dump of the table",
+    )

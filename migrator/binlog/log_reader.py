@@ -1,0 +1,161 @@
+"""The log reader that both engines share: from a position on, transactions in commit order.
+
+It follows the server's GTID replication: the position's GTIDs are announced, the server sends what comes after.
+A cut connection is an error that may be retried: the caller starts again after the last position it holds.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from migrator.binlog.captured_tables import CapturedTables, CatalogTable
+from migrator.binlog.charsets import Charsets
+from migrator.binlog.packet_stream import PacketStream
+from migrator.binlog.settings import BinlogSource, connect, named_errors
+from migrator.binlog.sql import variable
+from migrator.binlog.track import Track
+from migrator.binlog.transactions import TransactionAssembler
+from migrator.binlog.watermark import WatermarkTable
+from migrator.errors import ConnectionFailed, MigratorError, SourceError
+from migrator.model.event import LogRecord
+from migrator.model.position import Position
+from migrator.model.table import TableId, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What is asked of the server once, when reading begins.
+
+    Attributes:
+        end: of the log.
+        visible: the last place such that everything at or before it is visible to every later SELECT.
+        charsets: of the server.
+        logs_cascades: whether it logs the rows that foreign keys cascade to.
+    """
+
+    end: Position
+    visible: Position
+    charsets: Charsets
+    logs_cascades: bool
+
+
+class BinlogReader(ABC):
+    """Reads the binary log. One thread uses it at a time.
+
+    Args:
+        source: the server and database.
+        tables: the captured tables.
+    """
+
+    def __init__(self, source: BinlogSource, tables: Sequence[TableSchema]):
+        self._source = source
+        self._tables = tuple(tables)
+        self._stream: PacketStream | None = None
+        self._assembler: TransactionAssembler | None = None
+        self._raw: list[bytes] = []
+        self._at = 0
+        self._failure: MigratorError | None = None
+
+    def start(self, after: Position | None) -> Position:
+        """Begins after ``after``, or where the visible transactions end when None; returns the actual start.
+
+        Raises ``GapError`` when the log no longer holds that place, ``ConnectionFailed``.
+        """
+        self.close()
+        connection = connect(self._source)
+        with named_errors(self._source, "the source log can't be opened"), connection:
+            server = self._ask_server(connection)
+            fold_case = variable(connection, "lower_case_table_names") != "0"
+            known = {schema.id: self._read_table(connection, schema.id) for schema in self._tables}
+        begin = after if after is not None else server.visible
+        track = self._follow(begin, server.end)
+        catalog = {table: found for table, found in known.items() if found is not None}
+        tables = CapturedTables(
+            self._tables, catalog, self._read_catalog, server.charsets, self._character, fold_case
+        )
+        marks = (
+            WatermarkTable(self._source.migration, server.charsets, self._character)
+            if self._source.placement == "watermark"
+            else None
+        )
+        self._stream = self._open_stream(begin)
+        self._assembler = TransactionAssembler(
+            self._source.database, tables, marks, track, self._source.part_rows, server.logs_cascades
+        )
+        self._raw = self._stream.take_first()
+        return begin
+
+    def read(self, timeout_s: float) -> list[LogRecord]:
+        """The next records in log order; empty when nothing came within ``timeout_s``.
+
+        At most about ``part_rows`` row changes at once. Raises ``SourceError``, ``SchemaError`` (named, with the
+        position), ``GapError``, ``ConnectionFailed`` (retryable: start again after the last position).
+        """
+        if self._stream is None or self._assembler is None:
+            raise SourceError("the log reader was not started", remedy="call start() first")
+        deadline = time.monotonic() + timeout_s
+        try:
+            while True:
+                if self._failure is None and self._at == len(self._raw):
+                    self._raw, self._at = self._stream.events(max(0.0, deadline - time.monotonic())), 0
+                    if not self._raw:
+                        return self._assembler.take()
+                if self._failure is None:
+                    self._failure = self._feed(self._assembler)
+                records = self._assembler.take()
+                if records:
+                    return records
+                if self._failure is not None:
+                    raise self._failure
+        except ConnectionFailed:
+            self.close()
+            raise
+
+    def _feed(self, assembler: TransactionAssembler) -> MigratorError | None:
+        """Hands events over until ``part_rows`` changes wait; a failure is returned, to be raised after them."""
+        while self._at < len(self._raw) and assembler.rows < self._source.part_rows:
+            event = self._raw[self._at]
+            self._at += 1
+            try:
+                assembler.feed(event)
+            except MigratorError as error:
+                return error
+        return None
+
+    def acknowledge(self, position: Position) -> None:
+        """Nothing to do: the server keeps its binlogs by its own settings (preflight warns of short ones)."""
+        return
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        if self._stream is not None:
+            self._stream.close()
+        self._stream = self._assembler = None
+        self._raw, self._at, self._failure = [], 0, None
+
+    def _read_catalog(self, table: TableId) -> CatalogTable | None:
+        connection = connect(self._source)
+        with named_errors(self._source, "the catalog can't be read"), connection:
+            return self._read_table(connection, table)
+
+    # -- the engine's own
+
+    _character: frozenset[int]
+    """The engine's types with a character set (``table_map``)."""
+
+    @abstractmethod
+    def _ask_server(self, connection: Any) -> Server: ...
+
+    @abstractmethod
+    def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None: ...
+
+    @abstractmethod
+    def _follow(self, begin: Position, end: Position) -> Track:
+        """A track that stands at ``begin``. Raises ``GapError`` when the server's log ends before it."""
+
+    @abstractmethod
+    def _open_stream(self, begin: Position) -> PacketStream: ...

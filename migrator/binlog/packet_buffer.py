@@ -1,0 +1,99 @@
+"""Received bytes of a connection, read in bulk instead of value by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pymysql.connections import Connection
+
+_RECEIVE_BYTES = 1 << 20
+_LARGEST_PACKET = 0xFFFFFF
+
+
+class PacketBuffer:
+    """Received bytes of one socket, in place of PyMySQL's buffered file: it can tell whether a packet is complete."""
+
+    def __init__(self, sock: Any):
+        self._sock = sock
+        self._data = bytearray()
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        """``size`` bytes, waiting for them; fewer at the end of the stream (what PyMySQL expects of a file)."""
+        while len(self._data) - self._at < size:
+            piece = self._sock.recv(_RECEIVE_BYTES)
+            if not piece:
+                break
+            self._append(piece)
+        piece = bytes(self._data[self._at : self._at + size])
+        self._at += len(piece)
+        return piece
+
+    def close(self) -> None:
+        """Nothing: the socket belongs to the connection."""
+
+    def drain(self) -> bytes:
+        """All bytes not read yet."""
+        rest = bytes(memoryview(self._data)[self._at :])
+        self._data.clear()
+        self._at = 0
+        return rest
+
+    def receive(self, at_least: int) -> bytes:
+        """Waits for more bytes and hands them out unread. Raises ``OSError`` when the connection is cut."""
+        pieces, size = [], 0
+        while size < at_least:
+            piece = self._sock.recv(_RECEIVE_BYTES)
+            if not piece:
+                raise ConnectionResetError("the server closed the connection")
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces)
+
+    def receive_now(self) -> bool:
+        """Takes what the socket holds, without waiting. Raises ``EOFError`` when the server has hung up."""
+        try:
+            piece = self._sock.recv(_RECEIVE_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError as error:
+            # a TLS record is not complete yet (ssl.SSLWantReadError says so by its name only)
+            if type(error).__name__ == "SSLWantReadError":
+                return False
+            raise
+        if not piece:
+            raise EOFError("the server closed the connection")
+        self._append(piece)
+        return True
+
+    def packet(self) -> bytes | None:
+        """The payload of the next complete packet; a payload of 16 MiB or more spans several."""
+        data, at, pieces = self._data, self._at, []
+        while len(data) - at >= 4:
+            size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
+            if len(data) - at - 4 < size:
+                return None
+            pieces.append(bytes(memoryview(data)[at + 4 : at + 4 + size]))
+            at += 4 + size
+            if size < _LARGEST_PACKET:
+                self._at = at
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return None
+
+    def _append(self, piece: bytes) -> None:
+        if self._at:
+            del self._data[: self._at]
+            self._at = 0
+        self._data += piece
+
+
+class BufferedConnection(Connection):  # type: ignore[misc]
+    """A PyMySQL connection that reads through a ``PacketBuffer``."""
+
+    buffer: PacketBuffer
+
+    def connect(self, sock: Any = None) -> None:
+        """Logs in, then swaps the reader: the server sends nothing unasked, so no byte is lost between the two."""
+        super().connect(sock)
+        self.buffer = PacketBuffer(self._sock)
+        self._rfile = self.buffer

@@ -1,0 +1,203 @@
+"""What preflight looks for in both engines. Each check yields findings; nothing is changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from migrator.binlog.catalog import LogicalType
+from migrator.binlog.charsets import is_supported
+from migrator.binlog.settings import BinlogSource
+from migrator.binlog.sql import query, quote, quote_table, variable
+from migrator.binlog.watermark import WATERMARK_TABLE
+from migrator.model.finding import Finding
+from migrator.model.table import TableId
+
+SHORT_RETENTION_S = 86_400
+Setting = tuple[str, tuple[str, ...], str, str]
+"""Variable, right values, what is wrong otherwise, the statement that mends it."""
+
+
+def settings(connection: Any, where: str, wanted: Collection[Setting]) -> Iterator[Finding]:
+    """Global variables that must have certain values."""
+    for name, right, problem, remedy in wanted:
+        value = variable(connection, name)
+        if value.upper() not in right:
+            yield Finding(
+                name, where, f"{problem}: {name} = {value}", f"{remedy}, then reconnect all writers"
+            )
+
+
+def own_server_id(connection: Any, source: BinlogSource) -> Iterator[Finding]:
+    """No replica may have its source's id."""
+    if variable(connection, "server_id") == str(source.server_id):
+        yield Finding(
+            "server_id",
+            f"{source.host}:{source.port}",
+            f"the migration uses the server's own server_id {source.server_id}",
+            "choose another",
+        )
+
+
+def retention(connection: Any, where: str) -> Iterator[Finding]:
+    """Binlogs that go away soon."""
+    keep_s = float(variable(connection, "binlog_expire_logs_seconds") or 0)
+    if 0 < keep_s < SHORT_RETENTION_S:
+        yield Finding(
+            "expire_logs",
+            where,
+            f"binlogs are kept for {keep_s / 3600:.1f} h only: a longer pause of the migration needs a new dump",
+            "SET GLOBAL binlog_expire_logs_seconds = 604800",
+            fatal=False,
+        )
+
+
+def grants(connection: Any) -> Iterator[Finding]:
+    """The right to read the log."""
+    ((user,),) = query(connection, "SELECT CURRENT_USER()")
+    given = " ; ".join(row[0] for row in query(connection, "SHOW GRANTS")).upper()
+    # a role's rights show in SHOW GRANTS only while the role is active, and then they count
+    on_server = " ; ".join(re.findall(r"GRANT ([^;]*?) ON \*\.\* ", given))
+    rights = {right.strip() for right in on_server.replace(";", ",").split(",")}
+    if not rights & {"ALL PRIVILEGES", "REPLICATION SLAVE", "REPLICATION REPLICA"}:
+        yield Finding(
+            "grants",
+            str(user),
+            "the user may not read the binary log",
+            f"GRANT REPLICATION SLAVE ON *.* TO {_account(user)}",
+        )
+
+
+def _account(user: str) -> str:
+    name, _, host = user.rpartition("@")
+    return f"{quote(name)}@{quote(host)}"
+
+
+def watermark_table(connection: Any, source: BinlogSource) -> Iterator[Finding]:
+    """The watermark row's table, where that placement is configured."""
+    if source.placement != "watermark":
+        return
+    rows = query(
+        connection,
+        "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (WATERMARK_TABLE.schema, WATERMARK_TABLE.name),
+    )
+    if not rows:
+        yield Finding(
+            "watermark",
+            str(WATERMARK_TABLE),
+            "the watermark table does not exist, or the user has no rights to it",
+            "create it with the control schema; GRANT SELECT, INSERT, UPDATE ON `migrator`.`watermark` TO the user",
+        )
+
+
+def kind_and_key(connection: Any, table: TableId, kind: str, engine: str | None) -> Iterator[Finding]:
+    """A table that has rows of its own in InnoDB, and a key."""
+    if kind == "VIEW":
+        yield Finding("table", str(table), "it is a view", "map the tables that the view reads")
+        return
+    if (engine or "").upper() != "INNODB":
+        yield Finding(
+            "engine",
+            str(table),
+            f"its engine is {engine}: only InnoDB has snapshots that a witness can tell of",
+            f"ALTER TABLE {quote_table(table)} ENGINE = InnoDB",
+        )
+    keys = query(
+        connection,
+        "SELECT s.INDEX_NAME FROM information_schema.STATISTICS s JOIN information_schema.COLUMNS c"
+        " USING (TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME)"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND s.NON_UNIQUE = 0 GROUP BY s.INDEX_NAME"
+        " HAVING SUM(c.IS_NULLABLE = 'YES' OR c.EXTRA LIKE '%%VIRTUAL%%') = 0",
+        (table.schema, table.name),
+    )
+    if not keys:
+        yield Finding(
+            "key",
+            str(table),
+            "it has neither a primary key nor a unique index over not-null columns",
+            f"ALTER TABLE {quote_table(table)} ADD PRIMARY KEY (...)",
+        )
+
+
+def columns(
+    connection: Any, table: TableId, one_byte: frozenset[str], logical_type: LogicalType
+) -> Iterator[Finding]:
+    """Types and character sets that can't be read from the log, and virtual columns."""
+    rows = query(
+        connection,
+        "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, EXTRA FROM information_schema.COLUMNS"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+        (table.schema, table.name),
+    )
+    for name, data_type, column_type, charset, extra in rows:
+        subject = f"{table}.{name}"
+        if logical_type(data_type.lower(), column_type.lower()) is None:
+            old = "mariadb-5.3" in column_type
+            yield Finding(
+                "column type",
+                subject,
+                f"the type {column_type} can't be read from the log",
+                f"ALTER TABLE {quote_table(table)} FORCE with mysql56_temporal_format=ON"
+                if old
+                else "change the column's type, or leave the table out of the migration",
+            )
+        elif charset is not None and not is_supported(charset, one_byte):
+            yield Finding(
+                "character set",
+                subject,
+                f"text in {charset} can't be read from the log",
+                f"ALTER TABLE {quote_table(table)} MODIFY {quote(name)} {column_type} CHARACTER SET utf8mb4",
+            )
+        elif "VIRTUAL GENERATED" in extra.upper():
+            yield Finding(
+                "virtual column",
+                subject,
+                "a virtual column is not captured",
+                "compute it in the mapping, or make it STORED",
+                fatal=False,
+            )
+
+
+def cascades(connection: Any, table: TableId) -> Iterator[Finding]:
+    """Foreign keys by which the server changes rows of a captured table on its own, where it doesn't log that."""
+    rows = query(
+        connection,
+        "SELECT CONSTRAINT_NAME, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE"
+        " FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s",
+        (table.schema, table.name),
+    )
+    for constraint, parent, on_delete, on_update in rows:
+        rules = [
+            f"ON {verb} {rule}"
+            for verb, rule in (("DELETE", on_delete), ("UPDATE", on_update))
+            if rule not in ("RESTRICT", "NO ACTION")
+        ]
+        if rules:
+            yield Finding(
+                "foreign key cascade",
+                f"{table} constraint {constraint}",
+                f"{' '.join(rules)} from {parent}: the server doesn't log the rows of {table.name} that it changes",
+                f"ALTER TABLE {quote_table(table)} DROP FOREIGN KEY {quote(constraint)}, then add it again with"
+                " ON DELETE RESTRICT ON UPDATE RESTRICT and let the application change the children (or a trigger:"
+                " what triggers do is logged)",
+            )
+
+
+def triggers_elsewhere(connection: Any, source: BinlogSource) -> Iterator[Finding]:
+    """Triggers of other databases that name ours: a statement-format session there would change our rows unseen."""
+    rows = query(
+        connection,
+        "SELECT TRIGGER_SCHEMA, TRIGGER_NAME FROM information_schema.TRIGGERS"
+        " WHERE TRIGGER_SCHEMA <> %s AND LOCATE(%s, ACTION_STATEMENT) > 0",
+        (source.database, source.database),
+    )
+    for schema, name in rows:
+        yield Finding(
+            "trigger",
+            f"{schema}.{name}",
+            f"a trigger of another database names {source.database}",
+            "make sure that no session there writes with binlog_format = STATEMENT",
+            fatal=False,
+        )

@@ -1,0 +1,61 @@
+"""Where in the log a reader stands: the engine's own GTIDs behind one small port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from migrator.binlog.events import Event
+from migrator.model.event import TransactionId
+from migrator.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a GTID event says of the transaction that it begins.
+
+    Attributes:
+        name: its GTID, for messages.
+        id: what a witness decides about.
+        begun: whether statements follow until a commit. False: a BEGIN statement will say so, or the transaction is
+            one statement.
+        prepared: it ends with XA PREPARE.
+        completed: it is the XA COMMIT or XA ROLLBACK of rows that were logged before.
+    """
+
+    name: str
+    id: TransactionId
+    begun: bool
+    prepared: bool = False
+    completed: bool = False
+
+
+class Track(Protocol):
+    """Follows the GTIDs of one log."""
+
+    def begin(self, event: Event) -> Opening | None:
+        """A GTID event came. None for a transaction at or before the start.
+
+        Raises ``SourceError`` when it is out of order or of a kind that can't be followed.
+        """
+        ...
+
+    def in_file(self, name: str) -> None:
+        """The events that follow are in this file."""
+        ...
+
+    def ending(self, offset: int) -> Position:
+        """The position of the open transaction, which ends at ``offset`` of the file."""
+        ...
+
+    def end(self, offset: int) -> None:
+        """The open transaction ended there."""
+        ...
+
+    def position(self) -> Position:
+        """The end of the last finished transaction."""
+        ...
+
+    def place(self) -> str:
+        """The same in words."""
+        ...
