@@ -26,6 +26,8 @@ _LONGEST_S = 600.0
 """Of either half of a run, whatever signs of life there are."""
 _HALT_S = 60.0
 """For the expected halt, once everything that leads to it has happened."""
+_EFFECT_S = 60.0
+"""For a fired fault that waits for its byte, its COMMIT or its call."""
 _MOST_STARTS = 30
 _ENDS_THE_PROCESS = {"kill_jvm"}
 """Faults after which a run may end by name and be started again, as after a crash: its Spark is gone."""
@@ -89,8 +91,8 @@ class Act:
     def write(self) -> Ended | None:
         """Starts the pipeline and lets the writers write until enough happened; how it ended if it did.
 
-        Enough: the scenario's number of changes since the log was first read, and every fault fired.
-        Whoever expects a halt waits for it as long.
+        Enough: the scenario's number of changes since the log was first read, and every fault fired. One that waits
+        for its moment is given some time for it, and whoever expects a halt waits for that.
         """
         self._pipeline.start()
         patience = _Patience(self._signs)
@@ -109,7 +111,7 @@ class Act:
             enough = begun is not None and changes >= self._scenario.workload.changes
             if enough and self._plan.all_fired():
                 enough_at = enough_at or time.monotonic()
-                if not self._halting or time.monotonic() > enough_at + _HALT_S:
+                if time.monotonic() >= enough_at + self._longer_s():
                     return None
         return None if begun is not None else Ended(STALLS, "capture did not begin in time")
 
@@ -133,6 +135,12 @@ class Act:
             if exited is not None
             else Ended(STALLS, "it did not end when it was asked to")
         )
+
+    def _longer_s(self) -> float:
+        """How long to go on although enough was written and every fault fired."""
+        if self._halting:
+            return _HALT_S
+        return 0.0 if self._plan.all_happened() else _EFFECT_S
 
     def _signs(self) -> tuple[int, int]:
         """What changes while the pipeline does something: processes started, points announced."""

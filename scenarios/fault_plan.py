@@ -113,6 +113,10 @@ class FaultPlan:
         """Whether every fault was fired (it may still wait for its byte)."""
         return all(each.fired_us is not None for each in self.faults)
 
+    def all_happened(self) -> bool:
+        """Whether every fault was fired and has done something: healed now, none would be taken back unseen."""
+        return all(each.fired for each in self.faults)
+
     def heal(self) -> None:
         """Heals everything that was fired and not healed."""
         self._points.raise_failure()
