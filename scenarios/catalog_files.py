@@ -15,7 +15,7 @@ from typing import Any, get_args
 import yaml
 
 from migrator.errors import ConfigError
-from scenarios.scenario import Ending, Engine, Expectation, FaultSpec, Scenario, WorkloadSpec
+from scenarios.scenario import Ending, Engine, Expectation, FaultSpec, Scenario, Verified, WorkloadSpec
 
 CATALOG = Path(__file__).parent / "catalog"
 """The scenarios that the tool brings."""
@@ -115,6 +115,8 @@ class _Reader:
                     f"line {line}: faults[{number}]: either `at` or `after_changes`, not both"
                 )
         expect: Expectation = values.get("expect", Expectation())
+        if expect.ending != "resumes" and expect.verify:
+            self.problems.append(f"line {line}: expect.verify: only a run that catches up can be verified")
         if expect.ending != "resumes" and not expect.error:
             self.problems.append(
                 f"line {line}: expect.error: ending {expect.ending} needs the regular expression of its named error"
@@ -187,6 +189,12 @@ class _Reader:
         found = self.text(node, at)
         if found not in get_args(Ending):
             self._problem(node, at, f"{found!r} is none of {', '.join(get_args(Ending))}")
+        return found
+
+    def verified(self, node: yaml.Node, at: str) -> str:
+        found = self.text(node, at)
+        if found not in filter(None, get_args(Verified)):
+            self._problem(node, at, f"{found!r} is none of {', '.join(filter(None, get_args(Verified)))}")
         return found
 
     def words(self, node: yaml.Node, at: str) -> dict[str, str]:
@@ -287,6 +295,7 @@ _EXPECTATION: Mapping[str, _Read] = {
     "ending": _Reader.ending,
     "error": _Reader.pattern,
     "checks": _Reader.checks,
+    "verify": _Reader.verified,
 }
 _SCENARIO: Mapping[str, _Read] = {
     "title": _Reader.text,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrator.errors import VerifyError
-from scenarios import bundle
+from scenarios import bundle, verified
 from scenarios.run_result import REFUSED, RunResult, codes, doubts, verdict
 from verify.history.history import load_history
 from verify.history.judge import judge
@@ -28,7 +28,7 @@ class Replay:
 def replay(folder: Path) -> Replay:
     """Judges a bundle again. Raises ``VerifyError`` for a folder that is no bundle or has no history.
 
-    What the history doesn't hold (the ending, missed segments) stays as recorded.
+    What the history doesn't hold (the ending, missed segments, the verifier's answer) stays as recorded.
     """
     recorded = bundle.read_result(folder)
     if recorded.ending == REFUSED:
@@ -39,6 +39,7 @@ def replay(folder: Path) -> Replay:
         )
     history = load_history(folder / bundle.HISTORY)
     checks = judge(history, codes(recorded.scenario.expect, history.description.tables))
+    checks += tuple(check for check in recorded.checks if check.code == verified.CODE)
     expect = recorded.scenario.expect
     found = verdict(expect, recorded.ending, recorded.error, checks, doubts(expect, recorded.counts))
     return Replay(recorded, replace(recorded, checks=checks, outcome=found.outcome, reason=found.reason))

@@ -28,6 +28,7 @@ from scenarios.row_writes import operations
 from scenarios.run_result import FAILS, HALTS, MISSED, REFUSED, SILENT, RunResult, codes, doubts, verdict
 from scenarios.scenario import Engine, Scenario
 from scenarios.stage import MIGRATION, Stage, set_up
+from scenarios.verified import verified
 from scenarios.workload import Workload, WriterReport
 from scenarios.workloads.registry import workload
 from scenarios.world import World
@@ -189,6 +190,10 @@ class _Play:
         history.save(self._folder / bundle.HISTORY)
         told.counts = self._counts(report, delivered, history)
         told.checks = judge(history, codes(self._scenario.expect, history.description.tables))
+        if ended.drained and self._scenario.expect.verify:
+            written = self._stage.settings.reports() / "verify.json"
+            answer = self._scenario.expect.verify
+            told.checks += (verified(self._stage.config, written, self._stage.environment, answer),)
 
     def _history(self, ended: Ended, report: WriterReport, delivered: Deliveries) -> History:
         description = Description(

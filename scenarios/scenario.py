@@ -13,6 +13,8 @@ Engine = Literal["postgresql", "mariadb"]
 Ending = Literal["resumes", "halts", "refused"]
 """What must come of it: goes on unaided and ends equal; stops with a named error, the target a consistent cut; or
 preflight refuses to begin."""
+Verified = Literal["", "equal", "different"]
+"""What ``migrator verify`` must say in the end; "" doesn't ask it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,13 @@ class Expectation:
         ending: see ``Ending``.
         error: regular expression that the named error must match (``halts`` and ``refused``).
         checks: codes of the checkers that must hold.
+        verify: see ``Verified``; only asked where the run catches up.
     """
 
     ending: Ending = "resumes"
     error: str = ""
     checks: tuple[str, ...] = ("D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8")
+    verify: Verified = ""
 
 
 @dataclass(frozen=True, slots=True)

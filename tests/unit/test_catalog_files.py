@@ -91,6 +91,8 @@ def test_what_is_left_out_has_the_defaults(tmp_path: Path) -> None:
         ("error: 'gap|purged', ", "", 1, "expect.error: ending halts needs"),
         ("gap|purged", "gap(", 11, "expect.error: 'gap(' is no regular expression"),
         ("[D1, D8]", "[D1, D9]", 11, "expect.checks: D9: checks are D1 to D8"),
+        ("checks: [D1, D8]", "verify: same", 11, "expect.verify: 'same' is none of equal, different"),
+        ("checks: [D1, D8]", "verify: equal", 1, "expect.verify: only a run that catches up"),
         ("per_change: true", "per_change: yes please", 17, "per_change: 'yes please' is not true or false"),
         ("per_change: true", "title: again", 17, "title: stands there twice"),
         ("settings:", "settings: 3\nserver:", 12, "settings: is not a mapping"),
