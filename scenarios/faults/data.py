@@ -8,18 +8,27 @@ from scenarios.world import World
 
 
 class Sql(Fault):
-    """Runs ``sql`` (a text or a list) on one connection in autocommit mode; it may open transactions itself."""
+    """Runs ``sql`` (a text or a list) on one connection in autocommit mode; it may open transactions itself.
+
+    Option ``undo``: the same, run when healed.
+    """
 
     def __init__(self, options: Options):
         super().__init__(options)
         self.side = options.side()
         self._statements = options.texts("sql")
+        self._undo = options.texts("undo", ())
         self._effect = ""
 
     def fire(self, world: World) -> None:
         """See ``Fault.fire``."""
         execute(side_of(world, self.side).direct, self._statements)
         self._effect = f"{len(self._statements)} statements run on the {self.side}"
+
+    def heal(self, world: World) -> None:
+        """See ``Fault.heal``."""
+        if self._undo:
+            execute(side_of(world, self.side).direct, self._undo)
 
     def effect(self) -> str:
         """See ``Fault.effect``."""

@@ -44,9 +44,11 @@ class Options:
             raise self._wrong(name, value, "a text")
         return value
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """A text or a list of texts, at least one."""
-        value = self._take(name, None)
+    def texts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """A text or a list of texts, at least one; must be there if there is no default."""
+        value = self._take(name, default)
+        if value is default:
+            return default or ()
         values = [value] if isinstance(value, str) else value
         if not isinstance(values, list | tuple) or not values or not all(isinstance(v, str) for v in values):
             raise self._wrong(name, value, "a text or a list of texts")

@@ -210,8 +210,8 @@ class Redeliver(OldSegments):
 class RestoreCheckpoint(OldSegments):
     """The event log is again what it was some time ago, as from a backup; the target has gone on since.
 
-    Option ``segments``: how many newest ones are missing (default: half of what was kept, at least one). The pipeline
-    is killed for it and started again.
+    Option ``segments``: how many newest of those that the target holds are missing as well (default: half of them, at
+    least one). The pipeline is killed for it and started again.
     """
 
     def __init__(self, options: Options):
@@ -225,12 +225,15 @@ class RestoreCheckpoint(OldSegments):
         event_log = state_folder(world) / "eventlog"
         kept = self._kept
         numbers = sorted(map(_segment_number, (kept / "segments").iterdir())) if kept is not None else []
-        missing = self._missing or max(1, len(numbers) // 2)
-        if len(numbers) <= missing:
+        told = event_log / "released"
+        released = int(told.read_text()) if told.exists() else 0
+        applied = [number for number in numbers if number <= released]
+        missing = self._missing or max(1, len(applied) // 2)
+        if len(applied) <= missing:
             raise impossible(
-                self.name, f"{len(numbers)} segments were kept, fewer than would have to be missing"
+                self.name, f"{len(applied)} applied segments were kept, fewer than would have to be missing"
             )
-        last = numbers[-missing - 1]
+        last = applied[-missing - 1]
         for folder in ("data", "segments"):
             for path in (event_log / folder).iterdir():
                 path.unlink()

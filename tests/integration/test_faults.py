@@ -503,8 +503,22 @@ def test_an_old_event_log_is_restored(pg_world: tuple[World, StandInPipeline]) -
     restore.fire()
     restore.close()
     assert pipeline.starts == 2
-    assert numbers(event_log) == [5]
-    assert (event_log / "released").read_text() == "4\n"
+    assert numbers(event_log) == [4]
+    assert (event_log / "released").read_text() == "3\n"
+
+
+def test_a_restored_event_log_ends_before_the_target_however_far_capture_was(
+    pg_world: tuple[World, StandInPipeline],
+) -> None:
+    world, pipeline = pg_world
+    restore = placed(world, "restore_checkpoint")
+    restore.prepare()
+    event_log = event_log_of(world, 9)
+    (event_log / "released").write_text("4\n")
+    pipeline.start()
+    restore.fire()
+    restore.close()
+    assert numbers(event_log) == [2]
 
 
 def test_nothing_is_restored_where_nothing_was_kept(pg_world: tuple[World, StandInPipeline]) -> None:
@@ -512,7 +526,7 @@ def test_nothing_is_restored_where_nothing_was_kept(pg_world: tuple[World, Stand
     restore = placed(world, "restore_checkpoint")
     restore.prepare()
     pipeline.start()
-    with pytest.raises(MigratorError, match="0 segments were kept"):
+    with pytest.raises(MigratorError, match="0 applied segments were kept"):
         restore.fire()
     restore.close()
 
@@ -530,6 +544,13 @@ def test_statements_run_in_order_and_a_refused_one_is_reported(world: World) -> 
     sql.fire()
     assert sql.effect() == "4 statements run on the source"
     placed(world, "sql", side="target", sql="INSERT INTO t VALUES (2, 'y')").fire()
+    undone = placed(
+        world, "sql", side="source", sql="INSERT INTO t VALUES (3, 'z')", undo="DELETE FROM t WHERE id = 3"
+    )
+    undone.fire()
+    assert len(_as_test_database(world).query("SELECT * FROM t WHERE id = 3")) == 1
+    undone.heal()
+    assert _as_test_database(world).query("SELECT * FROM t WHERE id = 3") == []
     assert _as_test_database(world).query("SELECT id FROM t") == [(2,)]
     with pytest.raises(MigratorError, match="refuses") as refused:
         placed(world, "sql", side="source", sql="INSERT INTO nowhere VALUES (1)").fire()
