@@ -17,7 +17,7 @@ from scenarios.faults.points import PointServer
 from scenarios.pipeline import Exit, PipelineProcess
 from scenarios.run_result import HALTS, RESUMES, STALLS
 from scenarios.scenario import Scenario
-from scenarios.workload import WriterReport
+from scenarios.workload import Workload
 
 _TURN_S = 0.1
 _PATIENCE_S = 240.0
@@ -28,6 +28,8 @@ _HALT_S = 60.0
 """For the expected halt, once everything that leads to it has happened."""
 _EFFECT_S = 60.0
 """For a fired fault that waits for its byte, its COMMIT or its call."""
+_WAITING_RATE_PER_S = 20.0
+"""Of the writers once they have made their changes, while a fault is still to come or its victim to come back."""
 _MOST_STARTS = 30
 _ENDS_THE_PROCESS = {"kill_jvm"}
 """Faults after which a run may end by name and be started again, as after a crash: its Spark is gone."""
@@ -67,7 +69,7 @@ class Act:
         pipeline: not started yet.
         plan: prepared.
         points: open.
-        report: of the writers, which begin when the log is first read.
+        writers: they begin when the log is first read.
     """
 
     def __init__(
@@ -77,22 +79,23 @@ class Act:
         pipeline: PipelineProcess,
         plan: FaultPlan,
         points: PointServer,
-        report: Callable[[], WriterReport],
+        writers: Workload,
     ):
         self._scenario = scenario
         self._settings = settings
         self._pipeline = pipeline
         self._plan = plan
         self._points = points
-        self._report = report
+        self._writers = writers
         self._clock = Stopping()
         self._halting = scenario.expect.ending == HALTS
 
     def write(self) -> Ended | None:
         """Starts the pipeline and lets the writers write until enough happened; how it ended if it did.
 
-        Enough: the scenario's number of changes since the log was first read, and every fault fired. One that waits
-        for its moment is given some time for it, and whoever expects a halt waits for that.
+        Enough: the scenario's number of changes since the log was first read, every fault fired, and the pipeline
+        there (again).
+        Whoever expects a halt waits for it as long.
         """
         self._pipeline.start()
         patience = _Patience(self._signs)
@@ -100,7 +103,7 @@ class Act:
         enough_at: float | None = None
         while patience.left():
             self._clock.wait(_TURN_S)
-            written = self._report().row_changes
+            written = self._writers.report().row_changes
             if begun is None and self._points.wait(CAPTURE_BEGINS, 1, 0):
                 begun = written
             changes = 0 if begun is None else written - begun
@@ -109,7 +112,9 @@ class Act:
             if ended is not None:
                 return ended
             enough = begun is not None and changes >= self._scenario.workload.changes
-            if enough and self._plan.all_fired():
+            if enough:
+                self._writers.slow_down(_WAITING_RATE_PER_S)
+            if enough and self._plan.all_fired() and self._reading():
                 enough_at = enough_at or time.monotonic()
                 if time.monotonic() >= enough_at + self._longer_s():
                     return None
@@ -135,6 +140,10 @@ class Act:
             if exited is not None
             else Ended(STALLS, "it did not end when it was asked to")
         )
+
+    def _reading(self) -> bool:
+        """Whether the process that runs now has come so far as to read the log: whoever was killed must go on."""
+        return self._points.wait(CAPTURE_BEGINS, self._pipeline.starts, 0)
 
     def _longer_s(self) -> float:
         """How long to go on although enough was written and every fault fired."""

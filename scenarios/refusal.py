@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,12 +43,12 @@ class Traces:
         return CheckResult("REFUSED", title, outcome, len(now), "things of both sides", len(changed), cases)
 
 
-def refused(pipeline: PipelineProcess) -> tuple[str, str]:
-    """Waits for a started run to end; its ending and its error."""
+def refused(pipeline: PipelineProcess, accepted: Callable[[], bool]) -> tuple[str, str]:
+    """Waits for a started run to end, or to have been ``accepted``; its ending and its error."""
     deadline = time.monotonic() + _REFUSE_S
     waiting = Stopping()
     while (exited := pipeline.exited()) is None:
-        if time.monotonic() > deadline:
+        if accepted() or time.monotonic() > deadline:
             return RESUMES, "it was not refused"
         waiting.wait(0.05)
     if exited.code == 2 and exited.error:

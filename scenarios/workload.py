@@ -194,6 +194,11 @@ class Workload:
         """Wait until the limit of row changes is reached; returns whether it was."""
         return self._halt.wait(timeout_s)
 
+    def slow_down(self, rate_per_s: float) -> None:
+        """From now on at most so many row changes per second over all threads."""
+        with self._lock:
+            self._rate_per_s = min(rate_per_s, self._rate_per_s or rate_per_s)
+
     def report(self) -> WriterReport:
         """What was done so far."""
         with self._lock:
