@@ -40,7 +40,7 @@ def test_no_interleaving_breaks_a_promise(part: int) -> None:
 def test_every_fault_fires_and_leaders_change() -> None:
     names: set[tuple[str, str]] = set()
     epochs = unknown = 0
-    for seed in range(150):
+    for seed in range(100):
         history = simulate(seed, WITNESS)
         names |= set(
             zip(history.faults["name"].to_pylist(), history.faults["point"].to_pylist(), strict=True)
