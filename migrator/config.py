@@ -17,18 +17,18 @@ from typing import Any
 from migrator.errors import ConfigError
 from migrator.model.limits import ApplyLimits, CaptureLimits
 
-SOURCE_KINDS = ("postgresql", "mariadb")
+SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
 TARGET_KINDS = ("postgresql",)
 PLACEMENTS = ("witness", "watermark")
 STAGING = ("auto", "driver", "executors")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
-DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306}
+DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One side's connection. ``schema`` is empty on MariaDB; ``password`` is never shown.
+    """One side's connection. ``schema`` is empty on MariaDB and MySQL; ``password`` is never shown.
 
     ``silence_s``: how long the server may be silent where it should speak before it is asked for a sign of life.
     """

@@ -18,6 +18,9 @@ from migrator.adapters.local.leadership import LocalLeadership
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
+from migrator.adapters.mysql.catalog import MysqlCatalog
+from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
+from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.log_reader import PostgresLogReader
@@ -179,7 +182,9 @@ Source = tuple[SourceCatalog, Callable[[list[TableSchema]], SourcePorts]]
 
 
 def _source(settings: Settings, step: Step = no_step) -> Source:
-    return {"postgresql": _postgres, "mariadb": _mariadb}[settings.source.kind](settings, step)
+    return {"postgresql": _postgres, "mariadb": _mariadb, "mysql": _mysql}[settings.source.kind](
+        settings, step
+    )
 
 
 def _postgres(settings: Settings, step: Step) -> Source:
@@ -209,8 +214,30 @@ def _postgres(settings: Settings, step: Step) -> Source:
 
 
 def _mariadb(settings: Settings, step: Step) -> Source:
+    source = _binlog(settings)
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        return SourcePorts(
+            lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source, step), _marks(source)
+        )
+
+    return MariaCatalog(source), ports
+
+
+def _mysql(settings: Settings, step: Step) -> Source:
+    source = _binlog(settings)
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        return SourcePorts(
+            lambda: MysqlLogReader(source, schemas), lambda: MysqlChunkReader(source, step), _marks(source)
+        )
+
+    return MysqlCatalog(source), ports
+
+
+def _binlog(settings: Settings) -> BinlogSource:
     server = settings.source
-    source = BinlogSource(
+    return BinlogSource(
         host=server.host,
         port=server.port,
         database=server.database,
@@ -225,13 +252,9 @@ def _mariadb(settings: Settings, step: Step) -> Source:
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
     )
 
-    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        marks = (lambda: WatermarkRowWriter(source)) if settings.placement == "watermark" else None
-        return SourcePorts(
-            lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source, step), marks
-        )
 
-    return MariaCatalog(source), ports
+def _marks(source: BinlogSource) -> Callable[[], WatermarkRowWriter] | None:
+    return (lambda: WatermarkRowWriter(source)) if source.placement == "watermark" else None
 
 
 def _target(settings: Settings) -> PostgresTarget:
@@ -252,7 +275,8 @@ def _target(settings: Settings) -> PostgresTarget:
 
 def _source_url(settings: Settings) -> URL:
     server = settings.source
-    driver = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql"}[server.kind]
+    drivers = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "mysql": "mysql+pymysql"}
+    driver = drivers[server.kind]
     tls = {"sslmode": server.tls} if server.kind == "postgresql" else {}
     if server.tls_ca:
         tls["sslrootcert" if server.kind == "postgresql" else "ssl_ca"] = server.tls_ca

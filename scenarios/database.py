@@ -51,12 +51,12 @@ class Database:
     """Where a database is, on either engine.
 
     Attributes:
-        kind: ``postgresql`` or ``mariadb``.
+        kind: ``postgresql``, ``mariadb`` or ``mysql``.
         schema: PostgreSQL only; a MariaDB database is its own schema.
         password: never printed.
     """
 
-    kind: Literal["postgresql", "mariadb"]
+    kind: Literal["postgresql", "mariadb", "mysql"]
     host: str
     port: int
     database: str

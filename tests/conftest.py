@@ -18,6 +18,7 @@ from tests.servers import (
     MariaDBServer,
     PostgresServer,
     fresh_database,
+    mysql_server,
     provider,
 )
 
@@ -65,6 +66,12 @@ def mariadb(servers: EmbeddedServers | DockerServers) -> MariaDBServer:
     return servers.mariadb("mariadb")
 
 
+@pytest.fixture(scope="session")
+def mysql(servers: EmbeddedServers | DockerServers) -> MariaDBServer:
+    """The source MySQL server."""
+    return mysql_server(servers, "mysql")
+
+
 @pytest.fixture
 def old_pg(postgres: PostgresServer) -> Iterator[Database]:
     """An empty source database on PostgreSQL."""
@@ -83,4 +90,11 @@ def new_pg(postgres_target: PostgresServer) -> Iterator[Database]:
 def old_maria(mariadb: MariaDBServer) -> Iterator[Database]:
     """An empty source database on MariaDB."""
     with fresh_database(mariadb, "old") as database:
+        yield database
+
+
+@pytest.fixture
+def old_mysql(mysql: MariaDBServer) -> Iterator[Database]:
+    """An empty source database on MySQL."""
+    with fresh_database(mysql, "old") as database:
         yield database

@@ -1,7 +1,8 @@
 """Where tests get real database servers from: embedded ones, or Docker containers.
 
 ``MIGRATOR_TEST_SERVERS`` chooses: ``embedded`` (the default) or ``docker`` (testcontainers; a Docker engine
-must answer). A server that can't be started fails the test that asked for it: nothing is ever skipped.
+must answer). A server that can't be started fails the test that asked for it. One thing is skipped, with its
+reason: MySQL where its packages can't be had at all, because Debian has them in a suite that moves.
 """
 
 from __future__ import annotations
@@ -16,18 +17,25 @@ from typing import Any, Protocol
 
 import psycopg
 import pymysql
+import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from migrator.embedded.mariadb import EmbeddedMariaDB
+from migrator.embedded.mysql import EmbeddedMySQL, MySQLUnavailable
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 
 POSTGRES_IMAGE = "postgres:18.1"
 MARIADB_IMAGE = "mariadb:10.11.15"
+MYSQL_IMAGE = "mysql:9.7"
 MARIADB_OPTIONS = (
     "--server-id=10 --log-bin=binlog --binlog-format=ROW --binlog-row-image=FULL"
     " --binlog-row-metadata=FULL --character-set-server=utf8mb4 --default-time-zone=+00:00"
+)
+MYSQL_OPTIONS = (
+    "--server-id=97 --log-bin=binlog --binlog-row-image=FULL --binlog-row-metadata=FULL --gtid-mode=ON"
+    " --enforce-gtid-consistency=ON --default-time-zone=+00:00"
 )
 
 _NO_SUCH_THREAD = 1094  # the session ended by itself in the meantime
@@ -35,7 +43,7 @@ _NO_SUCH_THREAD = 1094  # the session ended by itself in the meantime
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """One database of one server, and how to log in; ``kind`` is ``postgresql`` or ``mariadb``."""
+    """One database of one server, and how to log in; ``kind`` is ``postgresql``, ``mariadb`` or ``mysql``."""
 
     host: str
     port: int
@@ -144,15 +152,15 @@ class PostgresServer:
 
 
 class MariaDBServer:
-    """A MariaDB server, wherever it runs: ``embedded`` is None if it is a container."""
+    """A MariaDB or MySQL server, wherever it runs: ``embedded`` is None if it is a container."""
 
-    def __init__(self, database: Database, embedded: EmbeddedMariaDB | None):
+    def __init__(self, database: Database, embedded: EmbeddedMariaDB | EmbeddedMySQL | None):
         self.admin = database
         self.embedded = embedded
 
     @property
     def version(self) -> str:
-        """Such as "10.11.19-MariaDB-log"."""
+        """Such as "10.11.19-MariaDB-log" or "9.7.4"."""
         return str(self.admin.query("SELECT version()")[0][0])
 
     def create(self, name: str) -> Database:
@@ -196,6 +204,12 @@ class EmbeddedServers:
         admin = Database(server.host, server.port, "mysql", server.superuser, server.password, "mariadb")
         return MariaDBServer(admin, server)
 
+    def mysql(self, name: str) -> MariaDBServer:
+        """Start a MySQL server called ``name``. Raises ``MySQLUnavailable`` where there is none to be had."""
+        server = self._stack.enter_context(EmbeddedMySQL(self._directory / name))
+        admin = Database(server.host, server.port, "mysql", server.superuser, server.password, "mysql")
+        return MariaDBServer(admin, server)
+
 
 class DockerServers:
     """Servers as Docker containers, through testcontainers."""
@@ -224,6 +238,27 @@ class DockerServers:
         server = self._stack.enter_context(container)
         host, port = server.get_container_host_ip(), int(server.get_exposed_port(3306))
         return MariaDBServer(Database(host, port, "mysql", "root", "test", "mariadb"), None)
+
+    def mysql(self, name: str) -> MariaDBServer:
+        """Start a MySQL container; ``name`` is not used."""
+        from testcontainers.community.mysql import MySqlContainer
+
+        container = MySqlContainer(MYSQL_IMAGE, username="root", root_password="test", password="test")
+        container.with_command(MYSQL_OPTIONS)
+        server = self._stack.enter_context(container)
+        host, port = server.get_container_host_ip(), int(server.get_exposed_port(3306))
+        return MariaDBServer(Database(host, port, "mysql", "root", "test", "mysql"), None)
+
+
+def mysql_server(servers: EmbeddedServers | DockerServers, name: str) -> MariaDBServer:
+    """A MySQL server, or a skipped test that says why this machine can't have one.
+
+    Only what can't be had is skipped: a server that is there and does not start fails the test.
+    """
+    try:
+        return servers.mysql(name)
+    except MySQLUnavailable as error:
+        pytest.skip(str(error))
 
 
 @contextmanager

@@ -39,7 +39,7 @@ _INTEGERS = {
 _BINARY = {
     "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit",
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
-    "geometrycollection",
+    "geometrycollection", "geomcollection", "vector",
 }  # fmt: skip
 _OTHER = {"float": "float32", "double": "float64", "year": "int16"}
 _ARROW = {
@@ -66,9 +66,9 @@ class MariaDBSource:
         Raises ``VerifyError``, ``ConnectionFailed``.
         """
         with self._session() as session, self._session() as places:
-            low = _place(places)
-            _rows(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-            high = _place(places)
+            low = self._place_before(places)
+            rows_of(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            high = self._place_after(places)
             found = {
                 name: self._read(session, name, directory / f"source-{index}.parquet")
                 for index, name in enumerate(tables)
@@ -78,13 +78,26 @@ class MariaDBSource:
     def position(self) -> LogPlace:
         """The log's end now."""
         with self._session() as session:
-            return _place(session)
+            return self._place_after(session)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
         """Whether the log holds anything after the ledger's position; other tables' changes count too."""
         if ledger.order >= upto.order:
             return Pending(PendingAnswer.NO, "the ledger has passed this place in the log")
         return pending_by_gtid(ledger, upto)
+
+    def _prepare(self, session: Any) -> None:
+        """What a session needs before it reads."""
+        rows_of(session, "SET SESSION time_zone = '+00:00'")
+        rows_of(session, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+    def _place_before(self, session: Any) -> LogPlace:
+        """A place in the log for the beginning of a read view."""
+        return _place(session)
+
+    def _place_after(self, session: Any) -> LogPlace:
+        """A place in the log at or after everything that is visible."""
+        return _place(session)
 
     @contextmanager
     def _session(self) -> Iterator[Any]:
@@ -111,8 +124,7 @@ class MariaDBSource:
                 retryable=isinstance(error, pymysql.err.OperationalError),
             ) from error
         try:
-            _rows(connection, "SET SESSION time_zone = '+00:00'")
-            _rows(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            self._prepare(connection)
             yield connection
         except pymysql.err.MySQLError as error:
             raise VerifyError(
@@ -151,7 +163,7 @@ def reflect_table(session: Any, table: TableId) -> TableSchema:
             source_type=declared,
             collation=collation or "",
         )
-        for name, base, declared, precision, scale, nullable, collation in _rows(
+        for name, base, declared, precision, scale, nullable, collation in rows_of(
             session,
             "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable,"
             " collation_name"
@@ -166,7 +178,7 @@ def reflect_table(session: Any, table: TableId) -> TableSchema:
             where=str(table),
             remedy="correct the parameter of the mapping function, or grant SELECT on the table",
         )
-    key = _rows(
+    key = rows_of(
         session,
         "SELECT column_name FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s"
         " AND index_name = 'PRIMARY' ORDER BY seq_in_index",
@@ -202,14 +214,15 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _rows(session: Any, statement: str, parameters: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+def rows_of(session: Any, statement: str, parameters: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    """All rows of one statement."""
     with session.cursor(Cursor) as cursor:
         cursor.execute(statement, tuple(parameters) or None)
         return list(cursor.fetchall())
 
 
 def _place(session: Any) -> LogPlace:
-    text = str(_rows(session, "SELECT @@global.gtid_binlog_pos")[0][0] or "")
+    text = str(rows_of(session, "SELECT @@global.gtid_binlog_pos")[0][0] or "")
     state = gtid_state(text)
     if state is None:
         raise VerifyError(

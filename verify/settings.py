@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-KINDS = ("postgresql", "mariadb")
+KINDS = ("postgresql", "mariadb", "mysql")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
-"""libpq's names for how much of TLS is asked for; the same words are used for MariaDB."""
+"""libpq's names for how much of TLS is asked for; the same words are used for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +14,13 @@ class ServerSettings:
     """One side of the comparison. The login needs nothing but reading rights.
 
     Attributes:
-        kind: ``postgresql`` or ``mariadb``.
+        kind: one of ``KINDS``.
         host: name or address.
         port: TCP port.
         database: database name.
         user: login.
         password: never shown, not even by ``repr``.
-        schema: PostgreSQL schema of the tables; on MariaDB the database is the schema.
+        schema: PostgreSQL schema of the tables; on the others the database is the schema.
         tls: one of ``TLS_MODES``.
         tls_ca: file with the authorities to trust, for the verifying modes.
     """

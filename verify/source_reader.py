@@ -8,6 +8,7 @@ from typing import Protocol
 
 from verify.pending import Pending
 from verify.read_mariadb import MariaDBSource
+from verify.read_mysql import MySQLSource
 from verify.read_postgres import PostgresSource
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot
@@ -33,4 +34,6 @@ def source_reader(settings: ServerSettings, migration: str) -> SourceReader:
     """The reader for the kind of the source."""
     if settings.kind == "mariadb":
         return MariaDBSource(settings)
+    if settings.kind == "mysql":
+        return MySQLSource(settings)
     return PostgresSource(settings, migration)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrator.binlog.charsets import Charsets
+from migrator.binlog.dialect import Dialect
 from migrator.binlog.row_decoder import DecodeRows, build_decoder
 from migrator.binlog.table_map import TableMap, parse_table_map, table_of
 from migrator.errors import SchemaError
@@ -40,7 +41,7 @@ class CapturedTables:
         catalog: what the server's catalog said of them when reading began.
         read_catalog: looks a table up in the server's catalog as it is now, once the log shows a new column.
         charsets: of the server.
-        character: types with a character set in the engine's TABLE_MAP events.
+        dialect: of the engine.
         fold_case: whether table names compare without case (lower_case_table_names is not 0).
     """
 
@@ -50,7 +51,7 @@ class CapturedTables:
         catalog: Mapping[TableId, CatalogTable],
         read_catalog: ReadCatalog,
         charsets: Charsets,
-        character: frozenset[int],
+        dialect: Dialect,
         fold_case: bool,
     ):
         self._fold = fold_case
@@ -59,7 +60,7 @@ class CapturedTables:
         self._databases = {self._folded(TableId(schema.id.schema, "")).schema for schema in tables}
         self._read_catalog = read_catalog
         self._charsets = charsets
-        self._character = character
+        self._dialect = dialect
         self._catalog = dict(catalog)
         self._layouts: dict[bytes, LoggedTable] = {}
 
@@ -86,7 +87,7 @@ class CapturedTables:
             return None
         shape = body[6:]  # without the table number, which changes with every opening of the table
         if shape not in self._layouts:
-            self._layouts[shape] = self._build(known, parse_table_map(body, self._character))
+            self._layouts[shape] = self._build(known, parse_table_map(body, self._dialect.character))
         return self._layouts[shape]
 
     def _build(self, table: TableId, layout: TableMap) -> LoggedTable:
@@ -109,7 +110,7 @@ class CapturedTables:
         return LoggedTable(
             schema,
             schema.version(),
-            build_decoder(layout.columns, wanted, self._charsets),
+            build_decoder(layout.columns, wanted, self._charsets, self._dialect),
             len(layout.columns),
         )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from migrator.binlog.captured_tables import CapturedTables, CatalogTable
 from migrator.binlog.charsets import Charsets
+from migrator.binlog.dialect import Dialect
 from migrator.binlog.packet_stream import PacketStream
 from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.binlog.sql import variable
@@ -75,10 +76,10 @@ class BinlogReader(ABC):
         track = self._follow(begin, server.end)
         catalog = {table: found for table, found in known.items() if found is not None}
         tables = CapturedTables(
-            self._tables, catalog, self._read_catalog, server.charsets, self._character, fold_case
+            self._tables, catalog, self._read_catalog, server.charsets, self._dialect, fold_case
         )
         marks = (
-            WatermarkTable(self._source.migration, server.charsets, self._character)
+            WatermarkTable(self._source.migration, server.charsets, self._dialect)
             if self._source.placement == "watermark"
             else None
         )
@@ -144,8 +145,7 @@ class BinlogReader(ABC):
 
     # -- the engine's own
 
-    _character: frozenset[int]
-    """The engine's types with a character set (``table_map``)."""
+    _dialect: Dialect
 
     @abstractmethod
     def _ask_server(self, connection: Any) -> Server: ...

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from migrator.binlog import table_map as types
 from migrator.binlog import value_text
 from migrator.binlog.charsets import BINARY, UNICODE_CODECS, Charsets
+from migrator.binlog.dialect import Dialect
 from migrator.binlog.json_text import json_text
 from migrator.binlog.table_map import LoggedColumn
 from migrator.errors import SourceError
@@ -38,8 +39,9 @@ class _Column:
 class _Generator:
     """Writes the source of one decoder. ``names`` are the objects it refers to."""
 
-    def __init__(self, charsets: Charsets):
+    def __init__(self, charsets: Charsets, dialect: Dialect):
         self._charsets = charsets
+        self._dialect = dialect
         self.names: dict[str, object] = {"from_bytes": int.from_bytes}
 
     def name(self, thing: object) -> str:
@@ -58,7 +60,7 @@ class _Generator:
             return _Column("3s", 0, f"str(from_bytes({{}}, 'little', signed={not column.unsigned}))")
         if kind in (types.FLOAT, types.DOUBLE):
             return _Column(
-                "f" if kind == types.FLOAT else "d", 0, f"{self.name(value_text.double_text)}({{}})"
+                "f" if kind == types.FLOAT else "d", 0, f"{self.name(self._dialect.double_text)}({{}})"
             )
         if kind == types.NEWDECIMAL:
             width = value_text.decimal_bytes(meta, column.scale)
@@ -125,13 +127,15 @@ class _Generator:
         return f"{self.name(self._charsets.decoder(charset))}({{}})"
 
 
-def build_decoder(columns: Sequence[LoggedColumn], wanted: Sequence[bool], charsets: Charsets) -> DecodeRows:
+def build_decoder(
+    columns: Sequence[LoggedColumn], wanted: Sequence[bool], charsets: Charsets, dialect: Dialect
+) -> DecodeRows:
     """The function ``decode(data, start, end) -> rows``. Rows hold the wanted columns, in the log's order.
 
     Raises ``SourceError`` for a column that can't be decoded. The function raises ``IndexError``, ``ValueError`` or
     ``struct.error`` on damaged bytes; the caller knows the place in the log and names it.
     """
-    generator = _Generator(charsets)
+    generator = _Generator(charsets, dialect)
     plans = [generator.column(column) for column in columns]
     null_bytes = (len(plans) + 7) // 8
     row = "".join(f"{plan.text.format(f'c{i}')}, " for i, plan in enumerate(plans) if wanted[i])

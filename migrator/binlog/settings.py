@@ -118,7 +118,7 @@ def connect(
     password = source.password.encode() if source.password else b""
     session = f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}', sql_select_limit = DEFAULT"
     session += " /*!80030 , show_gipk_in_create_table_and_information_schema = ON */"
-    with named_errors(source, "the source can't be reached"):
+    with named_errors(source, "the source can't be reached"), _encrypted(source):
         return connection_class(
             **{
                 "host": source.host,
@@ -137,6 +137,20 @@ def connect(
                 **options,
             }
         )
+
+
+@contextmanager
+def _encrypted(source: BinlogSource) -> Iterator[None]:
+    """PyMySQL would encrypt the password by itself where there is no TLS, with a package that we don't require."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConnectionFailed(
+            "the source can't be reached",
+            where=source.where,
+            cause=f"the user's password may not be sent without TLS: {error}",
+            remedy='set tls = "require" (or better, verify-full) in the [source] section',
+        ) from error
 
 
 def _tls_options(source: BinlogSource) -> dict[str, Any]:

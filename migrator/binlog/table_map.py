@@ -42,9 +42,6 @@ _META_BYTES = {
     **dict.fromkeys((VARCHAR, VAR_STRING, BIT, NEWDECIMAL, STRING, ENUM, SET), 2),
 }
 _NUMERIC = frozenset((TINY, SHORT, INT24, LONG, LONGLONG, FLOAT, DOUBLE, NEWDECIMAL, YEAR))
-MARIADB_CHARACTER = frozenset((STRING, VAR_STRING, VARCHAR, BLOB, GEOMETRY))
-MYSQL_CHARACTER = frozenset((STRING, VAR_STRING, VARCHAR, BLOB, VECTOR))
-"""The types that have an entry among the character sets: the one thing in which the engines' layouts differ."""
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
 _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 10, 11
 BINARY_COLLATION = 63
@@ -116,7 +113,10 @@ def table_of(body: bytes) -> tuple[int, TableId]:
 
 
 def parse_table_map(body: bytes, character: frozenset[int]) -> TableMap:
-    """The layout. Raises ``SourceError`` naming a column type that can't be decoded, or missing metadata."""
+    """The layout; ``character`` as in ``Dialect``.
+
+    Raises ``SourceError`` naming a column type that can't be decoded, or missing metadata.
+    """
     _, table = table_of(body)
     try:
         return TableMap(table, _columns(table, body, character))

@@ -9,6 +9,7 @@ from typing import Any
 
 from migrator.binlog import events
 from migrator.binlog.charsets import Charsets
+from migrator.binlog.dialect import Dialect
 from migrator.binlog.events import Event
 from migrator.binlog.row_decoder import DecodeRows, build_decoder
 from migrator.binlog.settings import BinlogSource, connect, named_errors
@@ -53,10 +54,10 @@ class WatermarkRowWriter:
 class WatermarkTable:
     """Recognises our watermark rows in the log."""
 
-    def __init__(self, migration: str, charsets: Charsets, character: frozenset[int]):
+    def __init__(self, migration: str, charsets: Charsets, dialect: Dialect):
         self._migration = migration
         self._charsets = charsets
-        self._character = character
+        self._dialect = dialect
         self._decoders: dict[bytes, tuple[DecodeRows, int]] = {}
 
     @staticmethod
@@ -84,7 +85,7 @@ class WatermarkTable:
     def _decoder(self, table_map: bytes) -> tuple[DecodeRows, int]:
         shape = table_map[6:]
         if shape not in self._decoders:
-            layout = parse_table_map(table_map, self._character)
+            layout = parse_table_map(table_map, self._dialect.character)
             names = tuple(column.name for column in layout.columns)
             if names[:3] != _COLUMNS:
                 raise SourceError(
@@ -94,5 +95,8 @@ class WatermarkTable:
                     remedy="upgrade the control schema",
                 )
             wanted = [name in _COLUMNS for name in names]
-            self._decoders[shape] = (build_decoder(layout.columns, wanted, self._charsets), len(names))
+            self._decoders[shape] = (
+                build_decoder(layout.columns, wanted, self._charsets, self._dialect),
+                len(names),
+            )
         return self._decoders[shape]

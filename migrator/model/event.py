@@ -17,7 +17,8 @@ Value = str | bytes | None
 Row = tuple[Value, ...]
 Key = tuple[Value, ...]
 TransactionId = tuple[int, ...]
-"""What a witness can decide about: PostgreSQL ``(xid,)`` (32 bit, as in Begin), MariaDB ``(file number, end)``."""
+"""What a witness can decide about: PostgreSQL ``(xid,)`` (32 bit, as in Begin), MariaDB ``(file number,
+end)``, MySQL ``(UUID, tag, number)`` of the GTID."""
 
 
 class Operation(Enum):

@@ -11,7 +11,7 @@ class Position:
 
     Attributes:
         order: rises strictly along one source log, one value per transaction (PostgreSQL: LSN of the commit
-            record; MariaDB: sum of the sequence numbers of the GTID state).
+            record; MariaDB: sum of the sequence numbers of the GTID state; MySQL: size of the GTID set).
         token: what the adapter needs to go on reading after this transaction. Only adapters parse it.
     """
 

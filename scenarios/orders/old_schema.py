@@ -32,8 +32,13 @@ _FILL_MARIADB = """
 INSERT INTO orders SELECT seq, mod(seq, 5000), mod(seq, 9), ELT(mod(seq, 4) + 1, 'NEW','PACKED','SENT','DONE'),
     CONCAT('comment no. ', seq, ' of this table'), mod(seq, 100000) / 7.0, seq / 3e0,
     TIMESTAMP('2020-01-01') + INTERVAL seq * 7 SECOND, mod(seq, 2), ELT(mod(seq, 3) + 1, 'web','shop','phone')
-FROM {sequence} WHERE %s <= %s
+FROM {numbers}
 """
+_NUMBERS = {
+    "mariadb": "seq_{first}_to_{last}",
+    "mysql": "(WITH RECURSIVE made (seq) AS (SELECT {first} UNION ALL SELECT seq + 1 FROM made WHERE seq < {last})"
+    " SELECT seq FROM made) numbers",
+}
 _INSERT_ROWS = 200_000
 
 
@@ -44,12 +49,15 @@ def create(database: Database, rows: int) -> None:
     for statement in (_POSTGRES if database.kind == "postgresql" else _MARIADB).split(";"):
         if statement.strip():
             cursor.execute(statement)
+    if database.kind == "mysql":
+        cursor.execute(f"SET SESSION cte_max_recursion_depth = {_INSERT_ROWS}")
     for first in range(1, rows + 1, _INSERT_ROWS):
         last = min(rows, first + _INSERT_ROWS - 1)
-        fill = _FILL_POSTGRES
-        if database.kind == "mariadb":
-            fill = _FILL_MARIADB.format(sequence=f"seq_{first}_to_{last}")
-        cursor.execute(fill, (first, last))
+        if database.kind == "postgresql":
+            cursor.execute(_FILL_POSTGRES, (first, last))
+        else:
+            numbers = _NUMBERS[database.kind].format(first=first, last=last)
+            cursor.execute(_FILL_MARIADB.format(numbers=numbers))
     if database.kind == "postgresql":
         cursor.execute("ANALYZE orders")
         cursor.execute("CHECKPOINT")

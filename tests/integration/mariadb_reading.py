@@ -10,6 +10,8 @@ from typing import Any
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
+from migrator.binlog.chunk_reader import BinlogChunkReader
+from migrator.binlog.log_reader import BinlogReader
 from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import (
@@ -67,7 +69,7 @@ class Read:
         return max(orders, default=-1)
 
 
-def read_until(reader: MariaLogReader, done: Callable[[Read], bool], into: Read | None = None) -> Read:
+def read_until(reader: BinlogReader, done: Callable[[Read], bool], into: Read | None = None) -> Read:
     """Reads until ``done``; fails at the deadline."""
     read = into or Read()
     deadline = time.monotonic() + DEADLINE_S
@@ -78,7 +80,7 @@ def read_until(reader: MariaLogReader, done: Callable[[Read], bool], into: Read 
     return read
 
 
-def read_to(reader: MariaLogReader, end: Position, into: Read | None = None) -> Read:
+def read_to(reader: BinlogReader, end: Position, into: Read | None = None) -> Read:
     """Reads until everything up to ``end`` is delivered."""
     return read_until(reader, lambda read: read.reached() >= end.order, into)
 
@@ -98,7 +100,11 @@ def fold(changes: Sequence[RowChange], key_places: Sequence[int]) -> dict[tuple[
 
 def dump(source: BinlogSource, schema: TableSchema, limit_rows: int) -> list[Any]:
     """All chunks of a table."""
-    reader = MariaChunkReader(source)
+    return dump_with(MariaChunkReader(source), schema, limit_rows)
+
+
+def dump_with(reader: BinlogChunkReader, schema: TableSchema, limit_rows: int) -> list[Any]:
+    """All chunks of a table as this reader reads them; it is closed."""
     chunks, after = [], None
     try:
         while not chunks or not chunks[-1].final:

@@ -41,13 +41,19 @@ def from_mariadb(tmp_path: Path, old_maria: Database, new_pg: Database) -> Proje
     return run_project.make(tmp_path / "project", old_maria, new_pg)
 
 
+@pytest.fixture
+def from_mysql(tmp_path: Path, old_mysql: Database, new_pg: Database) -> Project:
+    create(scenario_database(old_mysql), 3000)
+    return run_project.make(tmp_path / "project", old_mysql, new_pg)
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("engine", ["postgres", "mariadb", "mysql"])
 @pytest.mark.parametrize("placement", ["witness", "watermark"])
 def test_a_run_under_writers_ends_equal_and_goes_on_from_there(
     engine: str, placement: str, request: pytest.FixtureRequest, spark: SparkSession
 ) -> None:
-    project: Project = request.getfixturevalue("from_postgres" if engine == "postgresql" else "from_mariadb")
+    project: Project = request.getfixturevalue(f"from_{engine}")
     small = "[capture]\nchunk_rows = 200\nchunk_rows_max = 200"
     project.config.write_text(
         project.config.read_text().replace("[target]", f'placement = "{placement}"\n\n[target]') + small

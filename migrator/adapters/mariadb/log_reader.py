@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from migrator.adapters.mariadb.catalog import log_end, read_table, visible_end
+from migrator.adapters.mariadb.dialect import MARIADB
 from migrator.adapters.mariadb.log_request import open_stream
 from migrator.adapters.mariadb.position import gtid_text, parse_position
 from migrator.adapters.mariadb.track import DomainTrack
@@ -12,7 +13,6 @@ from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.charsets import load_charsets
 from migrator.binlog.log_reader import BinlogReader, Server
 from migrator.binlog.packet_stream import PacketStream
-from migrator.binlog.table_map import MARIADB_CHARACTER
 from migrator.errors import GapError
 from migrator.model.position import Position
 from migrator.model.table import TableId
@@ -21,10 +21,10 @@ from migrator.model.table import TableId
 class MariaLogReader(BinlogReader):
     """Reads the binary log of MariaDB by GTID."""
 
-    _character = MARIADB_CHARACTER
+    _dialect = MARIADB
 
     def _ask_server(self, connection: Any) -> Server:
-        charsets = load_charsets(connection, "COLLATION_CHARACTER_SET_APPLICABILITY")
+        charsets = load_charsets(connection, MARIADB.collations)
         return Server(log_end(connection), visible_end(connection), charsets, logs_cascades=False)
 
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None:

@@ -1,0 +1,13 @@
+"""How MariaDB writes and prints rows."""
+
+from __future__ import annotations
+
+from migrator.binlog import table_map as types
+from migrator.binlog import value_text
+from migrator.binlog.dialect import Dialect
+
+MARIADB = Dialect(
+    character=frozenset((types.STRING, types.VAR_STRING, types.VARCHAR, types.BLOB, types.GEOMETRY)),
+    double_text=value_text.double_text,
+    collations="COLLATION_CHARACTER_SET_APPLICABILITY",
+)

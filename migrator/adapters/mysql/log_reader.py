@@ -1,0 +1,48 @@
+"""The log reader of a MySQL source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from migrator.adapters.mysql.catalog import executed, log_end, read_table
+from migrator.adapters.mysql.dialect import MYSQL
+from migrator.adapters.mysql.log_request import open_stream
+from migrator.adapters.mysql.position import LogPlace, parse_position
+from migrator.adapters.mysql.preflight import logs_cascades
+from migrator.adapters.mysql.track import SetTrack
+from migrator.binlog.captured_tables import CatalogTable
+from migrator.binlog.charsets import load_charsets
+from migrator.binlog.log_reader import BinlogReader, Server
+from migrator.binlog.packet_stream import PacketStream
+from migrator.errors import GapError
+from migrator.model.position import Position
+from migrator.model.table import TableId
+
+
+class MysqlLogReader(BinlogReader):
+    """Reads the binary log of MySQL by GTID."""
+
+    _dialect = MYSQL
+
+    def _ask_server(self, connection: Any) -> Server:
+        visible = LogPlace(executed(connection)).position()
+        charsets = load_charsets(connection, MYSQL.collations)
+        return Server(log_end(connection), visible, charsets, logs_cascades(connection))
+
+    def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None:
+        return read_table(connection, table)
+
+    def _follow(self, begin: Position, end: Position) -> SetTrack:
+        place, last = parse_position(begin), parse_position(end)
+        if not place.gtids.within(last.gtids):
+            raise GapError(
+                "the source log ends before the place to go on from",
+                where=str(place),
+                cause=f"the server's log ends at {last}: it was reset or restored, or this is a replica that lacks "
+                "transactions of the server read before",
+                remedy="connect to the server read before, wait for the replica, or start a new dump",
+            )
+        return SetTrack(place.gtids)
+
+    def _open_stream(self, begin: Position) -> PacketStream:
+        return open_stream(self._source, parse_position(begin).gtids)

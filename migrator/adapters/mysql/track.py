@@ -1,0 +1,124 @@
+"""Follows the GTIDs of a MySQL log: a set that grows by one with every transaction."""
+
+from __future__ import annotations
+
+from migrator.adapters.mysql.gtid_set import GrowingSet, GtidSet, Origin, origin_name
+from migrator.adapters.mysql.position import place_text, position_of
+from migrator.binlog import events
+from migrator.binlog.events import Event
+from migrator.binlog.track import Opening
+from migrator.errors import SourceError
+from migrator.model.event import TransactionId
+from migrator.model.position import Position
+
+
+class SetTrack:
+    """A ``Track``. ``start`` are the transactions that were read before."""
+
+    def __init__(self, start: GtidSet):
+        self._start = start
+        self._gtids = GrowingSet(start)
+        self._file = ""
+        self._offset = 0
+        self._position = position_of(self._gtids.count, str(self._gtids), "", 0)
+        self._ending: Position | None = None
+        self._open: tuple[Origin, int] | None = None
+
+    def begin(self, event: Event) -> Opening | None:
+        """A GTID event came; see ``Track``."""
+        if event.type == events.MYSQL_ANONYMOUS_GTID:
+            raise SourceError(
+                "the log holds a transaction without a GTID",
+                cause="gtid_mode was not ON when it was written",
+                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start a new dump",
+            )
+        origin, number = _tagged(event.body) if event.type == events.MYSQL_TAGGED_GTID else _plain(event.body)
+        if (origin, number) in self._start:
+            return None
+        name = f"GTID {origin_name(origin)}:{number}"
+        if (origin, number) in self._gtids:
+            raise SourceError(
+                "a GTID came twice in the log",
+                cause=name,
+                remedy="RESET BINARY LOGS AND GTIDS or gtid_purged was misused on the source; start a new dump",
+            )
+        self._open = origin, number
+        self._ending = None
+        return Opening(name=name, id=transaction_id(origin, number), begun=False)
+
+    def in_file(self, name: str) -> None:
+        """The events that follow are in this file."""
+        self._file = name
+
+    def ending(self, offset: int) -> Position:
+        """The position of the open transaction, which ends at ``offset`` of the file."""
+        if self._open is not None:
+            self._gtids.add(*self._open)
+            self._open = None
+        if self._ending is None:
+            self._ending = position_of(self._gtids.count, str(self._gtids), self._file, offset)
+        return self._ending
+
+    def end(self, offset: int) -> None:
+        """The open transaction ended there."""
+        self._position, self._offset = self.ending(offset), offset
+        self._ending = None
+
+    def position(self) -> Position:
+        """The end of the last finished transaction."""
+        return self._position
+
+    def place(self) -> str:
+        """The same in words."""
+        return place_text(str(self._gtids), self._file, self._offset)
+
+
+def transaction_id(origin: Origin, number: int) -> TransactionId:
+    """What a witness decides about."""
+    return (origin[0], int.from_bytes(origin[1].encode(), "big"), number)
+
+
+def _plain(body: bytes) -> tuple[Origin, int]:
+    """GTID event: flags, 16 bytes UUID, 8 bytes number."""
+    return (int.from_bytes(body[1:17], "big"), ""), int.from_bytes(body[17:25], "little")
+
+
+def _tagged(body: bytes) -> tuple[Origin, int]:
+    """Tagged GTID event: numbered fields in MySQL's serialization format (mysql/serialization)."""
+    reader = _Fields(body)
+    reader.number()  # version of the format
+    reader.number()  # size
+    reader.number()  # last field that may not be skipped
+    for wanted in range(4):
+        if reader.number() != wanted:
+            raise ValueError(f"field {wanted} of a tagged GTID event is missing")
+        if wanted == 0:
+            reader.number()  # flags
+        elif wanted == 1:
+            uuid = bytes(reader.number() for _ in range(16))
+        elif wanted == 2:
+            number = reader.number() >> 1  # the lowest bit is the sign
+        else:
+            tag = reader.take(reader.number()).decode()
+    return (int.from_bytes(uuid, "big"), tag), number
+
+
+class _Fields:
+    """Numbers of one to nine bytes: as many ones at the end of the first byte as bytes follow it."""
+
+    def __init__(self, data: bytes):
+        self._data = data
+        self._at = 0
+
+    def number(self) -> int:
+        first = self._data[self._at]
+        more = (~first & (first + 1)).bit_length() - 1 if first != 0xFF else 8
+        value = int.from_bytes(self.take(more + 1), "little")
+        return value >> more + 1 if more < 8 else value >> 8
+
+    def take(self, size: int) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        if len(piece) != size:
+            raise IndexError("the event ends too early")
+        self._at += size
+        return piece

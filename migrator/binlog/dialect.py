@@ -1,0 +1,21 @@
+"""Where the two engines write or print rows differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One engine's ways.
+
+    Attributes:
+        character: types that have an entry among the character sets of a TABLE_MAP event.
+        double_text: a DOUBLE as a SELECT prints it.
+        collations: the view of information_schema with ``ID`` and ``CHARACTER_SET_NAME`` of every collation.
+    """
+
+    character: frozenset[int]
+    double_text: Callable[[float], str]
+    collations: str
