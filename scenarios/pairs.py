@@ -34,6 +34,7 @@ def scenario_yaml(scenario: Scenario) -> str:
     for name, value in asdict(scenario).items():
         if name not in ("name", "title", "workload", "faults"):
             document[name] = _plain(value)
+    document["expect"] = {key: value for key, value in document["expect"].items() if value != ""}
     document["workload"] = _flat(asdict(scenario.workload))
     document["faults"] = [_flat(asdict(fault)) for fault in scenario.faults]
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
@@ -42,7 +43,8 @@ def scenario_yaml(scenario: Scenario) -> str:
 def _pair(one: Scenario, other: Scenario) -> Scenario | None:
     engines = tuple(engine for engine in one.engines if engine in other.engines)
     same_keys = set(one.server) & set(other.server)
-    if one.workload != other.workload or not engines or same_keys or _clash(one, other):
+    alike = one.workload == other.workload and one.expect.verify == other.expect.verify
+    if not alike or not engines or same_keys or _clash(one, other):
         return None
     checks = tuple(code for code in one.expect.checks if code in other.expect.checks)
     return Scenario(
