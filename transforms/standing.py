@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from migrator.errors import MigratorError
 from migrator.model.table import TableSchema
 from transforms.frames import arrow_schema, spark_schema
 from transforms.pipeline import SIDE, map_rows
@@ -39,10 +40,15 @@ class Slots:
     Args:
         folder: made when missing; slots left over from another run are emptied.
         schemas: the source tables by name.
+
+    Making and filling them raises ``MigratorError`` when the disk refuses.
     """
 
     def __init__(self, folder: Path, schemas: Mapping[str, TableSchema]):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _refused(folder, error) from error
         self._folder = folder
         self._schemas = {name: arrow_schema(schema) for name, schema in schemas.items()}
         self._empty = {name: _encoded(schema.empty_table()) for name, schema in self._schemas.items()}
@@ -87,8 +93,20 @@ class Slots:
 
     @staticmethod
     def _put(path: Path, content: bytes) -> None:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(content)
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(content)
+        except OSError as error:
+            raise _refused(path, error) from error
+
+
+def _refused(path: Path, error: OSError) -> MigratorError:
+    return MigratorError(
+        "the rows of a batch can't be put where Spark reads them",
+        where=str(path),
+        cause=str(error.strerror or error),
+        remedy="check free space, rights and open files of the state directory, then start again: nothing is lost",
+    )
 
 
 def _encoded(rows: pa.Table) -> bytes | None:
