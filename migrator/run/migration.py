@@ -10,6 +10,7 @@ Phases, in order; each ends in a named error or leads to the next:
 
 from __future__ import annotations
 
+import errno
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +40,14 @@ from transforms.plan import MappingPlan, analyse
 from transforms.registry import Mapping, TargetMapping
 
 Until = Callable[[Snapshot], bool]
+_SHORTAGES = {
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "raise the system's limit of open files (fs.file-max)",
+    errno.ENOSPC: "free space on this filesystem",
+    errno.EDQUOT: "raise the quota or free space on this filesystem",
+    errno.ENOMEM: "give the process more memory",
+}
+"""What a machine runs out of, and the way out. Any other ``OSError`` that nobody named is a fault of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,19 @@ class Migration:
             PreflightError: a fatal finding.
             MigratorError: whatever stopped the run; positions are kept and a new run goes on from there.
         """
+        try:
+            self._run(stopping, until)
+        except OSError as error:  # from any thread, deep inside a library perhaps
+            if error.errno not in _SHORTAGES:
+                raise
+            raise MigratorError(
+                "the operating system refuses what the run needs",
+                where=str(error.filename or ""),
+                cause=f"{error.strerror} ({errno.errorcode[error.errno]})",
+                remedy=f"{_SHORTAGES[error.errno]}, then start again: nothing is lost",
+            ) from error
+
+    def _run(self, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
         problem = parts.prepare()
         if problem:

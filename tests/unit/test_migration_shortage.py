@@ -1,0 +1,45 @@
+"""A machine that runs out of something ends a run by name; any other failure nobody expected is shown whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from migrator.errors import MigratorError
+from migrator.run.failure import Stopping
+from migrator.run.migration import Migration, Parts
+
+
+def migration(number: int) -> Migration:
+    def prepare() -> str | None:
+        raise OSError(number, os.strerror(number), "/state/eventlog")
+
+    return Migration(cast(Parts, SimpleNamespace(prepare=prepare)))
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EMFILE, "ulimit -n"),
+        (errno.ENFILE, "fs.file-max"),
+        (errno.ENOSPC, "free space"),
+        (errno.EDQUOT, "quota"),
+        (errno.ENOMEM, "memory"),
+    ],
+)
+def test_a_shortage_is_named(number: int, remedy: str) -> None:
+    with pytest.raises(MigratorError, match="refuses what the run needs") as raised:
+        migration(number).run(Stopping())
+
+    assert raised.value.where == "/state/eventlog"
+    assert errno.errorcode[number] in raised.value.cause
+    assert remedy in raised.value.remedy
+
+
+def test_what_nobody_expects_keeps_its_traceback() -> None:
+    with pytest.raises(FileNotFoundError):
+        migration(errno.ENOENT).run(Stopping())
