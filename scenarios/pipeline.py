@@ -16,7 +16,8 @@ from migrator.errors import MigratorError
 
 _STOP_TIMEOUT_S = 60.0
 _GONE_TIMEOUT_S = 10.0
-_ERROR = re.compile(r"^error: .*(?:\n  .*)*", re.MULTILINE)
+_ERROR = re.compile(r"^error: (?!this is a fault of the tool).*(?:\n  .*)*", re.MULTILINE)
+"""A named error; a traceback with an apology behind it names nothing."""
 
 
 @dataclass(frozen=True, slots=True)
