@@ -43,6 +43,8 @@ bench: $(EMBEDDED) ## measure throughput and latency on servers that are started
 
 scenarios: $(DEV) ## run every scenario on servers that are started here; report in $(OUT)
 	$(BIN)/python -m migrator.embedded
+	@mkdir -p $(OUT)
+	$(BIN)/migrator scenario mutants --out $(OUT) --json $(OUT)/mutants_on_servers.json
 	$(BIN)/migrator scenario run --all --out $(OUT) $(ARGS)
 
 quickscenarios: $(DEV) ## what is run for every change: the scenarios' subset, simulation, broken variants
@@ -50,6 +52,7 @@ quickscenarios: $(DEV) ## what is run for every change: the scenarios' subset, s
 	@mkdir -p $(OUT)
 	$(BIN)/migrator scenario simulate --seeds $(SEEDS) --json $(OUT)/simulation.json
 	$(BIN)/migrator scenario simulate --mutant all --seeds 1 --json $(OUT)/mutants.json
+	$(BIN)/migrator scenario mutants --per-change --out $(OUT) --json $(OUT)/mutants_on_servers.json
 	$(BIN)/migrator scenario run --per-change --out $(OUT)
 
 torture: $(DEV) ## the same hazards for Debezium's embedded engine (200 MB to install) and for this project

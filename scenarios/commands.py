@@ -1,4 +1,4 @@
-"""``migrator scenario``: list, run, replay, simulate. Exit codes: 0 holds, 1 violated, 2 error, 3 unknown."""
+"""``migrator scenario``: list, run, replay, mutants and more. Exit codes: 0 holds, 1 violated, 2 error, 3 unknown."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ from verify.history.result import Outcome
 
 _EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
 _COLOURS = {Outcome.HOLDS: "green", Outcome.VIOLATED: "red", Outcome.UNKNOWN: "yellow"}
-_ELSEWHERE = {"simulate": "scenarios.simulation.commands", "torture": "scenarios.torture.commands"}
+_ELSEWHERE = {
+    "mutants": "scenarios.mutants.commands",
+    "simulate": "scenarios.simulation.commands",
+    "torture": "scenarios.torture.commands",
+}
 
 
 class _Group(click.Group):
-    """Imports the simulation and the torture suite only when they are asked for."""
+    """Imports simulation, broken variants and the torture suite only when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])

@@ -1,7 +1,8 @@
 """What other commands have left in the folder of the bundles, as tables of the report.
 
-``migrator scenario simulate --json OUT/simulation.json``, the same with ``--mutant all --json OUT/mutants.json``, and
-the torture suite's ``OUT/torture/torture.json``. Each table says when it was measured.
+``migrator scenario simulate --json OUT/simulation.json``, the same with ``--mutant all --json OUT/mutants.json``,
+``migrator scenario mutants --json OUT/mutants_on_servers.json``, and the torture suite's
+``OUT/torture/torture.json``. Each table says when it was measured.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ def tables_beside(out: Path) -> Tables:
     """The tables there are. Raises ``VerifyError`` for a file that none of these commands has written."""
     return Tables(
         kill=_read(out / "mutants.json", _kill_table),
+        servers=_read(out / "mutants_on_servers.json", _kill_table_on_servers),
         simulation=_read(out / "simulation.json", _simulation),
         torture=_read(out / "torture" / "torture.json", _torture),
     )
@@ -72,6 +74,28 @@ def _kill_table(document: Mapping[str, Any], measured: str) -> Table:
         "caught by, seeds",
     )
     return Table("Kill table", note, head, tuple(rows))
+
+
+def _kill_table_on_servers(document: Mapping[str, Any], measured: str) -> Table:
+    rows = []
+    for each in document["mutants"]:
+        outcome = Outcome(each["outcome"])
+        cells = (
+            f"{_SAID[outcome]}: {each['mutant']}",
+            each["broken"],
+            f"{each['scenario']} [{each['engine']}]",
+            " or ".join(each["must_catch"]),
+            ", ".join(each["caught_by"]) or "nobody" + "".join(f"; {why}" for why in each["why"]),
+            f"{each['runs']} of {each['budget']}",
+            f"{each['elapsed_s']:.0f}",
+        )
+        rows.append(Row(cells, outcome))
+    note = (
+        "The same in whole runs between real servers, each in the scenario that shows it best; that scenario must"
+        f" hold without the broken rule. A stop or a crash is no catch. {measured}"
+    )
+    head = ("broken variant", "what is broken", "scenario", "must be caught by", "caught by", "runs", "s")
+    return Table("Kill table on servers", note, head, tuple(rows))
 
 
 def _simulation(document: Mapping[str, Any], measured: str) -> Table:

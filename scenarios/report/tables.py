@@ -36,17 +36,20 @@ class Tables:
 
     Attributes:
         kill: the broken variants in simulation; a violated row is a survivor.
+        servers: the same on real servers.
         simulation: many seeds, by checker.
         torture: what other tools did under the same hazards.
     """
 
     kill: Table | None = None
+    servers: Table | None = None
     simulation: Table | None = None
     torture: Table | None = None
 
     def all(self) -> tuple[Table, ...]:
         """In the order of the report."""
-        return tuple(each for each in (self.kill, self.simulation, self.torture) if each is not None)
+        found = (self.kill, self.servers, self.simulation, self.torture)
+        return tuple(each for each in found if each is not None)
 
     def outcomes(self) -> set[Outcome]:
         """Of all rows that have one."""

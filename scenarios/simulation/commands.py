@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from migrator.errors import ConfigError
+from scenarios import json_file
 from scenarios.mutants.catalog import MUTANTS, Mutant, mutant
 from scenarios.mutants.kill import KillRow, heading, kill_row, line
 from scenarios.mutants.verifier import good_history, judge_rows
@@ -42,7 +41,7 @@ def simulate(context: click.Context, seeds: int | None, first: int, name: str, p
     else:
         outcome, document = _seeds(seeds or _SEEDS, first, mutant(name) if name else None)
     if path is not None:
-        _write(path, document)
+        json_file.write(path, document)
     context.exit(EXIT_CODES[outcome])
 
 
@@ -93,15 +92,3 @@ def _table(seeds: int, first: int) -> tuple[Outcome, Mapping[str, Any]]:
     outcomes = {row.outcome for row in rows}
     outcome = next((each for each in (Outcome.VIOLATED, Outcome.UNKNOWN) if each in outcomes), Outcome.HOLDS)
     return outcome, {"outcome": outcome.value, "first": first, "mutants": [row.document() for row in rows]}
-
-
-def _write(path: Path, document: Mapping[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(document, indent=2) + "\n")
-    except OSError as error:
-        raise ConfigError(
-            "the numbers can't be written",
-            where=str(path),
-            cause=str(error),
-            remedy="name a file in a folder that exists",
-        ) from error

@@ -1,0 +1,178 @@
+"""Broken variants on real servers: in which scenario each dies most surely, and whether it does.
+
+The simulation's kill table says that the checkers see a broken rule in a model of databases. This one says that they
+see it in a whole ``migrator run`` between servers, through recorders that share no code with the pipeline.
+
+A kill is a checker's: a variant that merely stops, hangs or can't be played was caught by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from migrator.errors import ConfigError
+from scenarios.mutants.catalog import MUTANTS, mutant
+from scenarios.run_result import MISSED, RunResult
+from scenarios.scenario import Engine
+from verify.history.result import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One broken variant and where it is tried.
+
+    Attributes:
+        mutant: its name in ``scenarios.mutants.catalog``.
+        scenario: of the scenarios' catalogue; without the variant, it must hold under the same seeds.
+        runs: the budget, one seed each; the trial ends with the first run that kills.
+        engine: of the source.
+        per_change: tried for every change; then its scenario is played for every change as well.
+    """
+
+    mutant: str
+    scenario: str
+    runs: int = 3
+    engine: Engine = "postgresql"
+    per_change: bool = True
+
+
+TRIALS = (
+    Trial("visibility-off", "hidden_commit_postgresql"),
+    Trial("deletes-dropped", "delete_and_insert_again"),
+    Trial("key-move-by-half", "key_swaps"),
+    Trial("netting-first-image", "concurrent_writes"),
+    Trial("position-apart", "kill_after_target_commit"),
+    Trial("transaction-split", "bank_transfers", per_change=False),
+    Trial("fencing-off", "zombie"),
+)
+"""In the order of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """What came of a trial.
+
+    Attributes:
+        mutant, broken, must_catch: of the catalogue of variants; one of the checkers has to catch it.
+        scenario, engine: where it was tried.
+        caught_by: every checker that the run which killed it violates.
+        seed: of that run; None if none killed it.
+        runs: that were needed, or made in vain.
+        budget: of runs.
+        elapsed_s: of all of them.
+        outcome: holds: killed; violated: survived; unknown: not every run of the budget could be judged.
+        why: of every run that didn't kill it: what happened instead.
+    """
+
+    mutant: str
+    broken: str
+    must_catch: tuple[str, ...]
+    scenario: str
+    engine: str
+    caught_by: tuple[str, ...]
+    seed: int | None
+    runs: int
+    budget: int
+    elapsed_s: float
+    outcome: Outcome
+    why: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "outcome": self.outcome.value}
+
+
+def chosen(names: Sequence[str], per_change: bool) -> tuple[Trial, ...]:
+    """The trials of these variants; all if none is named. Raises ``ConfigError`` for one that isn't tried."""
+    known = {trial.mutant: trial for trial in TRIALS}
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"{name!r} is not tried on servers", where=name, remedy=f"name some of: {', '.join(known)}"
+            )
+    return tuple(
+        trial
+        for trial in TRIALS
+        if (trial.mutant in names or not names) and (trial.per_change or not per_change)
+    )
+
+
+def tried(trial: Trial, first: int, play: Callable[[Trial, int], RunResult]) -> TrialRow:
+    """Plays a variant under one seed after the other until it is killed or its budget is spent.
+
+    Args:
+        trial: what to play.
+        first: the first seed.
+        play: plays it under a seed.
+    """
+    broken = mutant(trial.mutant)
+    why: list[str] = []
+    judged: set[Outcome] = set()
+    elapsed_s, killer = 0.0, None
+    caught: tuple[str, ...] = ()
+    for seed in range(first, first + trial.runs):
+        result = play(trial, seed)
+        elapsed_s += result.elapsed_s
+        judged.add(found := judgement(result, broken.must_catch))
+        if found is Outcome.HOLDS:
+            killer, caught = seed, violated(result)
+            break
+        why.append(f"seed {seed}: {_instead(result)}")
+    outcome = next((each for each in (Outcome.HOLDS, Outcome.UNKNOWN) if each in judged), Outcome.VIOLATED)
+    return TrialRow(
+        trial.mutant, broken.broken, broken.must_catch, trial.scenario, trial.engine, caught, killer,
+        len(why) + (killer is not None), trial.runs, round(elapsed_s, 1), outcome, tuple(why),
+    )  # fmt: skip
+
+
+def judgement(result: RunResult, must_catch: Sequence[str]) -> Outcome:
+    """What one run says of a variant: killed (holds), survived (violated), or unknown.
+
+    Unknown is a run that couldn't be played or whose record has holes, and one in which no checker that has to catch
+    the variant had anything to compare. A stop or a stall without a violation is no kill.
+    """
+    outcomes = {check.outcome for check in result.checks if check.code in must_catch}
+    if result.outcome is Outcome.UNKNOWN or result.counts.get(MISSED, 0) or outcomes <= {Outcome.UNKNOWN}:
+        return Outcome.UNKNOWN
+    return Outcome.HOLDS if Outcome.VIOLATED in outcomes else Outcome.VIOLATED
+
+
+def violated(result: RunResult) -> tuple[str, ...]:
+    """Codes of the checkers that a run violates."""
+    return tuple(check.code for check in result.checks if check.outcome is Outcome.VIOLATED)
+
+
+def overall(rows: Sequence[TrialRow]) -> Outcome:
+    """A survivor before an unknown before all killed; of no trials it is unknown."""
+    found = {row.outcome for row in rows} or {Outcome.UNKNOWN}
+    return next(each for each in (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS) if each in found)
+
+
+def heading() -> str:
+    """Above the lines of the table."""
+    return (
+        f"{'mutant':{_WIDTH}} {'scenario':25} {'engine':10} {'must catch':10} {'verdict':8}"
+        f" {'caught by':14} {'runs':>6} {'s':>6}"
+    )
+
+
+def lines(row: TrialRow) -> list[str]:
+    """A row for a terminal, and under it what happened in runs that did not kill."""
+    runs = f"{row.runs} of {row.budget}"
+    first = (
+        f"{row.mutant:{_WIDTH}} {row.scenario:25} {row.engine:10} {' '.join(row.must_catch):10}"
+        f" {SAID[row.outcome]:8} {' '.join(row.caught_by) or 'nobody':14} {runs:>6} {row.elapsed_s:>6.1f}"
+    )
+    return [first, *(f"    {each}" for each in row.why)]
+
+
+SAID = {Outcome.HOLDS: "killed", Outcome.VIOLATED: "SURVIVED", Outcome.UNKNOWN: "unknown"}
+_WIDTH = max(len(each.name) for each in MUTANTS)
+
+
+def _instead(result: RunResult) -> str:
+    others = violated(result)
+    said = result.reason or (f"violated: {', '.join(others)}" if others else "every checker holds")
+    return f"{result.ending}; {said}"
