@@ -15,15 +15,17 @@ from scenarios.database import Connection, Database
 SERVER_ERRORS = (psycopg.Error, pymysql.err.MySQLError)
 
 
-def execute(database: Database, statements: Sequence[str]) -> None:
-    """Runs statements one by one on one connection in autocommit mode.
+def execute(database: Database, statements: Sequence[str]) -> int:
+    """Runs statements one by one on one connection in autocommit mode; how many rows the last one was about.
 
     They may open transactions of their own. Raises ``MigratorError`` naming the statement that failed.
     """
     connection = database.connect(autocommit=True)
     try:
+        rows = 0
         for statement in statements:
-            run(connection, statement)
+            rows = _run(connection, statement)[1]
+        return rows
     finally:
         connection.close()
 
@@ -39,10 +41,15 @@ def query(database: Database, statement: str) -> list[tuple[Any, ...]]:
 
 def run(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
     """One statement's rows, none where it has no result. Raises ``MigratorError`` with the server's words."""
+    return _run(connection, statement)[0]
+
+
+def _run(connection: Connection, statement: str) -> tuple[list[tuple[Any, ...]], int]:
     cursor = connection.cursor()
     try:
         cursor.execute(statement)
-        return [tuple(row) for row in cursor.fetchall()] if getattr(cursor, "description", None) else []
+        found = [tuple(row) for row in cursor.fetchall()] if getattr(cursor, "description", None) else []
+        return found, cursor.rowcount
     except SERVER_ERRORS as error:
         raise MigratorError(
             "the server refuses a fault's statement", where=statement, cause=str(error).strip()

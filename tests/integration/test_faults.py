@@ -550,6 +550,14 @@ def test_statements_run_in_order_and_a_refused_one_is_reported(world: World) -> 
     undone.fire()
     assert len(_as_test_database(world).query("SELECT * FROM t WHERE id = 3")) == 1
     undone.heal()
+    insisting = placed(world, "sql", side="target", sql="UPDATE t SET v = 'late' WHERE id = 4", insist=True)
+    insisting.fire()
+    assert insisting.effect() == ""
+    placed(world, "sql", side="source", sql="INSERT INTO t VALUES (4, 'there')").fire()
+    await_true(lambda: insisting.effect() != "", "the row that came is changed", TIMEOUT_S)
+    insisting.heal()
+    assert _as_test_database(world).query("SELECT * FROM t WHERE id = 4") == [(4, "late")]
+    placed(world, "sql", side="source", sql="DELETE FROM t WHERE id = 4").fire()
     assert _as_test_database(world).query("SELECT * FROM t WHERE id = 3") == []
     assert _as_test_database(world).query("SELECT id FROM t") == [(2,)]
     with pytest.raises(MigratorError, match="refuses") as refused:
@@ -683,6 +691,13 @@ def test_no_descriptor_is_left_until_healed(pg_world: tuple[World, StandInPipeli
     pulse_problem(pipeline, "Too many open files")
     few.heal()
     pulse_problem(pipeline, "well")
+
+
+def test_a_limit_that_leaves_descriptors_is_no_fault(pg_world: tuple[World, StandInPipeline]) -> None:
+    world, pipeline = pg_world
+    pipeline.start()
+    with pytest.raises(MigratorError, match="more can be"):
+        placed(world, "descriptors", limit=400).fire()
 
 
 def test_no_memory_is_left_until_healed(pg_world: tuple[World, StandInPipeline]) -> None:
