@@ -31,8 +31,9 @@ _EFFECT_S = 60.0
 _WAITING_RATE_PER_S = 20.0
 """Of the writers once they have made their changes, while a fault is still to come or its victim to come back."""
 _MOST_STARTS = 30
-_ENDS_THE_PROCESS = {"kill_jvm"}
-"""Faults after which a run may end by name and be started again, as after a crash: its Spark is gone."""
+_ENDS_THE_PROCESS = {"kill_jvm", "descriptors"}
+"""Faults after which a run may end by name and be started again, as after a crash: its Spark is gone, or no file can
+be opened any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,7 +229,10 @@ class LimitFault(Fault):
 
 
 class Descriptors(LimitFault):
-    """No descriptor above ``limit`` can be opened any more; those that are open stay open."""
+    """No descriptor from ``limit`` on can be opened any more; those that are open stay open.
+
+    All below it must be open, or the next ones to be opened would find room there.
+    """
 
     limit = resource.RLIMIT_NOFILE
 
@@ -238,8 +241,15 @@ class Descriptors(LimitFault):
         self._most = options.whole("limit", least=1)
 
     def _value(self, pid: int) -> int:
-        opened = len(os.listdir(f"/proc/{pid}/fd"))
-        self._effect = f"{opened} descriptors open, none from {self._most} on may be opened"
+        opened = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+        free = len(set(range(self._most)) - opened)
+        if free:
+            raise impossible(
+                self.name,
+                f"{len(opened)} descriptors are open, and {free} more can be: the limit is {self._most}",
+                "lower it: 3 leaves input, output and errors",
+            )
+        self._effect = f"{len(opened)} descriptors open, none from {self._most} on may be opened"
         return self._most
 
 
