@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from migrator.embedded.mariadb import find_mariadb
+from migrator.embedded.mysql import cache_folder
 from migrator.embedded.postgres import postgres_installation
 from tests.fix_spark import spark  # noqa: F401  (a fixture of every test; imports PySpark only when used)
 from tests.servers import (
@@ -38,6 +39,10 @@ def pytest_report_header() -> str:
     ]
     if found is None:
         versions.append("MariaDB: to be installed by the first test that needs it")
+    unpacked = (cache_folder() / "root/usr/sbin/mysqld").exists()
+    versions.append(
+        f"MySQL: {cache_folder() if unpacked else 'to be unpacked by the first test that needs it'}"
+    )
     return "servers: embedded; " + "; ".join(versions)
 
 

@@ -1,4 +1,4 @@
-"""Throw-away local servers for the demo, the tests and the benchmark: PostgreSQL, MariaDB, ZooKeeper, and a
+"""Throw-away local servers for the demo, the tests and the benchmark: PostgreSQL, MariaDB, MySQL, ZooKeeper, and a
 Java.
 
 Nothing here is needed to run a migration against real servers, so the wheels it uses are the ``embedded``

@@ -1,7 +1,7 @@
 """``python -m migrator.embedded``: makes the machine ready for the local servers, and says what is used.
 
-Installs MariaDB if it is missing (apt, as root or through sudo). Exit code 2 with cause and remedy if it is
-not possible.
+Installs MariaDB if it is missing (apt, as root or through sudo) and unpacks MySQL into a cache folder where its
+packages can be had. Exit code 2 with cause and remedy if it is not possible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 
 from migrator.embedded.java import java_home, java_version
 from migrator.embedded.mariadb import find_mariadb, install_mariadb
+from migrator.embedded.mysql import MySQLUnavailable, install_mysql
 from migrator.embedded.postgres import postgres_installation
 from migrator.errors import MigratorError
 
@@ -23,6 +24,10 @@ def main() -> int:
             install_mariadb()
         found = find_mariadb()
         print(f"MariaDB: {found[0] if found else 'missing'}")
+        try:
+            print(f"MySQL: {install_mysql()}")
+        except MySQLUnavailable as error:  # its tests are skipped with this reason
+            print(f"MySQL: none ({error.cause})")
         home = java_home()
         print(f"Java {java_version(home)}: {home}")
     except MigratorError as error:

@@ -1,0 +1,141 @@
+"""MySQL's GTID sets, positions, witness and GTID events, without a server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migrator.adapters.mysql.gtid_set import GrowingSet, GtidSet, Origin, parse_owned, parse_set
+from migrator.adapters.mysql.position import LogPlace, parse_position
+from migrator.adapters.mysql.track import SetTrack, transaction_id
+from migrator.adapters.mysql.witness import witness_of
+from migrator.binlog.events import MYSQL_ANONYMOUS_GTID, MYSQL_GTID, MYSQL_TAGGED_GTID, Event
+from migrator.errors import SourceError
+from migrator.model.position import Position
+from verify.mysql_gtids import count, gtid_intervals, owned_gtids, text_of
+
+UUID = "feb03000-e518-11f1-bf38-02fc00000001"
+OTHER = "00000000-0000-0000-0000-0000000000ff"
+TAGGED_EVENT = (  # as MySQL 9.7.4 wrote it for UUID:mytag:1
+    "027200000002f903c102600095033022c503fd027004f103000000020404060a6d7974616708000a040c7f52765272ba60"
+)
+PREVIOUS_GTIDS = (  # the same server's Previous_gtids event: UUID:1-8:mytag:1
+    "0102000000000001feb03000e51811f1bf3802fc0000000100010000000000000001000000000000000900000000000000"
+    "feb03000e51811f1bf3802fc000000010a6d79746167010000000000000001000000000000000200000000000000"
+)
+
+numbers = st.sets(st.integers(1, 60), min_size=1)
+sets = st.dictionaries(
+    st.tuples(st.sampled_from([int(UUID.replace("-", ""), 16), 255]), st.sampled_from(["", "a", "b_2"])),
+    numbers,
+)
+
+
+def members(gtids: GtidSet) -> set[tuple[Origin, int]]:
+    return {(o, n) for o, found in gtids.intervals.items() for a, b in found for n in range(a, b + 1)}
+
+
+def made(content: dict[Origin, set[int]]) -> GtidSet:
+    growing = GrowingSet(GtidSet({}))
+    for origin, each in content.items():
+        for number in sorted(each, key=lambda n: n * 7 % 61):  # any order
+            growing.add(origin, number)
+    assert growing.count == sum(map(len, content.values()))
+    return parse_set(str(growing))
+
+
+@given(sets, sets)
+def test_sets_behave_like_sets(one: dict[Origin, set[int]], two: dict[Origin, set[int]]) -> None:
+    first, second = made(one), made(two)
+    assert members(first) == {(o, n) for o, found in one.items() for n in found}
+    assert members(first.union(second)) == members(first) | members(second)
+    assert first.within(second) is (members(first) <= members(second))
+    assert first.count() == len(members(first))
+    assert parse_set(str(first)) == first
+    witness = witness_of(first)
+    for origin in {**one, **two}:
+        for number in range(62):
+            known = (origin, number) in members(first)
+            assert ((origin, number) in first) is known
+            assert witness.contains(transaction_id(origin, number)) is known
+    judged = gtid_intervals(str(first))
+    assert judged is not None
+    assert count(judged) == first.count()
+    assert gtid_intervals(text_of(judged)) == judged
+
+
+def test_the_binary_form_is_the_servers() -> None:
+    assert parse_set(f"{UUID}:1-8:mytag:1").encoded().hex() == PREVIOUS_GTIDS
+    assert parse_set(f"{UUID}:1-3").encoded().hex() == (
+        "0100000000000000feb03000e51811f1bf3802fc00000001010000000000000001000000000000000400000000000000"
+    )
+
+
+def test_sets_are_read_as_the_server_writes_them() -> None:
+    text = f"{OTHER.upper()}:5,\n{UUID}:1-3:7-9:mytag:1:x:2-3"
+    assert str(parse_set(text)) == f"{OTHER}:5,{UUID}:1-3:7-9,{UUID}:mytag:1,{UUID}:x:2-3"
+    for wrong in ("0-1-5", f"{UUID}:1-x", "nonsense:1", f"{UUID}:Bad Tag:1"):
+        with pytest.raises(SourceError, match="can't be read"):
+            parse_set(wrong)
+
+
+def test_owned_gtids_have_nothing_between_them() -> None:
+    text = f"{UUID}:foo:77#12{OTHER}:79#14:78#1300"
+    expected = {(int(UUID.replace("-", ""), 16), "foo", 77), (255, "", 78), (255, "", 79)}
+    assert {(*origin, number) for origin, number in members(parse_owned(text))} == expected
+    assert text_of(owned_gtids(text)) == f"{OTHER}:78-79,{UUID}:foo:77-77"
+    assert parse_owned("").count() == count(owned_gtids("")) == 0
+
+
+def event(kind: int, body: bytes) -> Event:
+    return Event(kind, 0, 1, 100, 0, body)
+
+
+def plain(number: int) -> Event:
+    return event(MYSQL_GTID, b"\0" + bytes.fromhex(UUID.replace("-", "")) + number.to_bytes(8, "little"))
+
+
+def test_places_rise_by_one_a_transaction_and_resume_after_it() -> None:
+    track = SetTrack(parse_set(f"{UUID}:1-4"))
+    track.in_file("binlog.000007")
+    assert track.begin(plain(4)) is None  # read before
+    orders = [track.position().order]
+    for number in (5, 6):
+        assert track.begin(plain(number)) is not None
+        first, again = track.ending(500), track.ending(900)
+        assert first == again  # all parts of a transaction have one position
+        track.end(900)
+        orders.append(track.position().order)
+    opening = track.begin(event(MYSQL_TAGGED_GTID, bytes.fromhex(TAGGED_EVENT)))
+    assert opening is not None
+    assert (opening.name, opening.id[2]) == (f"GTID {UUID}:mytag:1", 1)
+    track.end(1000)
+    orders.append(track.position().order)
+    assert orders == [4, 5, 6, 7]
+    place = parse_position(track.position())
+    assert (str(place.gtids), place.file, place.offset) == (
+        f"{UUID}:1-6,{UUID}:mytag:1",
+        "binlog.000007",
+        1000,
+    )
+
+
+def test_what_breaks_the_order_is_named() -> None:
+    track = SetTrack(GtidSet({}))
+    track.begin(plain(1))
+    track.end(10)
+    with pytest.raises(SourceError, match="came twice"):
+        track.begin(plain(1))
+    with pytest.raises(SourceError, match="without a GTID"):
+        track.begin(event(MYSQL_ANONYMOUS_GTID, b"\0" * 40))
+
+
+def test_a_position_of_another_kind_of_source_is_refused() -> None:
+    for token in ("0/16B3748@7", json.dumps({"gtid": "0-1-5", "file": "", "offset": 0}), "[]"):
+        with pytest.raises(SourceError):
+            parse_position(Position(1, token))
+    place = LogPlace(parse_set(f"{UUID}:1-9"), "binlog.000001", 4)
+    assert parse_position(place.position()) == place
