@@ -37,15 +37,16 @@ def uuid5(namespace: str, *parts: Value) -> Column:
     Raises:
         MappingError: the namespace is no UUID, or there are no parts.
     """
-    text = _uuid5_digits(namespace, parts)
-    for place in (21, 17, 13, 9):  # from the end, so that places before stay what they are
-        text = F.overlay(text, F.lit("-"), place, 0)
-    return text.alias("uuid5")
+    first, *groups = _uuid5_digits(namespace, parts)
+    # Not concat_ws: that would make an empty text of a NULL.
+    return F.concat(*first, *(piece for group in groups for piece in (F.lit("-"), *group))).alias("uuid5")
 
 
 def uuid5_binary(namespace: str, *parts: Value) -> Column:
     """As :func:`uuid5`, as its 16 bytes."""
-    return F.unhex(_uuid5_digits(namespace, parts)).alias("uuid5_binary")
+    return F.unhex(F.concat(*(piece for group in _uuid5_digits(namespace, parts) for piece in group))).alias(
+        "uuid5_binary"
+    )
 
 
 def instant(naive: Value, zone: Value) -> Column:
@@ -124,7 +125,8 @@ def cents(amount: Value) -> Column:
     )
 
 
-def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> Column:
+def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> list[list[Column]]:
+    """The five groups of digits, each in pieces."""
     try:
         prefix = uuid.UUID(namespace).bytes
     except ValueError as error:
@@ -137,11 +139,16 @@ def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> Column:
         raise MappingError("uuid5: no parts", remedy="name the columns that identify the row")
     texts = [piece for part in parts for piece in (F.lit("|"), _column(part).cast("string"))][1:]
     digest = F.sha1(F.concat(F.lit(prefix), F.concat(*texts).cast("binary")))
-    # Version 5 in the high half of byte 6; variant 10 in the top two bits of byte 8 (RFC 9562, 5.5). The digest is
-    # written down only twice here: each further time makes a plan with several ids much longer to compile.
+    # Version 5 in the high half of byte 6; variant 10 in the top two bits of byte 8 (RFC 9562, 5.5). Each time the
+    # digest is written down here makes a plan with several ids longer to compile.
     variant = F.translate(F.substring(digest, 17, 1), "0123456789abcdef", "89ab89ab89ab89ab")
-    digits = F.overlay(F.substring(digest, 1, 32), F.lit("5"), 13, 1)
-    return F.overlay(digits, variant, 17, 1)
+    return [
+        [F.substring(digest, 1, 8)],
+        [F.substring(digest, 9, 4)],
+        [F.lit("5"), F.substring(digest, 14, 3)],
+        [variant, F.substring(digest, 18, 3)],
+        [F.substring(digest, 21, 12)],
+    ]
 
 
 def _calendar(text: Value, pattern: str, spark_type: str) -> Column:
