@@ -8,14 +8,23 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from migrator.adapters.mysql.catalog import MysqlCatalog
 from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
 from migrator.adapters.mysql.log_reader import MysqlLogReader
+from migrator.columnar.keys import without_keys
+from migrator.core.capture import Capture, EmitChunk, EmitPart
+from migrator.core.dump import DumpPlan
 from migrator.errors import ConnectionFailed, GapError
-from migrator.model.chunk import ChunkRequest
+from migrator.model.chunk import Chunk, ChunkRequest
+from migrator.model.event import Key, TransactionId, TransactionPart
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.table import TableSchema
 from tests.integration.mariadb_reading import Read, read_to, read_until, source_of
 from tests.integration.mysql_reading import started
 from tests.servers import (
@@ -57,9 +66,38 @@ def semi_sync(database: Database) -> Iterator[Database]:
     database.execute("SET GLOBAL rpl_semi_sync_source_enabled = 0")
 
 
+class _Everything:
+    """The plain algorithm, in this test only: whatever lies at or before ``high`` counts as seen by the SELECT."""
+
+    def contains(self, transaction: TransactionId) -> bool:
+        return True
+
+
+def _delivered(schema: TableSchema, begin: Position, part: TransactionPart, chunk: Chunk) -> list[str]:
+    """What the core delivers of key 5, in order, when the log's event comes first and the chunk second."""
+    plan = DumpPlan([TableDump(schema.id)], 10)
+    core = Capture(Checkpoint(begin, dumps=plan.dumps()), {schema.id: schema}, plan, _without)
+    request = core.next_request()
+    assert request is not None
+    outputs = [*core.on_record(part), *core.on_chunk(replace(chunk, request=request))]
+    values = []
+    for output in outputs:
+        if isinstance(output, EmitPart):
+            values += [str(change.after[1]) for change in output.part.changes if change.after]
+        elif isinstance(output, EmitChunk):
+            values += [str(value) for value in output.rows["v"].to_pylist()]
+    return values
+
+
+def _without(schema: TableSchema, rows: Any, keys: frozenset[Key]) -> tuple[Any, int]:
+    kept = without_keys(schema, rows, keys)
+    return kept, kept.num_rows
+
+
 def test_a_commit_that_is_logged_but_not_visible_is_outside_the_witness(semi_sync: Database) -> None:
     source = source_of(semi_sync)
     log, (schema,) = started(source, "t")
+    begin = MysqlCatalog(source).position()
     reader = MysqlChunkReader(source)
     request = ChunkRequest(1, schema.id, None, 10)
     with ThreadPoolExecutor(1) as pool:
@@ -76,6 +114,8 @@ def test_a_commit_that_is_logged_but_not_visible_is_outside_the_witness(semi_syn
         finally:
             semi_sync.execute("SET GLOBAL rpl_semi_sync_source_enabled = 0")
         writer.result(30)
+    assert _delivered(schema, begin, part, chunk) == ["NEW"]
+    assert _delivered(schema, begin, part, replace(chunk, witness=_Everything())) == ["NEW", "old"]
     later = reader.read(request, schema)
     assert later.rows["v"].to_pylist() == ["NEW"]
     assert later.witness is not None
