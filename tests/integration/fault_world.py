@@ -100,12 +100,12 @@ class StandInPipeline:
 
 def scenario_database(database: Database) -> scenario.Database:
     return scenario.Database(
-        database.kind,
+        database.kind,  # type: ignore[arg-type]
         database.host,
         database.port,
         database.database,
         database.user,
-        database.password,  # type: ignore[arg-type]
+        database.password,
     )
 
 
