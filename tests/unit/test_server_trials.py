@@ -23,14 +23,18 @@ from scenarios.workloads.registry import workload
 from verify.history.result import CheckResult, Outcome
 
 HOLDS, VIOLATED, UNKNOWN = Outcome.HOLDS, Outcome.VIOLATED, Outcome.UNKNOWN
-SCENARIO = Scenario("zombie", "A leader sleeps", WorkloadSpec("bank"))
-TRIAL = Trial("fencing-off", "zombie", runs=3)
-MUST_CATCH = mutant("fencing-off").must_catch
+SCENARIO = Scenario("concurrent_writes", "Clients write", WorkloadSpec("registers"))
+TRIAL = Trial("reconciliation-off", "concurrent_writes", runs=3)
+MUST_CATCH = mutant("reconciliation-off").must_catch
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scenarios.md"
 
 
 def run(
-    ending: str = RESUMES, missed: int = 0, seed: int = 1, name: str = "fencing-off", **outcomes: Outcome
+    ending: str = RESUMES,
+    missed: int = 0,
+    seed: int = 1,
+    name: str = "reconciliation-off",
+    **outcomes: Outcome,
 ) -> RunResult:
     """A run with the verdict that the runner gives it; checkers that aren't named hold."""
     found = dict.fromkeys(("D1", "D2", "D6", "D7", "D8"), HOLDS) | outcomes
@@ -88,7 +92,7 @@ def test_the_document_shows_every_trial(trial: Trial) -> None:
 def test_trials_are_chosen_by_name() -> None:
     assert chosen((), per_change=False) == TRIALS
     assert chosen((), per_change=True) == tuple(trial for trial in TRIALS if trial.per_change)
-    assert [trial.mutant for trial in chosen(("fencing-off",), per_change=False)] == ["fencing-off"]
+    assert [trial.mutant for trial in chosen(("ordering-off",), per_change=False)] == ["ordering-off"]
     with pytest.raises(ConfigError, match="'chunk-last' is not tried on servers"):
         chosen(("chunk-last",), per_change=False)
 
@@ -177,15 +181,15 @@ def test_exit_codes_and_the_report(
 ) -> None:
     monkeypatch.setattr(runner, "run", lambda *_: result)
     numbers = tmp_path / "mutants_on_servers.json"
-    done = CliRunner().invoke(command, ["mutants", "fencing-off", "--json", str(numbers)])
+    done = CliRunner().invoke(command, ["mutants", "reconciliation-off", "--json", str(numbers)])
     assert done.exit_code == code, done.output
     assert said in done.output
-    assert "fencing-off" in json.loads(numbers.read_text())["mutants"][0]["mutant"]
+    assert "reconciliation-off" in json.loads(numbers.read_text())["mutants"][0]["mutant"]
     tables = tables_beside(tmp_path)
     assert verdict_of([run(name="")], tables) is {0: HOLDS, 1: VIOLATED, 3: UNKNOWN}[code]
     text = write([run(name="")], tmp_path / "report", tables)
     assert f"Kill table on servers: {int(code == 0)} of 1 as they should be" in text
-    assert "zombie [postgresql]" in (tmp_path / "report" / "report.html").read_text()
+    assert "concurrent_writes [postgresql]" in (tmp_path / "report" / "report.html").read_text()
     told = json.loads((tmp_path / "report" / "report.json").read_text())["kill_table_on_servers"]
     assert told["rows"][0]["outcome"] == {0: "holds", 1: "violated", 3: "unknown"}[code]
 
