@@ -14,6 +14,16 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
 
 CONTROL_SCHEMA = "migrator"
+LOGIN_REFUSED = (
+    "password",
+    "does not exist",
+    "authentication",
+    "no pg_hba.conf",
+    "permission",
+    "certificate",
+    "Access denied",
+)
+"""Words of servers and drivers that trying again doesn't mend: somebody has to correct the login."""
 _HERE = Path(__file__).parent
 
 
@@ -54,16 +64,20 @@ def as_engine(database: Engine | URL | str) -> Engine:
 
 
 def connected(engine: Engine) -> Connection:
-    """A connection. Raises ``ConnectionFailed``."""
+    """A connection. Raises ``ConnectionFailed``, retryable unless the login itself was refused."""
     try:
         return engine.connect()
     except OperationalError as error:
+        cause = str(error.orig).replace("\n", " ").strip()
+        refused = any(word in cause for word in LOGIN_REFUSED)
         raise ConnectionFailed(
-            "the database can't be reached",
+            "the database refuses the login" if refused else "the database can't be reached",
             where=engine.url.render_as_string(hide_password=True),
-            cause=str(error.orig).replace("\n", " ").strip(),
-            remedy="check host, port, user and password, and that the server runs",
-            retryable="password" not in str(error.orig),
+            cause=cause,
+            remedy="check host, port, database, user and password"
+            if refused
+            else "check that the server runs",
+            retryable=not refused,
         ) from None
 
 

@@ -154,3 +154,13 @@ def test_an_unreachable_database_is_named_without_the_password(new_pg: Database)
         upgrade_target(wrong)
     assert "nobody_here" in str(raised.value)
     assert "s3cret" not in str(raised.value)
+    assert raised.value.what == "the database refuses the login"
+    assert not raised.value.retryable
+
+
+def test_a_server_that_is_down_may_come_back(new_pg: Database) -> None:
+    """Port 1 is nobody's: a run goes on trying, and must not blame the login."""
+    with pytest.raises(ConnectionFailed) as raised:
+        upgrade_target(url_of(new_pg).set(port=1))
+    assert raised.value.what == "the database can't be reached"
+    assert raised.value.retryable

@@ -21,19 +21,12 @@ from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed
 from migrator.model.table import TableId
 from migrator.patience import Line, SilentError, WatchedSession, patiently
+from migrator.schema.control import LOGIN_REFUSED
 
 # The driver repeats the statement in its messages; a user is helped by the server's words alone.
 _STATEMENT = re.compile(r"\n\nQuery was:.*| query '.*'(?=: )", re.DOTALL)
 Result = TypeVar("Result")
 _WATCHING = "migrator watching a session"
-_LOGIN_REFUSED = (
-    "password",
-    "does not exist",
-    "authentication",
-    "no pg_hba.conf",
-    "permission",
-    "certificate",
-)
 
 
 class Session:
@@ -185,7 +178,7 @@ def _details(error: manager.Error) -> list[tuple[str, str]]:
 
 
 def _not_connected(settings: PostgresTarget, message: str) -> ConnectionFailed:
-    refused = any(word in message for word in _LOGIN_REFUSED)
+    refused = any(word in message for word in LOGIN_REFUSED)
     return ConnectionFailed(
         "the target can't be reached" if not refused else "the target refuses the login",
         where=settings.address,
