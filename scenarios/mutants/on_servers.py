@@ -156,7 +156,7 @@ def heading() -> str:
     """Above the lines of the table."""
     return (
         f"{'mutant':{_WIDTH}} {'scenario':25} {'engine':10} {'must catch':10} {'verdict':8}"
-        f" {'caught by':14} {'runs':>6} {'s':>6}"
+        f" {'caught by':17} {'runs':>6} {'s':>6}"
     )
 
 
@@ -165,7 +165,7 @@ def lines(row: TrialRow) -> list[str]:
     runs = f"{row.runs} of {row.budget}"
     first = (
         f"{row.mutant:{_WIDTH}} {row.scenario:25} {row.engine:10} {' '.join(row.must_catch):10}"
-        f" {SAID[row.outcome]:8} {' '.join(row.caught_by) or 'nobody':14} {runs:>6} {row.elapsed_s:>6.1f}"
+        f" {SAID[row.outcome]:8} {' '.join(row.caught_by) or 'nobody':17} {runs:>6} {row.elapsed_s:>6.1f}"
     )
     return [first, *(f"    {each}" for each in row.why)]
 
