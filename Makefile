@@ -12,7 +12,7 @@ DEV := $(VENV)/.installed-dev
 ARGS ?=
 # Where scenario runs leave their bundles and reports.
 OUT ?= .scenarios
-SEEDS ?= 2000
+SEEDS ?= 500
 
 .PHONY: help demo test check format bench scenarios quickscenarios torture clean
 

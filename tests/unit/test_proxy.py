@@ -182,8 +182,11 @@ def test_reset_after_exactly_so_many_bytes(proxy: TcpProxy, echo: EchoServer, di
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             client.sendall(b"x")
     assert trigger.fired
-    expected = b"abc12345" if direction == "to_server" else b"abc123456789"
-    assert bytes(echo.received) == expected
+    if direction == "to_client":
+        assert bytes(echo.received) == b"abc123456789"
+    else:  # a reset also takes what its receiver has not read yet: never a byte more than asked, maybe fewer
+        assert b"abc12345".startswith(bytes(echo.received))
+        assert bytes(echo.received).startswith(b"abc123")
     with connected(proxy) as client:  # one shot
         assert exchanged(client, b"0123456789") == b"0123456789"
 
