@@ -16,7 +16,8 @@ from scenarios.faults.proxy import TcpProxy
 from scenarios.world import Server, Side, World
 from tests.servers import Database
 
-# Syncs a file, allocates memory, and writes a line: number, wall clock, what failed.
+# Syncs a file, allocates memory, and writes a line: number, wall clock, what failed. Each allocation is larger than
+# the one before: a fault that measures this process while it holds one leaves room for as much, never for the next.
 PROGRAM = """
 import os, sys, time
 folder, number = sys.argv[1], 0
@@ -30,7 +31,7 @@ while True:
     except OSError as error:
         problems.append(error.strerror)
     try:
-        bytearray(64 << 20)
+        bytearray((64 << 20) + (number << 16))
     except MemoryError:
         problems.append("no memory")
     print(number, time.time(), ",".join(problems) or "well", flush=True)

@@ -8,14 +8,16 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
+from migrator.adapters.mariadb.catalog import MariaCatalog, visible_end
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
 from migrator.errors import ConnectionFailed, GapError, SourceError
 from migrator.model.chunk import ChunkRequest
+from migrator.model.position import Position
 from tests.integration.mariadb_reading import Read, read_to, read_until, source_of, started
 from tests.servers import Database, DockerServers, EmbeddedServers, MariaDBServer, fresh_database
 
@@ -99,6 +101,23 @@ def test_a_first_start_takes_along_what_is_logged_but_not_visible(semi_sync: Dat
             semi_sync.execute("SET GLOBAL rpl_semi_sync_master_enabled = 0")
         writer.result(30)
     reader.close()
+    log.close()
+
+
+def test_a_commit_while_a_first_start_asks_for_its_place_is_no_gap(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is visible is asked for before the log's end: the other way round the start could lie behind the end."""
+
+    def after_a_commit(connection: Any) -> Position:
+        database.execute("UPDATE t SET v = 'NEW' WHERE id = 5")
+        return visible_end(connection)
+
+    monkeypatch.setattr("migrator.adapters.mariadb.log_reader.visible_end", after_a_commit)
+    source = source_of(database)
+    catalog = MariaCatalog(source)
+    log = MariaLogReader(source, catalog.tables(["t"]))
+    assert log.start(None) == catalog.position()
     log.close()
 
 

@@ -24,8 +24,10 @@ class MariaLogReader(BinlogReader):
     _dialect = MARIADB
 
     def _ask_server(self, connection: Any) -> Server:
+        # first what is visible, then the log's end: a commit in between would put the start behind the end
+        visible = visible_end(connection)
         charsets = load_charsets(connection, MARIADB.collations)
-        return Server(log_end(connection), visible_end(connection), charsets, logs_cascades=False)
+        return Server(log_end(connection), visible, charsets, logs_cascades=False)
 
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None:
         return read_table(connection, table)
