@@ -6,6 +6,7 @@ numbers say little about other machines; the ratios within one run say more.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -65,11 +66,14 @@ class Report:
 )
 @click.option("--rate", default=1000, show_default=True, help="Row changes per second for the lag.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long lag is measured.")
+@click.option("--events", default=10_000_000, show_default=True, help="Events of the judged history.")
 @click.option(
     "--write", type=click.Path(path_type=Path), default=None, help="Put the table into this Markdown file."
 )
-def bench(source: str, rows: int, memory_rows: int, rate: int, seconds: float, write: Path | None) -> None:
-    """Measure this machine: dump, streaming, lag, source slow-down, memory."""
+def bench(
+    source: str, rows: int, memory_rows: int, rate: int, seconds: float, events: int, write: Path | None
+) -> None:
+    """Measure this machine: dump, streaming, lag, source slow-down, memory, the checkers D1 to D8."""
     click.echo(f"machine: {machine()}")
     reports = []
     for engine in ("postgresql", "mariadb") if source == "both" else (source,):
@@ -81,6 +85,7 @@ def bench(source: str, rows: int, memory_rows: int, rate: int, seconds: float, w
         _slow_down(engine, rows, report)
         _memory(engine, memory_rows, report)
         reports.append(report)
+    reports.append(_judge(Report("the judge of histories"), events))
     if write is not None:
         _write(write, reports, rows)
         click.echo(f"written to {write}")
@@ -317,6 +322,20 @@ def _memory(engine: str, rows: int, report: Report) -> None:
                 f"{peaks[-1] / 2**20:,.0f} MiB",
                 ratio,
             )
+
+
+def _judge(report: Report, events: int) -> Report:
+    """The checkers over a made history that holds; in a process of its own, because peak memory is a process's."""
+    click.echo(report.engine)
+    command = [sys.executable, "-m", "verify.history.bench", "--json", "--events", str(events)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise MigratorError("the judge's benchmark failed", cause=f"exit code {done.returncode}")
+    found = json.loads(done.stdout)
+    report.add(f"{found['events']:,} events, {found['held']} checkers", f"{found['elapsed_s']:.1f} s")
+    report.add("events judged", f"{found['events'] / found['elapsed_s']:,.0f} events/s")
+    report.add("peak memory, the making of the history included", f"{found['peak_bytes'] / 2**20:,.0f} MiB")
+    return report
 
 
 def _write(file: Path, reports: list[Report], rows: int) -> None:

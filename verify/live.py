@@ -1,7 +1,8 @@
 """Verification under live writes: rounds of source read, wait, target read, compare.
 
-Each round reads the source (log places L0 before and L1 after the read view), waits until the ledger has passed L1,
-and reads ledger and target in one transaction. ``verify.rounds`` says what a difference then proves.
+Each round opens a read view of the source (log places L0 before it and L1 after it) and reads it, waits meanwhile
+until the ledger has passed L1, and reads ledger and target in one transaction. ``verify.rounds`` says what a
+difference then proves.
 
 Soundness rests on three facts. A transaction that a source read view contains has its commit record at or before L1.
 The pipeline applies transactions in commit order, whole, and moves the ledger with them (that is what is claimed,
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -40,7 +41,7 @@ _TABLES_AT_ONCE = 3
 """Tables compared at a time: a small table mostly waits for the scheduling of its jobs."""
 
 Step = Callable[[str], None]
-"""Called at named points, ``source read`` and ``target read``, so that tests can place a write exactly there."""
+"""Called at named points, ``source view`` and ``target read``, so that tests can place a write exactly there."""
 
 
 class TargetReader(Protocol):
@@ -94,6 +95,16 @@ class Round:
 class _Wait:
     reached: bool
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """What a round read. ``still``: both sides stood at one position."""
+
+    source: SourceSnapshot
+    target: TargetSnapshot
+    wait: _Wait
+    still: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,21 +163,13 @@ class LiveComparison:
         started = time.monotonic()
         directory = self.directory / f"round-{number}"
         directory.mkdir(parents=True)
-        before = self.target.ledger()
-        names = list(dict.fromkeys(name for table in tables for name in table.target.sources))
         with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="compare") as pool:
             starting = pool.submit(self.spark)  # takes seconds, while the servers have to be read anyway
-            source = self.source.snapshot(names, directory)
-            self.step("source read")
-            wait = self._wait(source.high, names)
-            target = self.target.snapshot([table.target.name for table in tables], directory)
-            self.step("target read")
-            self._exclude_undumped(tables, target.ledger)
-            order = target.ledger.order if target.ledger else 0
-            still = wait.reached and before is not None and before.order == order
+            reads = self._read(tables, directory, pool)
+            self._exclude_undumped(tables, reads.target.ledger)
             starting.result()
             comparing = [
-                pool.submit(self._compare, table, source, target, directory / str(index), wait.reached, still)
+                pool.submit(self._compare, table, reads, directory / str(index))
                 for index, table in enumerate(tables)
                 if not table.unknown
             ]
@@ -174,31 +177,52 @@ class LiveComparison:
                 each.result()
         if number > 1:
             self._forget(number - 1)
+        ledger = reads.target.ledger
         done = Round(
             number=number,
-            low=source.low,
-            high=source.high,
-            ledger_order=order,
-            ledger_state=target.ledger.token if target.ledger else "",
-            reached=wait.reached,
-            still=still,
-            detail=wait.detail,
+            low=reads.source.low,
+            high=reads.source.high,
+            ledger_order=ledger.order if ledger else 0,
+            ledger_state=ledger.token if ledger else "",
+            reached=reads.wait.reached,
+            still=reads.still,
+            detail=reads.wait.detail,
             elapsed_s=time.monotonic() - started,
         )
-        return done, source
+        return done, reads.source
 
-    def _compare(
-        self,
-        table: TableProgress,
-        source: SourceSnapshot,
-        target: TargetSnapshot,
-        directory: Path,
-        reached: bool,
-        still: bool,
-    ) -> None:
+    def _read(self, tables: Sequence[TableProgress], directory: Path, pool: ThreadPoolExecutor) -> _Reads:
+        """Both sides. The target's read view follows the source's as soon as the ledger allows.
+
+        The source's rows are still being read then: the less time lies between the two views, the fewer rows were
+        written in between, which this round can't settle.
+        """
+        before = self.target.ledger()
+        names = list(dict.fromkeys(name for table in tables for name in table.target.sources))
+        views: Future[LogPlace] = Future()
+        reading = pool.submit(self._read_source, names, directory, views)
+        high = views.result()
+        self.step("source view")
+        wait = self._wait(high, names)
+        target = self.target.snapshot([table.target.name for table in tables], directory)
+        self.step("target read")
+        source = reading.result()
+        order = target.ledger.order if target.ledger else 0
+        still = wait.reached and before is not None and before.order == order
+        return _Reads(source, target, wait, still)
+
+    def _read_source(self, names: Sequence[str], directory: Path, views: Future[LogPlace]) -> SourceSnapshot:
+        try:
+            return self.source.snapshot(names, directory, views.set_result)
+        except BaseException as error:
+            if not views.done():
+                views.set_exception(error)  # or whoever waits for the view would wait for ever
+            raise
+
+    def _compare(self, table: TableProgress, reads: _Reads, directory: Path) -> None:
         directory.mkdir()
-        rows = target.tables[table.target.name]
-        sides, filled = canonical_sides(self.spark(), table.target, source, rows)
+        rows = reads.target.tables[table.target.name]
+        sides, filled = canonical_sides(self.spark(), table.target, reads.source, rows)
         table.columns = filled
         table.uncompared = tuple(c.name for c in rows.columns if c not in filled)
         with mapping_failure(table.target):
@@ -209,7 +233,7 @@ class LiveComparison:
                     where=f"table {rows.name}: {rows.rows} read, {comparison.target_rows} compared",
                     remedy="this is a fault of the tool: report it",
                 )
-            table.take(comparison, sides, directory, reached, still)
+            table.take(comparison, sides, directory, reads.wait.reached, reads.still)
 
     def _wait(self, upto: LogPlace, tables: Sequence[str]) -> _Wait:
         """Waits until the ledger has passed ``upto``, or nothing of the tables waits in the log before it."""

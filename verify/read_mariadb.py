@@ -22,7 +22,7 @@ from migrator.errors import ConnectionFailed, VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.pending import Pending, PendingAnswer, gtid_state, pending_by_gtid
 from verify.settings import ServerSettings
-from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable
+from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard
 
 CONNECT_TIMEOUT_S = 10
 _BATCH_ROWS = 16_384
@@ -60,15 +60,13 @@ class MariaDBSource:
     def __init__(self, settings: ServerSettings):
         self._settings = settings
 
-    def snapshot(self, tables: Sequence[str], directory: Path) -> SourceSnapshot:
-        """Reads whole tables of one consistent snapshot into Parquet files.
-
-        Raises ``VerifyError``, ``ConnectionFailed``.
-        """
+    def snapshot(self, tables: Sequence[str], directory: Path, viewed: Viewed = unheard) -> SourceSnapshot:
+        """See ``verify.source_reader.SourceReader``."""
         with self._session() as session, self._session() as places:
             low = self._place_before(places)
             rows_of(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             high = self._place_after(places)
+            viewed(high)
             found = {
                 name: self._read(session, name, directory / f"source-{index}.parquet")
                 for index, name in enumerate(tables)

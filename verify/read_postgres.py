@@ -20,7 +20,7 @@ from migrator.model.table import Column, TableId, TableSchema
 from verify.pending import Pending, PendingAnswer, pending_in_slot
 from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot
 from verify.settings import ServerSettings
-from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable
+from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard
 
 _NATIVE = {
     "bool": "bool",
@@ -96,16 +96,16 @@ class PostgresSource:
         self._settings = settings
         self._migration = migration
 
-    def snapshot(self, tables: Sequence[str], directory: Path) -> SourceSnapshot:
-        """Reads whole tables of one read view into Parquet files.
+    def snapshot(self, tables: Sequence[str], directory: Path, viewed: Viewed = unheard) -> SourceSnapshot:
+        """See ``verify.source_reader.SourceReader``.
 
         The insert position is read outside the view, before and after it is taken: a transaction that the view
         contains has written its commit record before it became visible, so it lies at or before ``high``.
-        Raises ``VerifyError``, ``ConnectionFailed``.
         """
         low = self.position()
         with open_snapshot(self._settings) as view:
             high = self.position()
+            viewed(high)
             found = {
                 name: self._read(view, name, directory / f"source-{index}.parquet")
                 for index, name in enumerate(tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,14 @@ class LogPlace:
 
     order: int
     state: str
+
+
+Viewed = Callable[[LogPlace], None]
+"""Called with the log's end once a read view stands."""
+
+
+def unheard(_: LogPlace) -> None:
+    """For those who only want the rows."""
 
 
 @dataclass(frozen=True, slots=True)

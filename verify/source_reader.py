@@ -11,14 +11,18 @@ from verify.read_mariadb import MariaDBSource
 from verify.read_mysql import MySQLSource
 from verify.read_postgres import PostgresSource
 from verify.settings import ServerSettings
-from verify.snapshot import LedgerState, LogPlace, SourceSnapshot
+from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, Viewed, unheard
 
 
 class SourceReader(Protocol):
     """Whole tables of one read view, and the log's end around it."""
 
-    def snapshot(self, tables: Sequence[str], directory: Path) -> SourceSnapshot:
-        """Reads whole tables into Parquet files below ``directory``. Raises ``VerifyError``, ``ConnectionFailed``."""
+    def snapshot(self, tables: Sequence[str], directory: Path, viewed: Viewed = unheard) -> SourceSnapshot:
+        """Reads whole tables of one read view into Parquet files below ``directory``.
+
+        ``viewed`` hears the log's end (L1) as soon as the view stands, before any row is read: whoever waits for the
+        target needs not wait for the rows. Raises ``VerifyError``, ``ConnectionFailed``.
+        """
         ...
 
     def position(self) -> LogPlace:

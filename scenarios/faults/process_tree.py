@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _PROC = Path("/proc")
+_THREADS = 20 - 3
+"""Where the number of threads stands among the fields from the third on."""
 
 
 def descendants(pid: int) -> list[int]:
@@ -46,9 +48,12 @@ def _words(pid: int, file: str) -> list[str]:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process exists and isn't a zombie."""
+    """Whether the process exists and isn't a zombie.
+
+    Its main thread may be one while others are still ending: until they have, its parent can't wait for it.
+    """
     fields = _stat_fields(pid)
-    return bool(fields) and fields[0] != "Z"
+    return bool(fields) and (fields[0] != "Z" or int(fields[_THREADS]) > 1)
 
 
 def send(pids: Iterable[int], number: signal.Signals) -> int:

@@ -35,7 +35,7 @@ class Pipeline:
         self.project, self.acts, self.rounds = project, acts, 0
 
     def __call__(self, name: str) -> None:
-        if name == "source read":
+        if name == "source view":
             self.acts[min(self.rounds, len(self.acts) - 1)]()
             self.project.ledger()
             self.rounds += 1

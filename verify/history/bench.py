@@ -211,14 +211,26 @@ def _text(text: str, count: int) -> pa.Array:
 
 
 def main() -> None:
-    """Prints what was measured, as a few lines; exit code 1 if a verdict on the valid history is not *holds*."""
+    """Prints what was measured, as lines or JSON; exit code 1 if a verdict on the valid history is not *holds*."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--keys", type=int, default=None)
     parser.add_argument("--commits", type=int, default=None)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="numbers only, as one JSON object")
     given = parser.parse_args()
     found = bench(given.events, given.keys, given.commits, given.seed)
+    if given.json:
+        numbers = {name: getattr(found, name) for name in ("events", "elapsed_s", "peak_bytes")}
+        print(json.dumps({**numbers, "held": sum(each.outcome.value == "holds" for each in found.results)}))
+    else:
+        _tell(found)
+    sys.exit(
+        any(result.outcome.value != "holds" for result in found.results) or len(found.results) < len(ALL)
+    )
+
+
+def _tell(found: Measured) -> None:
     print(
         f"{found.events:,} events, {found.keys:,} keys, {found.commits:,} commits: judged in "
         f"{found.elapsed_s:.1f} s, {found.events / found.elapsed_s:,.0f} events/s, "
@@ -226,9 +238,6 @@ def main() -> None:
     )
     for result in found.results:
         print(f"{result.code} {result.outcome.value:9} {result.checked:>12,} {result.unit} {result.reason}")
-    sys.exit(
-        any(result.outcome.value != "holds" for result in found.results) or len(found.results) < len(ALL)
-    )
 
 
 if __name__ == "__main__":
