@@ -10,6 +10,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EMBEDDED := $(VENV)/.installed-embedded
 DEV := $(VENV)/.installed-dev
 ARGS ?=
+# Test files side by side; each worker starts servers and Spark of its own (about 4 GB).
+WORKERS ?= 2
 # Where scenario runs leave their bundles and reports.
 OUT ?= .scenarios
 SEEDS ?= 500
@@ -18,15 +20,15 @@ SEEDS ?= 500
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Variables: SOURCE=postgresql|mariadb (demo), ARGS='...' (test, bench, scenarios), OUT=folder, SEEDS=n"
-	@echo "             PYTHON=python3.12"
+	@echo "  Variables: SOURCE=postgresql|mariadb (demo), ARGS='...' (test, bench, scenarios), WORKERS=n (test)"
+	@echo "             OUT=folder, SEEDS=n (scenarios), PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here
 	$(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
 
 test: $(DEV) ## run all tests on real servers (installs MariaDB with apt if it is missing)
 	$(BIN)/python -m migrator.embedded
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(DEV) ## style, types and import rules
 	$(BIN)/ruff check .
