@@ -1,7 +1,5 @@
-"""Runs the revisions of the new schema."""
+"""Runs the revisions of the new schema: over which connection, ``migrator.schema.project_env`` says."""
 
-from __future__ import annotations
-
-from scenarios.workloads.revisions import run
+from migrator.schema.project_env import run
 
 run()
