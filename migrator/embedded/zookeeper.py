@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib.util
 import signal
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-from migrator.embedded.process import LOCALHOST, ServerProcess, free_port, make_server_directory
+from migrator.embedded.process import ServerProcess, make_server_directory
+from migrator.embedded.server import EmbeddedServer
 from migrator.errors import MigratorError
 
 # Found by trial: without metrics-core the server dies at once; without snappy-java it starts but no session
@@ -27,7 +26,7 @@ _MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _SESSION_TIMEOUT_S = 5.0
 
 
-class EmbeddedZooKeeper:
+class EmbeddedZooKeeper(EmbeddedServer):
     """A single ZooKeeper server under ``directory``; a context manager.
 
     Args:
@@ -38,49 +37,17 @@ class EmbeddedZooKeeper:
     Raises MigratorError if the server does not accept a session in time.
     """
 
-    host = LOCALHOST
+    title = "the embedded ZooKeeper"
 
     def __init__(self, directory: Path, *, java_home: Path):
-        self.port = free_port()
+        super().__init__(directory)
         self.hosts = f"{self.host}:{self.port}"
-        self._directory = directory
         self._java_home = java_home
-        self._process: ServerProcess | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    @property
-    def running(self) -> bool:
-        """Whether the server's process exists."""
-        return self._process is not None and self._process.running
-
-    def start(self) -> None:
-        """Start the server and return once it accepts a session."""
-        if self._process is None:
-            self._process = self._create()
-        self._process.start()
-
-    def stop(self) -> None:
-        """Stop the server. Does nothing if it isn't running."""
-        if self._process is not None:
-            self._process.stop()
 
     def kill(self) -> None:
         """SIGKILL the server; its data stays. Does nothing if it isn't running."""
         if self._process is not None:
             self._process.kill()
-
-    def restart(self) -> None:
-        """Stop and start again on the same port, with the same data."""
-        self.stop()
-        self.start()
 
     def _create(self) -> ServerProcess:
         root = make_server_directory(self._directory, None)
@@ -92,7 +59,7 @@ class EmbeddedZooKeeper:
         java = str(self._java_home / "bin" / "java")
         memory = ["-Xmx64m", "-XX:+UseSerialGC"]
         return ServerProcess(
-            "the embedded ZooKeeper",
+            self.title,
             [java, *memory, "-cp", _class_path(), _MAIN_CLASS, str(configuration)],
             user=None,
             directory=root,
