@@ -2,4 +2,8 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.contract.eventlog_contract", "tests.contract.leadership_contract")
+pytest.register_assert_rewrite(
+    "tests.contract.eventlog_content",
+    "tests.contract.eventlog_contract",
+    "tests.contract.leadership_contract",
+)

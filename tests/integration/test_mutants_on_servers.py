@@ -13,7 +13,7 @@ from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.errors import FencedError
 from scenarios.mutants.catalog import mutant
 from scenarios.simulation.setup import Patch, patched
-from tests.contract.eventlog_contract import content, dump_rows, images, pairs
+from tests.contract.eventlog_content import content, dump_rows, images, pairs
 from tests.contract.target_contract import Applier
 from tests.integration.test_target_contract import PostgresPlace
 from tests.servers import Database

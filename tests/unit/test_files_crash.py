@@ -20,16 +20,8 @@ from migrator.adapters.local.leadership import LocalLeadership
 from migrator.errors import EventLogError, FencedError
 from migrator.model.segment import FileKind
 from migrator.ports.eventlog import TableData
-from tests.contract.eventlog_contract import (
-    WIDER,
-    Crashed,
-    content,
-    crash_at,
-    dump_rows,
-    inserted,
-    pairs,
-    read,
-)
+from tests.contract.eventlog_content import WIDER, content, dump_rows, inserted, pairs, read
+from tests.contract.eventlog_contract import Crashed, crash_at
 
 ROOT = Path(__file__).parents[2]
 
@@ -167,7 +159,7 @@ def test_status_follows_a_log_that_is_being_released(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from migrator.adapters.files.segment_writer import FileSegmentWriter
-from tests.contract.eventlog_contract import inserted
+from tests.contract.eventlog_content import inserted
 def step(name):
     if name == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -16,7 +16,7 @@ from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.errors import EventLogError
-from tests.contract.eventlog_contract import content, dump_rows, images, inserted, read
+from tests.contract.eventlog_content import content, dump_rows, images, inserted, read
 
 
 def flip(path: Path, place: int) -> None:
