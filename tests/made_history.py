@@ -19,6 +19,8 @@ from verify.history.history import (
     TrackedTable,
     table_of,
 )
+from verify.history.judge import judge
+from verify.history.result import Outcome
 
 Record = dict[str, Any]
 Cell = tuple[int, int, int | None]
@@ -284,3 +286,10 @@ def order_of(position: int) -> int:
 
 def make(seed: int, steps: int = 60) -> Records:
     return Maker(seed).go(steps)
+
+
+def busy_seed() -> int:
+    """The first seed whose history has everything that must have happened."""
+    return next(
+        seed for seed in range(100) if judge(make(seed).history(), ["D8"])[0].outcome is Outcome.HOLDS
+    )
