@@ -10,73 +10,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from migrator.errors import VerifyError
-from scenarios.report import chart, tables_beside, write
+from scenarios.report import chart, write
 from scenarios.report.facts import FaultFact, Series, facts, of_history
 from scenarios.report.tables import Row, Table, Tables
 from scenarios.report.verdict import in_order, verdict
 from scenarios.run_result import RunResult
-from scenarios.run_result import verdict as judged
-from scenarios.scenario import Expectation, FaultSpec, Scenario, WorkloadSpec
+from scenarios.scenario import Expectation, Scenario, WorkloadSpec
+from tests.made_runs import HOLDS, UNKNOWN, VIOLATED, checks, made, result, scenario
 from verify.history.history import PUT, Description, History, TrackedTable, table_of
-from verify.history.result import CheckResult, Moment, Outcome, WitnessCase
-
-HOLDS, VIOLATED, UNKNOWN = Outcome.HOLDS, Outcome.VIOLATED, Outcome.UNKNOWN
-CODES = [f"D{number}" for number in range(1, 9)]
-
-
-def scenario(name: str, title: str = "The target is killed while it commits") -> Scenario:
-    return Scenario(name, title, WorkloadSpec("registers"), hazards=(13,), faults=(FaultSpec("kill_server"),))
-
-
-def checks(**outcomes: Outcome) -> tuple[CheckResult, ...]:
-    return tuple(
-        CheckResult(
-            code,
-            f"title of {code}",
-            outcomes.get(code, HOLDS),
-            0 if outcomes.get(code) is UNKNOWN else 1203,
-            "row versions",
-            violations=2 if outcomes.get(code) is VIOLATED else 0,
-            witnesses=(witness(),) if outcomes.get(code) is VIOLATED else (),
-            reason="nothing was delivered" if outcomes.get(code) is UNKNOWN else "",
-        )
-        for code in CODES
-    )
-
-
-def witness() -> WitnessCase:
-    return WitnessCase(
-        "key 17: version 9 at commit 120 after version 11 at commit 118",
-        ("client 3 wrote version 11", "the chunk read version 9, because its snapshot is older"),
-        (
-            Moment("log", 11, "version 11"),
-            Moment("chunk", 4, "read version 9", True),
-            Moment("target", 120, "9", True),
-        ),
-    )
-
-
-def made(
-    scenario: Scenario,
-    bundle: Path,
-    checks: tuple[CheckResult, ...] = (),
-    *,
-    ending: str = "resumes",
-    error: str = "",
-    mutant: str = "",
-    engine: str = "postgresql",
-    doubts: tuple[str, ...] = (),
-) -> RunResult:
-    """A result with the verdict that the runner gives it."""
-    found = judged(scenario.expect, ending, error, checks, list(doubts))
-    return RunResult(
-        scenario, engine, 7, ending, error, checks, found.outcome, bundle, 17.3, mutant, found.reason
-    )
-
-
-def result(tmp_path: Path, name: str = "target_killed", mutant: str = "", **outcomes: Outcome) -> RunResult:
-    return made(scenario(name), tmp_path / "bundles" / name, checks(**outcomes), mutant=mutant)
+from verify.history.result import CheckResult, Moment, WitnessCase
 
 
 def history(commits: int = 40) -> History:
@@ -335,69 +277,3 @@ def test_expectations_of_a_refusal_are_shown(tmp_path: Path) -> None:
     page, _, _ = written(tmp_path / "report", [run])
     assert "with an error like “replica identity”" in page
     assert "No drawing: no history was recorded" in page
-
-
-# -- what other commands left beside ----------------------------------------------------------------------------
-
-
-def test_tables_beside_the_bundles_join_the_report(tmp_path: Path) -> None:
-    mutant = {
-        "mutant": "fencing-off",
-        "broken": "a lower epoch may write",
-        "must_catch": ["D1", "D6"],
-        "caught_by": {"D1": 3, "D6": 1},
-        "halted": 2,
-        "first": 4,
-        "rate": 0.75,
-        "seeds": 4,
-        "outcome": "holds",
-    }
-    (tmp_path / "mutants.json").write_text(json.dumps({"mutants": [mutant]}))
-    counts = {"holds": 1990, "violated": 0, "unknown": 10, "checked": 123_456}
-    simulated = {"seeds": 2000, "commits": 9, "faults": 7, "failed": None, "checks": {"D1": counts}}
-    (tmp_path / "simulation.json").write_text(json.dumps(simulated))
-    tables = tables_beside(tmp_path)
-    text = write([result(tmp_path)], tmp_path / "report", tables)
-    page = (tmp_path / "report" / "report.html").read_text()
-    assert text.endswith("HOLDS: 1 holds")
-    assert "caught: fencing-off" in page
-    assert "75.0% of 4" in page
-    assert "None of 2,000 seeds fails: with 95% confidence fewer than 0.15% of such seeds do." in page
-
-
-@pytest.mark.parametrize(
-    ("holds", "violated", "failed", "outcome"),
-    [
-        (2, 0, None, HOLDS),
-        (0, 0, None, UNKNOWN),
-        (2, 1, {"seed": 17, "why": "D1"}, VIOLATED),
-        (3, 0, {"seed": 17, "why": "the target never came to hold everything"}, VIOLATED),
-    ],
-)
-def test_a_seed_that_fails_in_simulation_spoils_the_report(
-    tmp_path: Path, holds: int, violated: int, failed: dict[str, object] | None, outcome: Outcome
-) -> None:
-    counts = {"holds": holds, "violated": violated, "unknown": 0, "checked": 5}
-    simulated = {"seeds": 3, "commits": 9, "faults": 7, "failed": failed, "checks": {"D1": counts}}
-    (tmp_path / "simulation.json").write_text(json.dumps(simulated))
-    assert verdict([result(tmp_path)], tables_beside(tmp_path)) is outcome
-
-
-def test_another_tool_does_not_colour_the_verdict(tmp_path: Path) -> None:
-    row = {
-        **dict.fromkeys(("hazard", "title", "tool", "server", "ended"), ""),
-        **dict.fromkeys(("rows_read", "stale_reads", "stale_events", "wrong_keys"), 7),
-        "verdict": "violated",
-    }
-    (tmp_path / "torture").mkdir()
-    (tmp_path / "torture" / "torture.json").write_text(json.dumps({"rows": [row]}))
-    tables = tables_beside(tmp_path)
-    assert verdict([result(tmp_path)], tables) is HOLDS
-    _ = write([result(tmp_path)], tmp_path / "report", tables)
-    assert ElementTree.parse(tmp_path / "report" / "junit.xml").getroot().get("failures") == "0"
-
-
-def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
-    (tmp_path / "mutants.json").write_text("{}")
-    with pytest.raises(VerifyError, match="can't be read"):
-        tables_beside(tmp_path)
