@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
+from types import ModuleType
 
 from migrator.errors import ConfigError
 from scenarios.mutants import broken_apply as apply
 from scenarios.mutants import broken_capture as capture
 from scenarios.simulation.setup import BOTH, WATERMARK, WITNESS, Patch, Setup
 
-ServerPatches = Callable[[], tuple[Patch, ...]]
+Patches = tuple[Patch, ...]
+ServerPatches = Callable[[], Patches]
 
 
 def _servers(name: str) -> ServerPatches:
@@ -39,8 +41,8 @@ class Mutant:
     must_catch: tuple[str, ...]
     seeds: int
     setup: Setup = WITNESS
-    shared: tuple[Patch, ...] = ()
-    simulated: tuple[Patch, ...] = ()
+    shared: Patches = ()
+    simulated: Patches = ()
     servers: ServerPatches | None = tuple
 
     def apply(self, setup: Setup | None = None) -> Setup:
@@ -67,189 +69,75 @@ class Mutant:
             setattr(patch.owner, patch.name, patch.value)
 
 
+def _shared(
+    name: str, must_catch: str, seeds: int, patches: Patches, broken: str, setup: Setup = WITNESS
+) -> Mutant:
+    """Broken once, in parts that the simulation and real servers share."""
+    return Mutant(name, broken, tuple(must_catch.split()), seeds, setup, shared=patches)
+
+
+def _apart(name: str, must_catch: str, seeds: int, module: ModuleType, patches: str, broken: str) -> Mutant:
+    """Broken twice under one name: by ``module`` in memory, by ``scenarios.mutants.servers`` on real servers."""
+    codes = tuple(must_catch.split())
+    return Mutant(name, broken, codes, seeds, simulated=getattr(module, patches), servers=_servers(patches))
+
+
+def _simulated(name: str, must_catch: str, seeds: int, patches: Patches, broken: str) -> Mutant:
+    """Broken in the simulation only."""
+    return Mutant(name, broken, tuple(must_catch.split()), seeds, simulated=patches, servers=None)
+
+
+# name, checkers that must catch it, seeds, where it is broken; what is broken, and the setup if it is not WITNESS
 MUTANTS = (
-    Mutant(
-        "reconciliation-off",
-        "chunk rows go out whatever happened beside the read",
-        ("D1", "D6"),
-        100,
-        shared=capture.RECONCILIATION_OFF,
-    ),
-    Mutant(
-        "reconciliation-off-watermark",
-        "the same with written watermarks and no witness",
-        ("D1", "D6"),
-        100,
-        setup=WATERMARK,
-        shared=capture.RECONCILIATION_OFF,
-    ),
-    Mutant(
-        "low-after-select",
-        "the low watermark is written when the rows are already read",
-        ("D1", "D6"),
-        150,
-        setup=WATERMARK,
-        shared=capture.LOW_AFTER_SELECT,
-    ),
-    Mutant(
-        "visibility-off",
-        "the watermarks' window alone decides, though commits become visible late",
-        ("D1", "D6"),
-        150,
-        setup=BOTH,
-        shared=capture.WITNESS_IGNORED,
-    ),
-    Mutant(
-        "high-ignored",
-        "a chunk goes out before the log was read past its read view",
-        ("D1", "D6"),
-        100,
-        shared=capture.HIGH_IGNORED,
-    ),
-    Mutant(
-        "read-under-way-forgotten",
-        "keys are forgotten by the newest witness, though an older read view is still under way",
-        ("D1",),
-        800,
-        shared=capture.CONFIRMED_BY_NEWEST,
-    ),
-    Mutant(
-        "restart-forgets",
-        "transactions in the gap between log and visibility at a crash are forgotten",
-        ("D1",),
-        1500,
-        shared=capture.INHERITS_NOTHING,
-    ),
-    Mutant(
-        "large-forgotten",
-        "a transaction with more keys than are remembered counts as touching none",
-        ("D1",),
-        200,
-        setup=replace(WITNESS, max_keys=1),
-        shared=capture.FORGETS_LARGE,
-    ),
-    Mutant(
-        "log-start-at-end",
-        "a first start begins at the log's end, though commits there are not visible yet",
-        ("D3",),
-        300,
-        simulated=capture.STARTS_AT_LOG_END,
-        servers=_servers("STARTS_AT_LOG_END"),
-    ),
-    Mutant(
-        "dumped-as-read",
-        "the dump's stored progress tells what was read, not what was emitted",
-        ("D3",),
-        200,
-        shared=capture.DUMPS_AS_READ,
-    ),
-    Mutant(
-        "ordering-off",
-        "the transactions of a segment change places",
-        ("D2", "D6"),
-        50,
-        shared=capture.TRANSACTIONS_REVERSED,
-    ),
-    Mutant(
-        "netting-first-image",
-        "of several changes of a key in a batch the first after image wins",
-        ("D3", "D6"),
-        50,
-        simulated=apply.FIRST_IMAGE,
-        servers=_servers("FIRST_IMAGE"),
-    ),
-    Mutant(
-        "netting-by-ends",
-        "only first and last image of a key count, also where a dump row came in between",
-        ("D4", "D6"),
-        300,
-        simulated=apply.NET_BY_ENDS,
-        servers=_servers("NET_BY_ENDS"),
-    ),
-    Mutant(
-        "deletes-dropped",
-        "rows that vanish are left out of the net delta",
-        ("D4",),
-        50,
-        simulated=apply.DELETES_DROPPED,
-        servers=_servers("DELETES_DROPPED"),
-    ),
-    Mutant(
-        "key-move-by-half",
-        "of a row whose key changes only the new key is delivered",
-        ("D4",),
-        50,
-        shared=capture.MOVES_BY_HALF,
-    ),
-    Mutant(
-        "chunk-last",
-        "within a batch chunk rows override what the log says of their keys",
-        ("D6",),
-        150,
-        simulated=apply.CHUNK_LAST,
-        servers=None,
-    ),
-    Mutant(
-        "batch-inside-transaction",
-        "segments claim to end on a transaction boundary when they don't",
-        ("D6",),
-        100,
-        shared=capture.NEVER_IN_TRANSACTION,
-    ),
-    Mutant(
-        "transaction-split",
-        "every target table has a transaction of its own",
-        ("D6",),
-        50,
-        simulated=apply.TABLES_APART,
-        servers=_servers("TABLES_APART"),
-    ),
-    Mutant(
-        "position-apart",
-        "rows are committed, then the ledger in a transaction of its own",
-        ("D5", "D6"),
-        50,
-        simulated=apply.POSITION_APART,
-        servers=_servers("POSITION_APART"),
-    ),
-    Mutant(
-        "position-first",
-        "the ledger is committed, then the rows in a transaction of their own",
-        ("D3", "D6"),
-        50,
-        simulated=apply.POSITION_FIRST,
-        servers=None,
-    ),
-    Mutant(
-        "fencing-off",
-        "whoever comes writes, whatever its epoch",
-        ("D1", "D6"),
-        100,
-        simulated=apply.FENCING_OFF,
-        servers=_servers("FENCING_OFF"),
-    ),
-    Mutant(
-        "acknowledged-first",
-        "the source is told to forget what is not durable yet",
-        ("D3",),
-        200,
-        shared=capture.ACKNOWLEDGED_FIRST,
-    ),
-    Mutant(
-        "lost-is-done",
-        "a connection lost around COMMIT counts as committed",
-        ("D3",),
-        100,
-        shared=apply.LOST_IS_DONE,
-    ),
-    Mutant(
-        "restart-at-end",
-        "a restarted apply goes on after the newest segment instead of the ledger's",
-        ("D3",),
-        100,
-        shared=apply.BEGINS_AT_LOG_END,
-    ),
-)
+    _shared("reconciliation-off", "D1 D6", 100, capture.RECONCILIATION_OFF,
+        "chunk rows go out whatever happened beside the read"),
+    _shared("reconciliation-off-watermark", "D1 D6", 100, capture.RECONCILIATION_OFF,
+        "the same with written watermarks and no witness", WATERMARK),
+    _shared("low-after-select", "D1 D6", 150, capture.LOW_AFTER_SELECT,
+        "the low watermark is written when the rows are already read", WATERMARK),
+    _shared("visibility-off", "D1 D6", 150, capture.WITNESS_IGNORED,
+        "the watermarks' window alone decides, though commits become visible late", BOTH),
+    _shared("high-ignored", "D1 D6", 100, capture.HIGH_IGNORED,
+        "a chunk goes out before the log was read past its read view"),
+    _shared("read-under-way-forgotten", "D1", 800, capture.CONFIRMED_BY_NEWEST,
+        "keys are forgotten by the newest witness, though an older read view is still under way"),
+    _shared("restart-forgets", "D1", 1500, capture.INHERITS_NOTHING,
+        "transactions in the gap between log and visibility at a crash are forgotten"),
+    _shared("large-forgotten", "D1", 200, capture.FORGETS_LARGE,
+        "a transaction with more keys than are remembered counts as touching none", replace(WITNESS, max_keys=1)),
+    _apart("log-start-at-end", "D3", 300, capture, "STARTS_AT_LOG_END",
+        "a first start begins at the log's end, though commits there are not visible yet"),
+    _shared("dumped-as-read", "D3", 200, capture.DUMPS_AS_READ,
+        "the dump's stored progress tells what was read, not what was emitted"),
+    _shared("ordering-off", "D2 D6", 50, capture.TRANSACTIONS_REVERSED,
+        "the transactions of a segment change places"),
+    _apart("netting-first-image", "D3 D6", 50, apply, "FIRST_IMAGE",
+        "of several changes of a key in a batch the first after image wins"),
+    _apart("netting-by-ends", "D4 D6", 300, apply, "NET_BY_ENDS",
+        "only first and last image of a key count, also where a dump row came in between"),
+    _apart("deletes-dropped", "D4", 50, apply, "DELETES_DROPPED",
+        "rows that vanish are left out of the net delta"),
+    _shared("key-move-by-half", "D4", 50, capture.MOVES_BY_HALF,
+        "of a row whose key changes only the new key is delivered"),
+    _simulated("chunk-last", "D6", 150, apply.CHUNK_LAST,
+        "within a batch chunk rows override what the log says of their keys"),
+    _shared("batch-inside-transaction", "D6", 100, capture.NEVER_IN_TRANSACTION,
+        "segments claim to end on a transaction boundary when they don't"),
+    _apart("transaction-split", "D6", 50, apply, "TABLES_APART",
+        "every target table has a transaction of its own"),
+    _apart("position-apart", "D5 D6", 50, apply, "POSITION_APART",
+        "rows are committed, then the ledger in a transaction of its own"),
+    _simulated("position-first", "D3 D6", 50, apply.POSITION_FIRST,
+        "the ledger is committed, then the rows in a transaction of their own"),
+    _apart("fencing-off", "D1 D6", 100, apply, "FENCING_OFF",
+        "whoever comes writes, whatever its epoch"),
+    _shared("acknowledged-first", "D3", 200, capture.ACKNOWLEDGED_FIRST,
+        "the source is told to forget what is not durable yet"),
+    _shared("lost-is-done", "D3", 100, apply.LOST_IS_DONE,
+        "a connection lost around COMMIT counts as committed"),
+    _shared("restart-at-end", "D3", 100, apply.BEGINS_AT_LOG_END,
+        "a restarted apply goes on after the newest segment instead of the ledger's"),
+)  # fmt: skip
 """Every broken variant of the pipeline. Those of the judge are in ``scenarios.mutants.verifier``."""
 
 
