@@ -8,14 +8,19 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from scenarios import database as scenario
+from scenarios.faults.fault import PlacedFault
 from scenarios.faults.process_tree import descendants, send
 from scenarios.faults.processes import await_true
 from scenarios.faults.proxy import TcpProxy
+from scenarios.faults.registry import fault
+from scenarios.scenario import FaultSpec
 from scenarios.world import Server, Side, World
 from tests.servers import Database
 
+TIMEOUT_S = 10.0
 # Syncs a file, allocates memory, and writes a line: number, wall clock, what failed. Each allocation is larger than
 # the one before: a fault that measures this process while it holds one leaves room for as much, never for the next.
 PROGRAM = """
@@ -135,3 +140,16 @@ def make_world(
     config.write_text('[migration]\nname = "faults"\n')
     pipeline = StandInPipeline(folder, project / ".migrator", program)
     return World(folder, config, side, side, pipeline, lambda: 0), pipeline
+
+
+def placed(world: World, do: str, **options: Any) -> PlacedFault:
+    return fault(FaultSpec(do, options=options), world)
+
+
+def pulse_problem(pipeline: StandInPipeline, wanted: str) -> None:
+    await_true(lambda: wanted in pipeline.pulse()[2], f"the process reports {wanted!r}", TIMEOUT_S)
+
+
+def as_test_database(world: World) -> Database:
+    at = world.source.direct
+    return Database(at.host, at.port, at.database, at.user, at.password, at.kind)
