@@ -10,7 +10,8 @@ import pytest
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.log_reader import MariaLogReader
 from migrator.columnar.text import rows_to_table
-from tests.integration.mariadb_reading import dump, fold, read_to, source_of
+from tests.integration.binlog_engine import MARIADB
+from tests.integration.binlog_reading import fold, read_to, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -49,7 +50,7 @@ def test_every_sakila_table_is_equal_on_both_paths(old_maria: Database) -> None:
     total = 0
     for schema in tables:
         rows = fold([change for change in changes if change.table == schema.id], schema.key_indexes())
-        chunks = dump(source, schema, 700)
+        chunks = MARIADB.dump(source, schema, 700)
         by_key = [(name, "ascending") for name in schema.key]
         for chunk in chunks:
             keys = chunk.rows.select(list(schema.key)).to_pylist()

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from migrator.adapters.mysql.catalog import MysqlCatalog
-from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.binlog.json_text import json_text
-from tests.integration.mariadb_reading import fold, read_to, source_of
-from tests.integration.mysql_reading import started
+from migrator.binlog.log_reader import BinlogReader
+from tests.integration.binlog_engine import MYSQL
+from tests.integration.binlog_reading import fold, read_to, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -55,10 +55,10 @@ SQL_VALUES = [
 
 
 @pytest.fixture(scope="module")
-def place(mysql: Any) -> Iterator[tuple[Database, MysqlLogReader, Any]]:
+def place(mysql: Any) -> Iterator[tuple[Database, BinlogReader, Any]]:
     database = mysql.create("json_values")
     database.execute("CREATE TABLE doc (id int PRIMARY KEY AUTO_INCREMENT, j json)")
-    reader, _ = started(source_of(database), "doc")
+    reader, _ = MYSQL.started(source_of(database), "doc")
     connection = database.connect()
     yield database, reader, connection
     reader.close()
@@ -66,7 +66,7 @@ def place(mysql: Any) -> Iterator[tuple[Database, MysqlLogReader, Any]]:
     mysql.drop(database)
 
 
-def _both(place: tuple[Database, MysqlLogReader, Any], expressions: list[str], values: list[str]) -> None:
+def _both(place: tuple[Database, BinlogReader, Any], expressions: list[str], values: list[str]) -> None:
     database, reader, connection = place
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM doc")
@@ -84,17 +84,17 @@ def _both(place: tuple[Database, MysqlLogReader, Any], expressions: list[str], v
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(documents=st.lists(DOCUMENTS, min_size=1, max_size=8))
-def test_any_document(place: tuple[Database, MysqlLogReader, Any], documents: list[Any]) -> None:
+def test_any_document(place: tuple[Database, BinlogReader, Any], documents: list[Any]) -> None:
     texts = [json.dumps(document, ensure_ascii=False) for document in documents]
     _both(place, ["%s"] * len(texts), texts)
 
 
-def test_values_that_json_itself_lacks(place: tuple[Database, MysqlLogReader, Any]) -> None:
+def test_values_that_json_itself_lacks(place: tuple[Database, BinlogReader, Any]) -> None:
     usable = [each for each in SQL_VALUES if not each.startswith("CAST(REPEAT")]
     _both(place, usable, [""] * len(usable))
 
 
-def test_large_documents_use_the_long_offsets(place: tuple[Database, MysqlLogReader, Any]) -> None:
+def test_large_documents_use_the_long_offsets(place: tuple[Database, BinlogReader, Any]) -> None:
     wide = {f"k{number}": [number, -70_000, 3_000_000_000, "é" * (number % 50)] for number in range(3000)}
     deep: Any = "x" * 70_000
     for number in range(40):

@@ -14,7 +14,7 @@ from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.embedded.mysql import EmbeddedMySQL, MySQLUnavailable, install_mysql
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError
-from tests.integration.mariadb_reading import DEADLINE_S, Read, read_to, source_of
+from tests.integration.binlog_reading import DEADLINE_S, Read, read_to, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration

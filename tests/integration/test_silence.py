@@ -26,7 +26,8 @@ from tests.fix_postgres_source import (
     read_until,
     source_of,
 )
-from tests.integration import mariadb_reading
+from tests.integration import binlog_reading
+from tests.integration.binlog_engine import MARIADB
 from tests.integration.target_bench import Bench, bench, ints, texts
 from tests.servers import Database
 
@@ -224,13 +225,13 @@ def test_watermarks_and_the_log_end_when_the_line_falls_silent(
 def test_a_mariadb_source_that_falls_silent_is_noticed(old_maria: Database) -> None:
     old_maria.execute("CREATE TABLE s (id int PRIMARY KEY, v text)", "INSERT INTO s VALUES (1, 'x')")
     with TcpProxy(old_maria.host, old_maria.port, kind="mariadb") as proxy:
-        source = mariadb_reading.source_of(old_maria, port=proxy.port, silence_s=SILENCE_S)
-        log, (schema,) = mariadb_reading.started(source, "s")
+        source = binlog_reading.source_of(old_maria, port=proxy.port, silence_s=SILENCE_S)
+        log, (schema,) = MARIADB.started(source, "s")
         reader = MariaChunkReader(source)
         request = ChunkRequest(1, schema.id, None, 10)
         assert reader.read(request, schema).row_count == 1
         proxy.half_open()
-        expect_silence(lambda: mariadb_reading.read_until(log, lambda _: False))
+        expect_silence(lambda: binlog_reading.read_until(log, lambda _: False))
         expect_silence(lambda: reader.read(request, schema))
         proxy.heal()
         assert reader.read(request, schema).row_count == 1

@@ -1,4 +1,4 @@
-"""The judge's own MySQL reader: exact values in the logical types of the stream, and a whole verification."""
+"""The two readers of the judge for MySQL and MariaDB: exact values in logical types, and whole verifications."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.servers import Database
+from verify.read_mariadb import MariaDBSource
 from verify.read_mysql import MySQLSource
 from verify.result import Verdict
 from verify.run import verify
@@ -50,6 +51,8 @@ def item(thing: DataFrame) -> DataFrame:
     return thing.select("id", "exact", "f", "note", "day")
 """
 
+READERS = {"mysql": MySQLSource, "mariadb": MariaDBSource}
+
 
 def settings(database: Database) -> ServerSettings:
     return ServerSettings(
@@ -63,6 +66,10 @@ def settings(database: Database) -> ServerSettings:
     )
 
 
+def reader_of(database: Database) -> MariaDBSource:
+    return READERS[database.kind](settings(database))
+
+
 def load(database: Database) -> None:
     connection = database.connect()
     with connection.cursor() as cursor:
@@ -73,9 +80,9 @@ def load(database: Database) -> None:
     connection.close()
 
 
-def test_values_arrive_exactly(old_mysql: Database, tmp_path: Path) -> None:
-    load(old_mysql)
-    snapshot = MySQLSource(settings(old_mysql)).snapshot(["thing"], tmp_path)
+def test_values_arrive_exactly(old_binlog: Database, tmp_path: Path) -> None:
+    load(old_binlog)
+    snapshot = reader_of(old_binlog).snapshot(["thing"], tmp_path)
     table = snapshot.tables["thing"]
     rows = pq.read_table(table.path)
     assert rows.schema.field("id").type == pa.decimal128(20, 0)
@@ -115,27 +122,27 @@ def test_values_arrive_exactly(old_mysql: Database, tmp_path: Path) -> None:
     assert (table.rows, table.schema.key, snapshot.low) == (2, ("id",), snapshot.high)
 
 
-def test_the_snapshot_is_one_state_and_positions_rise(old_mysql: Database, tmp_path: Path) -> None:
-    load(old_mysql)
-    reader = MySQLSource(settings(old_mysql))
+def test_the_snapshot_is_one_state_and_positions_rise(old_binlog: Database, tmp_path: Path) -> None:
+    load(old_binlog)
+    reader = reader_of(old_binlog)
     before = reader.position()
-    old_mysql.execute("DELETE FROM thing WHERE id = 1")
+    old_binlog.execute("DELETE FROM thing WHERE id = 1")
     assert reader.position().order == before.order + 1
 
 
-def test_a_missing_table_is_named(old_mysql: Database, tmp_path: Path) -> None:
+def test_a_missing_table_is_named(old_binlog: Database, tmp_path: Path) -> None:
     with pytest.raises(VerifyError, match="nowhere does not exist"):
-        MySQLSource(settings(old_mysql)).snapshot(["nowhere"], tmp_path)
+        reader_of(old_binlog).snapshot(["nowhere"], tmp_path)
 
 
 @pytest.mark.spark
 def test_mapped_to_postgresql(
-    old_mysql: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
+    old_binlog: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
-    load(old_mysql)
-    place = MySQLSource(settings(old_mysql)).position()
+    load(old_binlog)
+    place = reader_of(old_binlog).position()
     position = Position(place.order, json.dumps({"gtid": place.state, "file": "", "offset": 0}))
-    checkpoint = Checkpoint(position, dumps=(TableDump(TableId(old_mysql.database, "thing"), done=True),))
+    checkpoint = Checkpoint(position, dumps=(TableDump(TableId(old_binlog.database, "thing"), done=True),))
     new_pg.execute(
         "CREATE TABLE item (id numeric(20,0) PRIMARY KEY, exact numeric(38,10), f float4, note text, day text)",
         "INSERT INTO item VALUES (18446744073709551615, 9999999999999999999999999999.0123456789, 0.1, 'é€',"
@@ -154,11 +161,18 @@ def test_mapped_to_postgresql(
 
     def judge() -> Verdict:
         return verify(
-            settings(old_mysql), settings(new_pg), "m", mapping, None, lambda: spark, tmp_path / "r", wait_s=1
+            settings(old_binlog),
+            settings(new_pg),
+            "m",
+            mapping,
+            None,
+            lambda: spark,
+            tmp_path / "r",
+            wait_s=1,
         ).verdict
 
     assert judge() is Verdict.EQUAL
     new_pg.execute("UPDATE item SET exact = exact - 0.0000000001 WHERE id > 1")
     assert judge() is Verdict.DIFFERENT
-    old_mysql.execute("DELETE FROM thing WHERE id = 1")
+    old_binlog.execute("DELETE FROM thing WHERE id = 1")
     assert judge() is Verdict.UNKNOWN

@@ -1,4 +1,4 @@
-"""Reading a MariaDB source in tests: the source of a database, and loops that wait on conditions with deadlines."""
+"""Reading a MySQL or MariaDB source in tests: the source of a database, and loops that wait with deadlines."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
-from migrator.adapters.mariadb.log_reader import MariaLogReader
-from migrator.binlog.chunk_reader import BinlogChunkReader
+import pytest
+
 from migrator.binlog.log_reader import BinlogReader
 from migrator.binlog.settings import BinlogSource, default_server_id
-from migrator.model.chunk import ChunkRequest
+from migrator.errors import SourceError
 from migrator.model.event import (
     LogProgress,
     LogRecord,
@@ -25,6 +23,7 @@ from migrator.model.event import (
 )
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
+from tests.integration.binlog_engine import BinlogEngine
 from tests.servers import Database
 
 DEADLINE_S = 30.0
@@ -85,6 +84,23 @@ def read_to(reader: BinlogReader, end: Position, into: Read | None = None) -> Re
     return read_until(reader, lambda read: read.reached() >= end.order, into)
 
 
+def expect_stop(
+    engine: BinlogEngine, database: Database, reader: BinlogReader, statement: str, error: type[SourceError]
+) -> None:
+    """After rows that are delivered, the statements (separated by "; ") stop the reader of ``account``."""
+    database.execute("INSERT INTO other VALUES (7)", "INSERT INTO account VALUES (7, 'seen', 1)")
+    database.execute(*statement.split("; "))
+    read = Read()
+    with pytest.raises(error) as stopped:
+        read_until(reader, lambda _: False, read)
+    assert type(stopped.value) is error
+    assert [change.after[0] for change in read.changes() if change.after] == ["7"]
+    message = str(stopped.value)
+    assert "account" in message
+    assert engine.gtid in message
+    assert stopped.value.remedy
+
+
 def fold(changes: Sequence[RowChange], key_places: Sequence[int]) -> dict[tuple[Any, ...], Row]:
     """The rows a table has after the changes."""
     rows: dict[tuple[Any, ...], Row] = {}
@@ -96,28 +112,3 @@ def fold(changes: Sequence[RowChange], key_places: Sequence[int]) -> dict[tuple[
             assert change.after is not None
             rows[tuple(change.after[place] for place in key_places)] = change.after
     return rows
-
-
-def dump(source: BinlogSource, schema: TableSchema, limit_rows: int) -> list[Any]:
-    """All chunks of a table."""
-    return dump_with(MariaChunkReader(source), schema, limit_rows)
-
-
-def dump_with(reader: BinlogChunkReader, schema: TableSchema, limit_rows: int) -> list[Any]:
-    """All chunks of a table as this reader reads them; it is closed."""
-    chunks, after = [], None
-    try:
-        while not chunks or not chunks[-1].final:
-            chunks.append(reader.read(ChunkRequest(len(chunks) + 1, schema.id, after, limit_rows), schema))
-            after = chunks[-1].last_key
-    finally:
-        reader.close()
-    return chunks
-
-
-def started(source: BinlogSource, *names: str) -> tuple[MariaLogReader, list[TableSchema]]:
-    """A log reader that stands at the end of the log."""
-    tables = MariaCatalog(source).tables(names)
-    reader = MariaLogReader(source, tables)
-    reader.start(None)
-    return reader, tables

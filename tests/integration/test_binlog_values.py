@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import migrator.binlog.chunk_reader as chunk_reader_module
-from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.columnar.text import rows_to_table
-from tests.integration.mariadb_reading import dump, fold, read_to, source_of, started
+from tests.integration.binlog_engine import BinlogEngine
+from tests.integration.binlog_reading import fold, read_to, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -112,13 +112,24 @@ COLUMNS: dict[str, tuple[str, list[str]]] = {
     "virtual": ("int as (tiny + 2) virtual", []),
     "hidden": ("int invisible default 7", ["9"]),
 }
+OWN_COLUMNS: dict[str, dict[str, tuple[str, list[str]]]] = {
+    "mysql": {
+        "moods": ("vector(3)", ["to_vector('[1,-2.5,3e38]')"]),
+        "shapes": (
+            "geomcollection",
+            ["st_geomfromtext('GEOMETRYCOLLECTION(POINT(1 1),LINESTRING(0 0,1 1))')"],
+        ),
+    },
+    "mariadb": {},
+}
 
 
 def _fill(database: Database) -> int:
     """One row of NULLs, then rows that go round through every column's values. Returns the number of rows."""
-    declared = ", ".join(f"`{name}` {kind}" for name, (kind, _) in COLUMNS.items())
-    most = max(len(values) for _, values in COLUMNS.values())
-    written = {name: values for name, (_, values) in COLUMNS.items() if values}
+    columns = COLUMNS | OWN_COLUMNS[database.kind]
+    declared = ", ".join(f"`{name}` {kind}" for name, (kind, _) in columns.items())
+    most = max(len(values) for _, values in columns.values())
+    written = {name: values for name, (_, values) in columns.items() if values}
     with database.connect(sql_mode="ALLOW_INVALID_DATES") as connection, connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute(f"CREATE TABLE t (id int PRIMARY KEY AUTO_INCREMENT, {declared})")
@@ -134,14 +145,16 @@ def _fill(database: Database) -> int:
     return most + 2
 
 
-def test_log_and_select_print_every_value_alike(old_maria: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    old_maria.execute("CREATE TABLE t (id int PRIMARY KEY)", "DROP TABLE t")
-    source = source_of(old_maria)
-    begin = MariaCatalog(source).position()
-    rows = _fill(old_maria)
-    reader, (schema,) = started(source, "t")
+def test_log_and_select_print_every_value_alike(
+    engine: BinlogEngine, old_binlog: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_binlog.execute("CREATE TABLE t (id int PRIMARY KEY)", "DROP TABLE t")
+    source = source_of(old_binlog)
+    begin = engine.end(source)
+    rows = _fill(old_binlog)
+    reader, (schema,) = engine.started(source, "t")
     reader.start(begin)
-    delivered = read_to(reader, MariaCatalog(source).position())
+    delivered = read_to(reader, engine.end(source))
     reader.close()
     logged = fold(delivered.changes(), schema.key_indexes())
 
@@ -152,7 +165,7 @@ def test_log_and_select_print_every_value_alike(old_maria: Database, monkeypatch
         "columns_to_table",
         lambda table, columns: (seen.append(columns), original(table, columns))[1],
     )
-    (chunk,) = dump(source, schema, 1000)
+    (chunk,) = engine.dump(source, schema, 1000)
 
     selected = list(zip(*seen[0], strict=True))
     assert len(selected) == len(logged) == chunk.row_count == rows
@@ -165,10 +178,13 @@ def test_log_and_select_print_every_value_alike(old_maria: Database, monkeypatch
     ).equals(chunk.rows)
 
 
-def test_virtual_columns_are_left_out_and_the_others_stay(old_maria: Database) -> None:
-    _fill(old_maria)
-    (schema,) = MariaCatalog(source_of(old_maria)).tables(["t"])
-    assert schema.names() == ("id", *(name for name in COLUMNS if name != "virtual"))
+def test_virtual_columns_are_left_out_and_the_others_stay(engine: BinlogEngine, old_binlog: Database) -> None:
+    _fill(old_binlog)
+    (schema,) = engine.catalog(source_of(old_binlog)).tables(["t"])
+    assert schema.names() == (
+        "id",
+        *(name for name in COLUMNS | OWN_COLUMNS[engine.kind] if name != "virtual"),
+    )
     types = {column.name: column.type for column in schema.columns}
     assert (types["big_u"], types["medium_u"], types["plain_u"], types["widest"]) == (
         "decimal(20,0)",
@@ -179,16 +195,18 @@ def test_virtual_columns_are_left_out_and_the_others_stay(old_maria: Database) -
     assert types["money"] == "decimal(12,2)"
 
 
-def test_a_value_of_sixteen_megabytes_comes_whole_on_both_paths(old_maria: Database) -> None:
-    old_maria.execute("CREATE TABLE wide (id int PRIMARY KEY, b longblob)")
-    old_maria.execute("SET GLOBAL max_allowed_packet = 67108864")
-    source = source_of(old_maria)
-    reader, (schema,) = started(source, "wide")
+def test_a_value_of_sixteen_megabytes_comes_whole_on_both_paths(
+    engine: BinlogEngine, old_binlog: Database
+) -> None:
+    old_binlog.execute("CREATE TABLE wide (id int PRIMARY KEY, b longblob)")
+    old_binlog.execute("SET GLOBAL max_allowed_packet = 67108864")
+    source = source_of(old_binlog)
+    reader, (schema,) = engine.started(source, "wide")
     size = 17 * 1024 * 1024
-    old_maria.execute(f"INSERT INTO wide VALUES (1, repeat('q', {size})), (2, 'small')")
-    delivered = read_to(reader, MariaCatalog(source).position())
+    old_binlog.execute(f"INSERT INTO wide VALUES (1, repeat('q', {size})), (2, 'small')")
+    delivered = read_to(reader, engine.end(source))
     reader.close()
     logged = fold(delivered.changes(), schema.key_indexes())
     assert (logged[("1",)][1], logged[("2",)][1]) == (b"q" * size, b"small")
-    (chunk,) = dump(source, schema, 10)
+    (chunk,) = engine.dump(source, schema, 10)
     assert chunk.rows["b"].to_pylist() == [b"q" * size, b"small"]

@@ -1,16 +1,16 @@
-"""Chunks against a real server: keyset reads over every kind of key, witness, changed tables."""
+"""Chunks against real servers of both engines: keyset reads over every kind of key, witness, changed tables."""
 
 from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.witness import BinlogWitness
+from migrator.adapters.mysql.witness import GtidWitness
 from migrator.binlog.keyset import chunk_select
 from migrator.errors import ConnectionFailed, SchemaError, SourceError
 from migrator.model.chunk import ChunkRequest
-from tests.integration.mariadb_reading import dump, read_to, source_of, started
+from tests.integration.binlog_engine import BinlogEngine
+from tests.integration.binlog_reading import read_to, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -53,22 +53,30 @@ ROWS = {
     "unique index": ["1,NULL", "2,NULL", "3,5", "4,4", "5,3"],
     "prefix": ["'same pre 1'", "'other'", "'zebra crossing'", "'a'"],
 }
+PLAN_WORDS = {
+    "mysql": ("Index range scan on big using PRIMARY", "sort"),
+    "mariadb": ('"access_type": "range"', "filesort"),
+}
+"""What the plan of a chunk must say of its index, and what it must not say, in lower case."""
+WITNESSES = {"mysql": GtidWitness, "mariadb": BinlogWitness}
 
 
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("limit_rows", [1, 2])
-def test_every_row_is_read_once_in_key_order(old_maria: Database, kind: str, limit_rows: int) -> None:
-    old_maria.execute(f"CREATE TABLE `a ``table` ({KEYS[kind]}, note varchar(20) DEFAULT 'n')")
-    with old_maria.connect(sql_mode="ALLOW_INVALID_DATES") as connection, connection.cursor() as cursor:
+def test_every_row_is_read_once_in_key_order(
+    engine: BinlogEngine, old_binlog: Database, kind: str, limit_rows: int
+) -> None:
+    old_binlog.execute(f"CREATE TABLE `a ``table` ({KEYS[kind]}, note varchar(20) DEFAULT 'n')")
+    with old_binlog.connect(sql_mode="ALLOW_INVALID_DATES") as connection, connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         columns = "k" if "," not in ROWS[kind][0] else "k, `l ``2`" if kind == "composite" else "k, l"
         cursor.execute(
             f"INSERT INTO `a ``table` ({columns}) VALUES {', '.join(f'({row})' for row in ROWS[kind])}"
         )
-    source = source_of(old_maria)
-    (schema,) = MariaCatalog(source).tables(["a `table"])
-    chunks = dump(source, schema, limit_rows)
-    whole = dump(source, schema, 1000)
+    source = source_of(old_binlog)
+    (schema,) = engine.catalog(source).tables(["a `table"])
+    chunks = engine.dump(source, schema, limit_rows)
+    whole = engine.dump(source, schema, 1000)
     keys = [tuple(row[name] for name in schema.key) for chunk in chunks for row in chunk.rows.to_pylist()]
     assert keys == [tuple(row[name] for name in schema.key) for row in whole[0].rows.to_pylist()]
     assert len(set(keys)) == len(ROWS[kind])
@@ -76,15 +84,15 @@ def test_every_row_is_read_once_in_key_order(old_maria: Database, kind: str, lim
     assert all(chunk.schema_version == schema.version() for chunk in chunks)
 
 
-def test_a_chunk_that_follows_a_key_uses_the_index(old_maria: Database) -> None:
-    old_maria.execute(
+def test_a_chunk_that_follows_a_key_uses_the_index(engine: BinlogEngine, old_binlog: Database) -> None:
+    old_binlog.execute(
         "CREATE TABLE big (a int, b int, c int, PRIMARY KEY (a, b))",
-        "INSERT INTO big SELECT seq DIV 100, seq % 100, 0 FROM seq_1_to_20000",
+        f"INSERT INTO big VALUES {', '.join(f'({n // 100}, {n % 100}, 0)' for n in range(1, 20_001))}",
         "ANALYZE TABLE big",
     )
-    source = source_of(old_maria)
-    (schema,) = MariaCatalog(source).tables(["big"])
-    reader = MariaChunkReader(source)
+    source = source_of(old_binlog)
+    (schema,) = engine.catalog(source).tables(["big"])
+    reader = engine.chunk_reader(source)
     chunk = reader.read(ChunkRequest(1, schema.id, ("150", "50"), 100), schema)
     reader.close()
     assert (chunk.rows["a"][0].as_py(), chunk.rows["b"][0].as_py(), chunk.last_key) == (
@@ -93,35 +101,39 @@ def test_a_chunk_that_follows_a_key_uses_the_index(old_maria: Database) -> None:
         ("151", "50"),
     )
     sql = chunk_select(schema, "PRIMARY", ("150", "50"), 100, repr)
-    ((plan,),) = old_maria.query(f"EXPLAIN FORMAT=JSON {sql}")
-    assert '"access_type": "range"' in plan
-    assert "filesort" not in plan
+    ((plan,),) = old_binlog.query(f"EXPLAIN FORMAT=JSON {sql}")
+    by_index, sort = PLAN_WORDS[engine.kind]
+    assert by_index in plan
+    assert sort not in plan.lower()
 
 
-def test_an_empty_table_is_one_final_chunk(old_maria: Database) -> None:
-    old_maria.execute("CREATE TABLE nothing (id int PRIMARY KEY, b blob)")
-    source = source_of(old_maria)
-    (schema,) = MariaCatalog(source).tables(["nothing"])
-    (chunk,) = dump(source, schema, 10)
+def test_an_empty_table_is_one_final_chunk(engine: BinlogEngine, old_binlog: Database) -> None:
+    old_binlog.execute("CREATE TABLE nothing (id int PRIMARY KEY, b blob)")
+    source = source_of(old_binlog)
+    (schema,) = engine.catalog(source).tables(["nothing"])
+    (chunk,) = engine.dump(source, schema, 10)
     assert (chunk.row_count, chunk.last_key, chunk.final) == (0, None, True)
     assert chunk.rows.schema.names == ["id", "b"]
 
 
-def test_each_chunk_has_a_read_view_of_its_own_and_its_witness_tells_it(old_maria: Database) -> None:
-    old_maria.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1)")
-    source = source_of(old_maria)
-    log, (schema,) = started(source, "t")
-    reader = MariaChunkReader(source)
+def test_each_chunk_has_a_read_view_of_its_own_and_its_witness_tells_it(
+    engine: BinlogEngine, old_binlog: Database
+) -> None:
+    old_binlog.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1)")
+    source = source_of(old_binlog)
+    log, (schema,) = engine.started(source, "t")
+    reader = engine.chunk_reader(source)
     request = ChunkRequest(1, schema.id, None, 10)
     before = reader.read(request, schema)
-    old_maria.execute("UPDATE t SET v = 2")
+    old_binlog.execute("UPDATE t SET v = 2")
     after = reader.read(request, schema)
     newest = reader.witness()
-    (part,) = read_to(log, MariaCatalog(source).position()).parts()
+    (part,) = read_to(log, engine.end(source)).parts()
     log.close()
     reader.close()
     assert (before.rows["v"].to_pylist(), after.rows["v"].to_pylist()) == ([1], [2])
-    assert isinstance(before.witness, BinlogWitness)
+    assert before.witness is not None
+    assert isinstance(before.witness, WITNESSES[engine.kind])
     assert not before.witness.contains(part.id)
     assert after.witness is not None
     assert after.witness.contains(part.id)
@@ -138,42 +150,46 @@ def test_each_chunk_has_a_read_view_of_its_own_and_its_witness_tells_it(old_mari
         ("DROP TABLE t", "doesn't exist"),
     ],
 )
-def test_a_changed_table_stops_its_dump(old_maria: Database, change: str, words: str) -> None:
-    old_maria.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
-    source = source_of(old_maria)
-    (schema,) = MariaCatalog(source).tables(["t"])
-    reader = MariaChunkReader(source)
+def test_a_changed_table_stops_its_dump(
+    engine: BinlogEngine, old_binlog: Database, change: str, words: str
+) -> None:
+    old_binlog.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+    source = source_of(old_binlog)
+    (schema,) = engine.catalog(source).tables(["t"])
+    reader = engine.chunk_reader(source)
     reader.read(ChunkRequest(1, schema.id, None, 1), schema)
-    old_maria.execute(change)
+    old_binlog.execute(change)
     with pytest.raises(SchemaError, match=words):
         reader.read(ChunkRequest(2, schema.id, ("1",), 1), schema)
     reader.close()
 
 
-def test_added_columns_do_not_disturb_a_dump(old_maria: Database) -> None:
-    old_maria.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
-    source = source_of(old_maria)
-    (schema,) = MariaCatalog(source).tables(["t"])
-    reader = MariaChunkReader(source)
+def test_added_columns_do_not_disturb_a_dump(engine: BinlogEngine, old_binlog: Database) -> None:
+    old_binlog.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+    source = source_of(old_binlog)
+    (schema,) = engine.catalog(source).tables(["t"])
+    reader = engine.chunk_reader(source)
     reader.read(ChunkRequest(1, schema.id, None, 1), schema)
-    old_maria.execute("ALTER TABLE t ADD COLUMN w int FIRST")
+    old_binlog.execute("ALTER TABLE t ADD COLUMN w int FIRST")
     chunk = reader.read(ChunkRequest(2, schema.id, ("1",), 1), schema)
     reader.close()
     assert chunk.rows.to_pylist() == [{"id": 2, "v": 2}]
 
 
-def test_a_cut_connection_is_retryable_and_the_next_chunk_connects_anew(old_maria: Database) -> None:
-    old_maria.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-    source = source_of(old_maria)
-    (schema,) = MariaCatalog(source).tables(["t"])
-    reader = MariaChunkReader(source)
+def test_a_cut_connection_is_retryable_and_the_next_chunk_connects_anew(
+    engine: BinlogEngine, old_binlog: Database
+) -> None:
+    old_binlog.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    source = source_of(old_binlog)
+    (schema,) = engine.catalog(source).tables(["t"])
+    reader = engine.chunk_reader(source)
     request = ChunkRequest(1, schema.id, None, 10)
     reader.read(request, schema)
-    for (session,) in old_maria.query(
+    for (session,) in old_binlog.query(
         "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()",
-        [old_maria.database],
+        [old_binlog.database],
     ):
-        old_maria.execute(f"KILL {session}")
+        old_binlog.execute(f"KILL {session}")
     with pytest.raises(ConnectionFailed) as cut:
         reader.read(request, schema)
     assert cut.value.retryable
@@ -181,12 +197,12 @@ def test_a_cut_connection_is_retryable_and_the_next_chunk_connects_anew(old_mari
     reader.close()
 
 
-def test_tables_that_are_missing_or_keyless_are_named(old_maria: Database) -> None:
-    old_maria.execute("CREATE TABLE loose (a int, b int, UNIQUE (a))")
+def test_tables_that_are_missing_or_keyless_are_named(engine: BinlogEngine, old_binlog: Database) -> None:
+    old_binlog.execute("CREATE TABLE loose (a int, b int, UNIQUE (a))")
     with pytest.raises(SourceError, match=r"don't exist: gone, lost"):
-        MariaCatalog(source_of(old_maria)).tables(["gone", "lost"])
+        engine.catalog(source_of(old_binlog)).tables(["gone", "lost"])
     with pytest.raises(SourceError, match=r"have no key: loose"):
-        MariaCatalog(source_of(old_maria)).tables(["loose"])
+        engine.catalog(source_of(old_binlog)).tables(["loose"])
 
 
 @pytest.mark.parametrize(
@@ -198,10 +214,10 @@ def test_tables_that_are_missing_or_keyless_are_named(old_maria: Database) -> No
     ],
 )
 def test_refused_logins_are_named_without_the_password(
-    old_maria: Database, setting: dict[str, object], words: str, retryable: bool
+    engine: BinlogEngine, old_binlog: Database, setting: dict[str, object], words: str, retryable: bool
 ) -> None:
     with pytest.raises(ConnectionFailed, match=words) as refused:
-        MariaCatalog(source_of(old_maria, **setting)).position()
+        engine.catalog(source_of(old_binlog, **{"tls": engine.password_tls, **setting})).position()
     assert refused.value.retryable is retryable
-    assert "secret word" not in str(refused.value) + repr(source_of(old_maria, **setting))
+    assert "secret word" not in str(refused.value) + repr(source_of(old_binlog, **setting))
     assert refused.value.remedy

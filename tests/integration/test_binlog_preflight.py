@@ -1,0 +1,65 @@
+"""What preflight asks of both engines: settings, the reader's id, the watermark's table, and the least grants."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.binlog_engine import BinlogEngine
+from tests.integration.binlog_preflight import expect_setting_checked, obstacles
+from tests.integration.binlog_reading import read_to, source_of
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_ready_source_has_no_findings(engine: BinlogEngine, spare_database: Database) -> None:
+    spare_database.execute("CREATE TABLE t (id int PRIMARY KEY, s int AS (id) STORED)")
+    assert engine.catalog(source_of(spare_database)).preflight(["t"]) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "wrong", "right"),
+    [
+        ("binlog_format", "'MIXED'", "'ROW'"),
+        ("binlog_row_image", "'MINIMAL'", "'FULL'"),
+        ("binlog_row_metadata", "'MINIMAL'", "'FULL'"),
+        ("binlog_expire_logs_seconds", "3600", "0"),
+    ],
+)
+def test_settings_are_checked(
+    engine: BinlogEngine, spare_database: Database, setting: str, wrong: str, right: str
+) -> None:
+    expect_setting_checked(engine, spare_database, setting, wrong, right)
+
+
+def test_the_servers_own_id_is_refused(engine: BinlogEngine, spare_database: Database) -> None:
+    ((own,),) = spare_database.query("SELECT @@server_id")
+    assert list(obstacles(engine, spare_database, server_id=own)) == [
+        f"server_id: {spare_database.host}:{spare_database.port}"
+    ]
+
+
+def test_a_missing_watermark_table_is_found(engine: BinlogEngine, spare_database: Database) -> None:
+    assert list(obstacles(engine, spare_database, placement="watermark")) == ["watermark: migrator.watermark"]
+
+
+def test_select_and_replication_slave_are_enough(engine: BinlogEngine, spare_database: Database) -> None:
+    user = f"u{spare_database.database[-8:]}"
+    spare_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        f"CREATE USER '{user}'@'%' IDENTIFIED BY 'pw é'",
+        f"GRANT SELECT ON `{spare_database.database}`.* TO '{user}'@'%'",
+    )
+    login = {"user": user, "password": "pw é", "tls": engine.password_tls}
+    assert list(obstacles(engine, spare_database, "t", **login)) == [f"grants: {user}@%"]
+    spare_database.execute(f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%'")
+    assert obstacles(engine, spare_database, "t", **login) == {}
+    source = source_of(spare_database, **login)
+    reader, (schema,) = engine.started(source, "t")
+    spare_database.execute("INSERT INTO t VALUES (1)")
+    assert len(read_to(reader, engine.end(source)).changes()) == 1
+    reader.close()
+    (chunk,) = engine.dump(source, schema, 10)
+    assert chunk.row_count == 1
+    assert chunk.witness is not None
+    spare_database.execute(f"DROP USER '{user}'@'%'")
