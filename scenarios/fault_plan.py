@@ -84,6 +84,7 @@ class FaultPlan:
         """Prepares every fault, then fires those with neither ``at`` nor ``after_changes``: there from the start."""
         for each in self.faults:
             each.placed.prepare()
+        self.environment()  # makes what the pipeline is to be started with: a fault fired at once needs it as well
         self._fire_all([each for each in self.faults if not each.spec.at and not each.spec.after_changes])
 
     def tick(self, changes: int) -> None:

@@ -57,3 +57,25 @@ def test_a_fault_that_waits_for_its_byte_was_fired_and_did_nothing_yet(
             client.sendall(b"12345")
             await_true(plan.all_happened, "the connection is reset behind its third byte")
         plan.close()
+
+
+class NotStarted:
+    """A pipeline before its first start."""
+
+    running = False
+
+
+def test_a_fault_that_is_there_from_the_start_finds_what_the_pipeline_will_be_started_with(
+    tmp_path: Path,
+) -> None:
+    """The clock is off before the first process: its library must have been made by then."""
+    side = Side(NOBODY, NOBODY, cast(Any, None), None)
+    world = World(tmp_path, tmp_path / "migration.toml", side, side, cast(Any, NotStarted()), lambda: 7)
+    with PointServer(tmp_path / "steps.sock") as points:
+        plan = FaultPlan(
+            [FaultSpec("clock", options={"offset_s": 3600})], world, points, lambda: None, lambda: None
+        )
+        plan.prepare()
+        assert plan.all_happened()
+        assert Path(plan.environment()["LD_PRELOAD"]).exists()
+        plan.close()
