@@ -19,6 +19,7 @@ from transforms.casts import cast_column, spark_type
 from transforms.cause import spark_cause
 from transforms.frames import arrow_frame, empty_frame, parquet_frame, spark_schema
 from transforms.plan import MappingPlan, call
+from transforms.session import named_jvm_end
 
 __all__ = [
     "SIDE",
@@ -123,7 +124,8 @@ def failing_row(spark: SparkSession, plan: MappingPlan, source: str, rows: pa.Ta
 def _failure(spark: SparkSession, plan: MappingPlan, source: str, rows: pa.Table) -> str | None:
     frame = arrow_frame(spark, rows, plan.schemas[source])
     try:
-        map_rows(spark, plan, {source: frame}).write.format("noop").mode("overwrite").save()
+        with named_jvm_end():  # else the row would be blamed
+            map_rows(spark, plan, {source: frame}).write.format("noop").mode("overwrite").save()
     except (PySparkException, Py4JError) as error:
         return spark_cause(error)
     return None

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -25,6 +28,8 @@ from pyspark.sql import SparkSession
 from migrator.errors import ConfigError, MigratorError
 
 _EXIT_S = 20.0
+_DYING_S = 10.0
+"""How long a JVM whose connections have broken may still be on its way out."""
 _HEAP_MAX_BYTES = 3 << 30
 _HEAP_MIN_BYTES = 512 << 20
 
@@ -109,6 +114,41 @@ def stop_session() -> None:
             process.wait()
 
 
+@contextmanager
+def named_jvm_end() -> Iterator[None]:
+    """Failures of Spark because its JVM has ended become one error that says so; all others pass unchanged.
+
+    The driver's Python process outlives the JVM. Every call then fails, in some way or other, and none of them is the
+    fault of the row or the mapping at hand.
+    """
+    try:
+        yield
+    except (Py4JError, ConnectionError) as error:
+        # an exception of Java's own was sent by a JVM that lived
+        code = _jvm_exit_code(0.0 if isinstance(error, Py4JJavaError) else _DYING_S)
+        if code is None:
+            raise
+        raise MigratorError(
+            "Spark's JVM has ended",
+            where=f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}",
+            cause="it was killed, perhaps by the kernel because memory ran out, or it failed: see Spark's log",
+            remedy="start again: nothing is lost; if it happens again, give the machine more memory, or Spark less "
+            "(`spark.driver.memory`)",
+        ) from error
+
+
+def _jvm_exit_code(timeout_s: float) -> int | None:
+    """How the JVM ended, negative for a signal; None while it runs, or runs elsewhere."""
+    gateway = SparkContext._gateway
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        return process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def heap_bytes(memory_bytes: int) -> int:
     """The JVM heap for a machine of that much memory: a quarter of it, between 512 MiB and 3 GiB."""
     return max(_HEAP_MIN_BYTES, min(_HEAP_MAX_BYTES, memory_bytes // 4))
@@ -155,9 +195,15 @@ def _silence_python_side() -> None:
     """What PySpark says is in the errors it raises; on the terminal it would say it twice, with a JVM stack."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # py4j says with a stack, on the root logger, that its JVM is gone; the error it raises is told as well
+    logging.getLogger().addFilter(_not_of_py4j)
     warnings.filterwarnings(
         "ignore", message="PySpark does not yet fully support pandas", category=FutureWarning
     )
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> SparkSession:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from migrator.errors import VerifyError
 from transforms.pipeline import spark_cause
+from transforms.session import named_jvm_end
 
 
 def from_spark(error: BaseException) -> bool:
@@ -16,9 +17,13 @@ def from_spark(error: BaseException) -> bool:
 
 @contextmanager
 def named_failure(what: str, where: str, remedy: str) -> Iterator[None]:
-    """Turns a failure inside Spark into ``VerifyError`` with its innermost cause; others pass unchanged."""
+    """Turns a failure inside Spark into ``VerifyError`` with its innermost cause; others pass unchanged.
+
+    That Spark's JVM has ended is ``MigratorError``: no table is at fault.
+    """
     try:
-        yield
+        with named_jvm_end():
+            yield
     except Exception as error:
         if not from_spark(error):
             raise

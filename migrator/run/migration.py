@@ -38,6 +38,7 @@ from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
 from transforms.plan import MappingPlan, analyse
 from transforms.registry import Mapping, TargetMapping
+from transforms.session import named_jvm_end
 
 Until = Callable[[Snapshot], bool]
 _SHORTAGES = {
@@ -143,7 +144,8 @@ class Migration:
             MigratorError: whatever stopped the run; positions are kept and a new run goes on from there.
         """
         try:
-            self._run(stopping, until)
+            with named_jvm_end():  # whichever thread met it first
+                self._run(stopping, until)
         except OSError as error:  # from any thread, deep inside a library perhaps
             if error.errno not in _SHORTAGES:
                 raise

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from migrator.errors import MigratorError
-from transforms.session import running_session, spark_session
+from transforms.session import named_jvm_end, running_session, spark_session
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
@@ -51,9 +52,9 @@ def alive(pid: int) -> bool:
         return False
 
 
-def start(tmp_path: Path, *java_home: str) -> tuple[subprocess.Popen[str], str, int]:
+def start(tmp_path: Path, *java_home: str, program: str = PROGRAM) -> tuple[subprocess.Popen[str], str, int]:
     child = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "logs" / "spark.log"), *java_home],
+        [sys.executable, "-c", program, str(tmp_path / "logs" / "spark.log"), *java_home],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -79,6 +80,34 @@ def test_the_jvm_dies_with_a_killed_process_and_nothing_was_printed(tmp_path: Pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["logs"], (
         "Spark left files in the working directory"
     )
+
+
+def test_a_killed_jvm_is_named_whatever_is_asked_of_it_next(tmp_path: Path) -> None:
+    """Not the row or the mapping at hand is at fault; and without the JVM the process still can end."""
+    asking = """
+from migrator.errors import MigratorError
+from transforms.session import named_jvm_end
+for ask in (lambda: spark.sql("select 1").toArrow(), lambda: spark.range(3).count()):
+    try:
+        with named_jvm_end():
+            ask()
+        print("answered", flush=True)
+    except MigratorError as error:
+        print(error.what, error.where, flush=True)
+"""
+    child, _, jvm = start(tmp_path, program=PROGRAM + asking)
+    os.kill(jvm, signal.SIGKILL)
+    assert child.communicate("\n") == ("Spark's JVM has ended killed by SIGKILL\n" * 2, "")
+    assert child.returncode == 0
+
+
+def test_what_fails_while_the_jvm_lives_passes_unchanged(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transforms.session._DYING_S", 0.1)
+    for error in (ConnectionRefusedError("another server"), Py4JError("a call that failed")):
+        with pytest.raises(type(error)), named_jvm_end():
+            raise error
 
 
 def test_the_session_is_made_once_and_guards_what_rows_mean(spark: SparkSession, tmp_path: Path) -> None:
