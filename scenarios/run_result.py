@@ -104,3 +104,19 @@ def verdict(
     if doubts or found is Outcome.UNKNOWN:
         return Verdict(Outcome.UNKNOWN, "; ".join([*doubts, *unknown]) or "nothing was checked")
     return Verdict(Outcome.HOLDS)
+
+
+def judgement(result: RunResult, must_catch: Sequence[str]) -> Outcome:
+    """What one run says of a broken variant: killed (holds), survived (violated), or unknown.
+
+    Args:
+        result: of the run.
+        must_catch: codes of the checkers of which one has to catch it.
+
+    Unknown is a run that couldn't be played or whose record has holes, and one in which no checker that has to catch
+    the variant had anything to compare. A stop or a stall without a violation is no kill.
+    """
+    outcomes = {check.outcome for check in result.checks if check.code in must_catch}
+    if result.outcome is Outcome.UNKNOWN or result.counts.get(MISSED, 0) or outcomes <= {Outcome.UNKNOWN}:
+        return Outcome.UNKNOWN
+    return Outcome.HOLDS if Outcome.VIOLATED in outcomes else Outcome.VIOLATED

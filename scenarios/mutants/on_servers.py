@@ -14,7 +14,7 @@ from typing import Any
 
 from migrator.errors import ConfigError
 from scenarios.mutants.catalog import MUTANTS, mutant
-from scenarios.run_result import MISSED, RunResult
+from scenarios.run_result import RunResult, judgement
 from scenarios.scenario import Engine
 from verify.history.result import Outcome
 
@@ -127,18 +127,6 @@ def tried(trial: Trial, first: int, play: Callable[[Trial, int], RunResult]) -> 
         trial.mutant, broken.broken, broken.must_catch, trial.scenario, trial.engine, caught, killer,
         len(why) + (killer is not None), trial.runs, round(elapsed_s, 1), outcome, tuple(why),
     )  # fmt: skip
-
-
-def judgement(result: RunResult, must_catch: Sequence[str]) -> Outcome:
-    """What one run says of a variant: killed (holds), survived (violated), or unknown.
-
-    Unknown is a run that couldn't be played or whose record has holes, and one in which no checker that has to catch
-    the variant had anything to compare. A stop or a stall without a violation is no kill.
-    """
-    outcomes = {check.outcome for check in result.checks if check.code in must_catch}
-    if result.outcome is Outcome.UNKNOWN or result.counts.get(MISSED, 0) or outcomes <= {Outcome.UNKNOWN}:
-        return Outcome.UNKNOWN
-    return Outcome.HOLDS if Outcome.VIOLATED in outcomes else Outcome.VIOLATED
 
 
 def violated(result: RunResult) -> tuple[str, ...]:
