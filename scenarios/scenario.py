@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Engine = Literal["postgresql", "mariadb"]
+Engine = Literal["postgresql", "mariadb", "mysql"]
 Ending = Literal["resumes", "halts", "refused"]
 """What must come of it: goes on unaided and ends equal; stops with a named error, the target a consistent cut; or
 preflight refuses to begin."""

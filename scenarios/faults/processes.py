@@ -46,9 +46,10 @@ class StopContinue(Fault):
     """SIGSTOP to the whole pipeline, SIGCONT after ``seconds`` or when healed.
 
     ``standin: true``: meanwhile a second run takes over, as if on another machine (it finds no lease, the event log
-    is shared); the stopped one wakes up as a zombie that must be refused. Healing waits for the stand-in's epoch,
-    wakes the zombie, waits for its end, kills the stand-in and starts the pipeline again. On a PostgreSQL source the
-    stopped process keeps the replication slot until ``wal_sender_timeout``: set it to a few seconds.
+    is shared); the stopped one wakes up as a zombie that must be refused. Healing waits until the stand-in has
+    written, wakes the zombie, waits until that one has ended or has written in its turn (which the checkers judge),
+    kills the stand-in, and starts the pipeline again if it doesn't run. On a PostgreSQL source the stopped process
+    keeps the replication slot until ``wal_sender_timeout``: set it to a few seconds.
     """
 
     def __init__(self, options: Options):
@@ -78,10 +79,16 @@ class StopContinue(Fault):
         if self._standin is None or not zombie:
             self._continue()
             return
-        self._standin.await_epoch()
+        self._standin.await_lead(world)
+        before = world.applied(zombie)
         self._continue()
-        await_true(lambda: not alive(zombie), "the replaced leader ends", self._standin.timeout_s)
-        self._effect += f"; replaced by {self._standin.leader()}, then refused"
+        await_true(
+            lambda: not alive(zombie) or world.applied(zombie) > before,
+            "the replaced leader ends, or writes",
+            self._standin.timeout_s,
+        )
+        came = "ended" if world.applied(zombie) == before else "WROTE"
+        self._effect += f"; replaced by {self._standin.leader()}, then the sleeper {came}"
         self._standin.kill()
         if not world.pipeline.running:
             world.pipeline.start()

@@ -45,7 +45,9 @@ def test_a_fault_that_waits_for_its_byte_was_fired_and_did_nothing_yet(
 ) -> None:
     """Healed at that moment it would never happen, and the run would prove nothing."""
     side = Side(NOBODY, NOBODY, cast(Any, None), proxy)
-    world = World(tmp_path, tmp_path / "migration.toml", side, side, cast(Any, None), lambda: 7)
+    world = World(
+        tmp_path, tmp_path / "migration.toml", side, side, cast(Any, None), lambda: 7, lambda pid: 0
+    )
     spec = FaultSpec("reset_after", options={"side": "source", "bytes": 3, "direction": "to_server"})
     with PointServer(tmp_path / "steps.sock") as points:
         plan = FaultPlan([spec], world, points, lambda: None, lambda: None)
