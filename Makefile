@@ -18,7 +18,7 @@ SEEDS ?= 500
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Variables: SOURCE=postgresql|mariadb (demo), ARGS='...' (test, bench, scenarios), OUT=folder, SEEDS=n"
+	@echo "  Variables: SOURCE=postgresql|mariadb|mysql (demo), ARGS='...' (test, bench, scenarios), OUT=folder, SEEDS=n"
 	@echo "             PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here

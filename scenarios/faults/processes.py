@@ -124,13 +124,16 @@ class KillChild(Fault):
         chosen = self._choose(running_pid(world, self.name))
         if not chosen:
             raise impossible(self.name, f"the pipeline has no {self.what} now")
-        send(chosen, signal.SIGKILL)
-        await_true(lambda: not any(map(alive, chosen)), f"{self.what} ends after SIGKILL")
-        self._killed = chosen
+        self._kill(chosen)
 
     def effect(self) -> str:
         """See ``Fault.effect``."""
         return f"{self.what} {', '.join(map(str, self._killed))} killed" if self._killed else ""
+
+    def _kill(self, chosen: list[int]) -> None:
+        send(chosen, signal.SIGKILL)
+        await_true(lambda: not any(map(alive, chosen)), f"{self.what} ends after SIGKILL")
+        self._killed = chosen
 
     def _choose(self, pid: int) -> list[int]:
         raise AssertionError(f"{self.name} chooses nothing")
@@ -146,9 +149,38 @@ class KillJvm(KillChild):
 
 
 class KillWorker(KillChild):
-    """SIGKILL to Spark's Python workers; there are some only while a mapping uses Python functions."""
+    """SIGKILL to Spark's Python workers; there are some only while a mapping uses Python functions.
+
+    ``at_work: true``: they are only stopped at first, so that the next task gives its rows to one of them and waits;
+    healing kills them in the middle of it.
+    """
 
     what = "Spark Python worker"
+
+    def __init__(self, options: Options):
+        super().__init__(options)
+        self._at_work = options.flag("at_work", False)
+        self._stopped: list[int] = []
+
+    def fire(self, world: World) -> None:
+        """See ``Fault.fire``."""
+        if not self._at_work:
+            super().fire(world)
+            return
+        self._stopped = self._choose(running_pid(world, self.name))
+        if not self._stopped:
+            raise impossible(self.name, f"the pipeline has no {self.what} now")
+        send(self._stopped, signal.SIGSTOP)
+
+    def heal(self, world: World) -> None:
+        """See ``Fault.heal``."""
+        stopped, self._stopped = self._stopped, []
+        if stopped:
+            self._kill(stopped)
+
+    def close(self) -> None:
+        """See ``Fault.close``."""
+        send(self._stopped, signal.SIGCONT)
 
     def _choose(self, pid: int) -> list[int]:
         pythons = [

@@ -15,6 +15,8 @@ from scenarios.faults.fault import migration_name, state_folder
 from scenarios.faults.process_tree import command_line, descendants, environment, send
 from scenarios.world import World
 
+_ITS_BATCHES = 3
+
 
 class StandIn:
     """``migrator run`` from a copy of the project, with a state folder of its own.
@@ -65,12 +67,13 @@ class StandIn:
             )
 
     def await_lead(self, world: World) -> None:
-        """Waits until it has brought a batch of its own into the target: by then the ledger is its.
+        """Waits until it has brought some batches of its own into the target: by then the ledger is its.
 
-        Raises ``MigratorError`` with the end of its output if that doesn't come.
+        Some, since the first of them may be the very one that the stopped process holds. Raises ``MigratorError``
+        with the end of its output if that doesn't come.
         """
         deadline = time.monotonic() + self.timeout_s
-        while not world.applied(self.pid):
+        while world.applied(self.pid) < _ITS_BATCHES:
             ended = self._process is None or self._process.poll() is not None
             if ended or time.monotonic() > deadline:
                 raise MigratorError(

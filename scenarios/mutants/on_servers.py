@@ -47,10 +47,10 @@ TRIALS = (
     Trial("key-move-by-half", "key_moves", per_change=False),
     Trial("position-apart", "kill_after_target_commit"),
     Trial("transaction-split", "bank_transfers", per_change=False),
-    Trial("fencing-off", "zombie", per_change=False),
+    Trial("fencing-off", "zombie_with_loaded_rows", per_change=False),
 )
-"""In the order of the catalogue of variants. What a constraint of the target would stop before a checker sees it needs
-a target without one: the rows of ``key_moves`` have no unique value that an old row left behind would still hold."""
+"""In the order of the catalogue of variants. What a constraint of the target would stop before a checker sees it
+needs a target without one: in ``key_moves`` nothing is unique that an old row left behind would still hold."""
 
 
 @dataclass(frozen=True, slots=True)
