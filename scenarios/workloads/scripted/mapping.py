@@ -10,7 +10,7 @@ from transforms.columns import blank_to_null
 mapping = Mapping()
 
 
-@F.udf(returnType=LongType())
+@F.udf(returnType=LongType(), useArrow=False)
 def whole_cents(fee: str) -> int:
     """``12.50`` as 1250."""
     whole, _, rest = fee.partition(".")
