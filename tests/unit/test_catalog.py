@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from migrator.run.steps import POINTS
-from scenarios import catalog_files, runner
+from scenarios import catalog_files, commands, runner
 from scenarios.faults import registry
 from scenarios.hazards import HAZARDS
 from scenarios.mutants.catalog import MUTANTS
-from scenarios.scenario import PER_CHANGE, Scenario
+from scenarios.scenario import PER_CHANGE, Engine, Scenario
 from scenarios.workloads.registry import WORKLOADS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -168,6 +168,15 @@ def test_the_subset_for_every_change_is_varied_and_affordable() -> None:
     assert not any(each.needs for each in subset)
     assert set(PER_CHANGE) <= {engine for each in subset for engine in each.engines}
     assert len({each.workload.name for each in subset}) >= 5
+
+
+def test_the_subset_leaves_mysql_out_unless_it_is_asked_for() -> None:
+    def engines(*names: str, engine: Engine | None = None, all_: bool = False) -> set[str]:
+        return {job.engine for job in commands._jobs(names, True, all_, engine, 1, 0)}
+
+    assert engines() == set(PER_CHANGE)
+    assert engines(engine="mysql") == {"mysql"}
+    assert engines(all_=True) == engines("concurrent_writes") == {"postgresql", "mariadb", "mysql"}
 
 
 def test_most_of_the_catalogue_runs_today() -> None:
