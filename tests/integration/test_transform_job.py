@@ -33,7 +33,7 @@ def plan_that_runs(spark: SparkSession, program: str) -> MappingPlan:
 
     @mapping.target("out", key="id")
     def out(flights: DataFrame) -> DataFrame:
-        return flights.select("id", F.udf(checked, "string")("dest").alias("dest"))
+        return flights.select("id", F.udf(checked, "string", useArrow=False)("dest").alias("dest"))
 
     columns = [target_column("id", "bigint"), target_column("dest", "string")]
     return analyse(spark, mapping["out"], SCHEMAS, columns)
