@@ -13,7 +13,7 @@ def slip(berth: DataFrame) -> DataFrame:
     """One slip a berth."""
     return berth.select(
         F.col("id").alias("slip_id"),
-        F.col("load").alias("weight"),
+        F.col("cargo").alias("weight"),
         F.col("writer").alias("client"),
         F.col("write_no").alias("client_no"),
     )

@@ -21,10 +21,10 @@ from verify.history.history import TrackedTable
 
 BERTH = Tracked(
     TrackedTable("berth", fold=True),
-    Columns("berth", ("id",), "writer", "write_no", "load"),
+    Columns("berth", ("id",), "writer", "write_no", "cargo"),
     Columns("slip", ("slip_id",), "client", "client_no", "weight"),
 )
-_COLUMNS = '"id" bigint PRIMARY KEY, "load" bigint NOT NULL, "writer" int NOT NULL, "write_no" int NOT NULL'
+_COLUMNS = '"id" bigint PRIMARY KEY, "cargo" bigint NOT NULL, "writer" int NOT NULL, "write_no" int NOT NULL'
 _AWAY = 1_000_000
 """A range of keys moves up by so much, or down again."""
 _RANGE = 8
