@@ -20,7 +20,7 @@ SEEDS ?= 500
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Variables: SOURCE=postgresql|mariadb (demo), ARGS='...' (test, bench, scenarios), WORKERS=n (test)"
+	@echo "  Variables: SOURCE=postgresql|mariadb|mysql (demo), ARGS='...' (test, bench, scenarios), WORKERS=n (test)"
 	@echo "             OUT=folder, SEEDS=n (scenarios), PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here

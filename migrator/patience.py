@@ -8,6 +8,7 @@ not, the call is left behind with its connection, which is closed whenever it re
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import socket
@@ -46,7 +47,7 @@ class _Call(Generic[Result]):
         self._result: list[Result] = []
         self._error: BaseException | None = None
         self._done = threading.Event()
-        threading.Thread(target=self._run, name="call", daemon=True).start()
+        _start(self._run)
 
     def returned(self, timeout_s: float) -> bool:
         """Whether it has returned or raised, waiting so long for it."""
@@ -75,6 +76,18 @@ class _Call(Generic[Result]):
             self._leave()
 
 
+def _start(work: Callable[[], None]) -> None:
+    """A thread that nobody waits for. Raises ``MemoryError`` if there is no room for it.
+
+    ``threading.Thread.start`` waits until the thread has begun: for ever, if that one gets no memory for its first
+    step. Such a call is one that isn't answered, and is left behind like any other.
+    """
+    try:
+        _thread.start_new_thread(work, ())
+    except RuntimeError as error:
+        raise MemoryError(str(error)) from error
+
+
 def patiently(
     call: Callable[[], Result], silence_s: float, works: Callable[[], bool], leave: Callable[[], None]
 ) -> Result:
@@ -86,7 +99,7 @@ def patiently(
         works: whether waiting on makes sense.
         leave: closes what a call left behind used, called when that call returns.
 
-    Raises ``SilentError`` once ``works`` says no: the call is left behind.
+    Raises ``SilentError`` once ``works`` says no: the call is left behind; ``MemoryError`` if it can't be begun.
     """
     running = _Call(call, leave)
     waited_s = silence_s

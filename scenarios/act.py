@@ -15,7 +15,7 @@ from migrator.run.failure import Stopping
 from scenarios.fault_plan import CAPTURE_BEGINS, FaultPlan
 from scenarios.faults.points import PointServer
 from scenarios.pipeline import Exit, PipelineProcess
-from scenarios.run_result import HALTS, RESUMES, STALLS
+from scenarios.run_result import HALTS, RESTARTS, RESUMES, STALLS
 from scenarios.scenario import Scenario
 from scenarios.workload import Workload
 
@@ -31,9 +31,6 @@ _EFFECT_S = 60.0
 _WAITING_RATE_PER_S = 20.0
 """Of the writers once they have made their changes, while a fault is still to come or its victim to come back."""
 _MOST_STARTS = 30
-_ENDS_THE_PROCESS = {"kill_jvm", "descriptors"}
-"""Faults after which a run may end by name and be started again, as after a crash: its Spark is gone, or no file can
-be opened any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +87,7 @@ class Act:
         self._writers = writers
         self._clock = Stopping()
         self._halting = scenario.expect.ending == HALTS
+        self._excuse = ""
 
     def write(self) -> Ended | None:
         """Starts the pipeline and lets the writers write until enough happened; how it ended if it did.
@@ -135,7 +133,7 @@ class Act:
         self._pipeline.stop()
         exited = self._pipeline.exited()
         if exited is not None and exited.code == 0:
-            return Ended(RESUMES, drained=True)
+            return Ended(RESTARTS if self._excuse else RESUMES, self._excuse, drained=True)
         return (
             self._ended(exited)
             if exited is not None
@@ -144,7 +142,7 @@ class Act:
 
     def _reading(self) -> bool:
         """Whether the process that runs now has come so far as to read the log: whoever was killed must go on."""
-        return self._points.wait(CAPTURE_BEGINS, self._pipeline.starts, 0)
+        return self._points.reached_by(self._pipeline.pid, CAPTURE_BEGINS) > 0
 
     def _longer_s(self) -> float:
         """How long to go on although enough was written and every fault fired."""
@@ -173,10 +171,12 @@ class Act:
         return found[0] if found else None
 
     def _excused(self, exited: Exit) -> bool:
-        fired = sum(
-            each.fired_us is not None and each.spec.do in _ENDS_THE_PROCESS for each in self._plan.faults
-        )
-        return bool(exited.error) and self._pipeline.starts <= fired
+        """Whether it is started again after a named error: where that is expected, once for each fault fired."""
+        fired = sum(each.fired_us is not None for each in self._plan.faults)
+        if self._scenario.expect.ending != RESTARTS or not exited.error or self._pipeline.starts > fired:
+            return False
+        self._excuse = exited.error
+        return True
 
     @staticmethod
     def _ended(exited: Exit) -> Ended:

@@ -115,7 +115,7 @@ class _Reader:
                     f"line {line}: faults[{number}]: either `at` or `after_changes`, not both"
                 )
         expect: Expectation = values.get("expect", Expectation())
-        if expect.ending != "resumes" and expect.verify:
+        if expect.ending not in ("resumes", "restarts") and expect.verify:
             self.problems.append(f"line {line}: expect.verify: only a run that catches up can be verified")
         if expect.ending != "resumes" and not expect.error:
             self.problems.append(

@@ -14,7 +14,7 @@ import click
 from migrator.errors import ConfigError
 from scenarios import catalog_files, pairs
 from scenarios.run_result import RunResult
-from scenarios.scenario import Engine, Scenario
+from scenarios.scenario import PER_CHANGE, Engine, Scenario
 from verify.history import timeline
 from verify.history.result import Outcome
 
@@ -160,7 +160,9 @@ def _jobs(
         if found.needs:
             click.echo(f"{found.name} waits for {', '.join(found.needs)}")
             continue
-        jobs += [_Job(found, each, text) for each in found.engines if engine in (None, each)]
+        narrow = per_change and not all_ and engine is None and found.name not in names
+        wanted = PER_CHANGE if narrow else found.engines if engine is None else (engine,)
+        jobs += [_Job(found, each, text) for each in found.engines if each in wanted]
         if engine is not None and engine not in found.engines:
             click.echo(f"{found.name} is not for {engine}")
     return jobs

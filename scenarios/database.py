@@ -1,4 +1,4 @@
-"""Where a database is, and one way to talk to it on either engine."""
+"""Where a database is, and one way to talk to it on any engine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pymysql
 from migrator.errors import ConnectionFailed
 
 _CONNECT_TIMEOUT_S = 5
+_RECURSIONS = 2**32 - 1
+"""MySQL makes rows of numbers by recursion, a thousand of them if not told otherwise."""
 
 
 class Cursor(Protocol):
@@ -48,11 +50,11 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where a database is, on either engine.
+    """Where a database is, on any engine.
 
     Attributes:
         kind: ``postgresql``, ``mariadb`` or ``mysql``.
-        schema: PostgreSQL only; a MariaDB database is its own schema.
+        schema: PostgreSQL only; a MariaDB or MySQL database is its own schema.
         password: never printed.
     """
 
@@ -69,11 +71,12 @@ class Database:
 
         Args:
             autocommit: whether each statement is a transaction of its own.
-            local_files: let MariaDB's LOAD DATA LOCAL read files of this machine.
+            local_files: let LOAD DATA LOCAL of MariaDB and MySQL read files of this machine.
 
         Raises:
             ConnectionFailed: no server there, or it refuses the login.
         """
+        more = f", cte_max_recursion_depth = {_RECURSIONS}" if self.kind == "mysql" else ""
         try:
             if self.kind == "postgresql":
                 return self.postgres(autocommit=autocommit)
@@ -87,7 +90,7 @@ class Database:
                 autocommit=autocommit,
                 local_infile=local_files,
                 connect_timeout=_CONNECT_TIMEOUT_S,
-                init_command="SET SESSION sql_mode = 'TRADITIONAL,ANSI_QUOTES', time_zone = '+00:00'",
+                init_command=f"SET SESSION sql_mode = 'TRADITIONAL,ANSI_QUOTES', time_zone = '+00:00'{more}",
             )
             return connection
         except (psycopg.OperationalError, pymysql.err.OperationalError) as error:

@@ -38,7 +38,7 @@ _LEAVE_ROOM = (
 
 @click.command()
 @click.option(
-    "--source", type=click.Choice(["postgresql", "mariadb"]), default="postgresql", show_default=True
+    "--source", type=click.Choice(["postgresql", "mariadb", "mysql"]), default="postgresql", show_default=True
 )
 @click.option(
     "--rate", default=80, show_default=True, help="Row changes per second by the concurrent writers."

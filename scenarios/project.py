@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from migrator.embedded.mariadb import EmbeddedMariaDB
+from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import MigratorError
@@ -15,7 +16,10 @@ from scenarios.database import Database
 
 
 def servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
-    """Two separate servers, each with one empty database, stopped and removed when the stack is closed."""
+    """Two separate servers, each with one empty database, stopped and removed when the stack is closed.
+
+    Raises ``MigratorError`` for a server that can't be had here (``MySQLUnavailable``: Debian's packages).
+    """
     folder = stack.enter_context(scratch_directory("migrator-demo-"))
     new_server = stack.enter_context(EmbeddedPostgres(folder / "new"))
     new_server.create_database("new")
@@ -24,6 +28,10 @@ def servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
         maria = stack.enter_context(EmbeddedMariaDB(folder / "old"))
         maria.create_database("old")
         return Database("mariadb", maria.host, maria.port, "old", maria.superuser), new
+    if source == "mysql":  # it takes LOAD DATA LOCAL only if told so
+        mysql = stack.enter_context(EmbeddedMySQL(folder / "old", settings={"local-infile": "ON"}))
+        mysql.create_database("old")
+        return Database("mysql", mysql.host, mysql.port, "old", mysql.superuser), new
     old_server = stack.enter_context(EmbeddedPostgres(folder / "old"))
     old_server.create_database("old")
     return Database("postgresql", old_server.host, old_server.port, "old", old_server.superuser), new

@@ -11,9 +11,14 @@ from scenarios.scenario import Expectation, Scenario
 from verify.history.history import TrackedTable
 from verify.history.result import CheckResult, Outcome, overall
 
-RESUMES, HALTS, REFUSED, STALLS, FAILS = "resumes", "halts", "refused", "stalls", "fails"
-"""Endings of a run. *stalls*: it went on, but the target never caught up; *fails*: the scenario itself could not be
-played, and nothing is known of the product."""
+RESUMES, RESTARTS, HALTS, REFUSED = "resumes", "restarts", "halts", "refused"
+STALLS, FAILS = "stalls", "fails"
+"""Endings of a run. *restarts*: it ended by name, once a fault at most, and went on when started again; *stalls*: it
+went on, but the target never caught up; *fails*: the scenario itself could not be played, and nothing is known of the
+product."""
+
+_AS_GOOD = {(RESTARTS, RESUMES)}
+"""Expected and found: who may end by name and be started again may also do better and go on unaided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,11 @@ def doubts(expect: Expectation, counts: Mapping[str, int]) -> list[str]:
     return found
 
 
+def as_expected(expect: Expectation, ending: str) -> bool:
+    """Whether a run ended as it was to, or better."""
+    return ending == expect.ending or (expect.ending, ending) in _AS_GOOD
+
+
 def verdict(
     expect: Expectation, ending: str, error: str, checks: tuple[CheckResult, ...], doubts: Sequence[str]
 ) -> Verdict:
@@ -93,10 +103,10 @@ def verdict(
     if found is Outcome.VIOLATED:
         broken = [f"{check.code} {check.title}" for check in checks if check.outcome is Outcome.VIOLATED]
         return Verdict(found, f"violated: {', '.join(broken)}")
-    if ending != expect.ending:
+    if not as_expected(expect, ending):
         said = f" ({error})" if error else ""
         return Verdict(Outcome.VIOLATED, f"expected ending: {expect.ending}; found: {ending}{said}")
-    if expect.error and not re.search(expect.error, error):
+    if expect.error and ending != RESUMES and not re.search(expect.error, error):
         return Verdict(
             Outcome.VIOLATED, f"the error was to match {expect.error!r}; it is: {error or 'no named error'}"
         )
@@ -104,3 +114,19 @@ def verdict(
     if doubts or found is Outcome.UNKNOWN:
         return Verdict(Outcome.UNKNOWN, "; ".join([*doubts, *unknown]) or "nothing was checked")
     return Verdict(Outcome.HOLDS)
+
+
+def judgement(result: RunResult, must_catch: Sequence[str]) -> Outcome:
+    """What one run says of a broken variant: killed (holds), survived (violated), or unknown.
+
+    Args:
+        result: of the run.
+        must_catch: codes of the checkers of which one has to catch it.
+
+    Unknown is a run that couldn't be played or whose record has holes, and one in which no checker that has to catch
+    the variant had anything to compare. A stop or a stall without a violation is no kill.
+    """
+    outcomes = {check.outcome for check in result.checks if check.code in must_catch}
+    if result.outcome is Outcome.UNKNOWN or result.counts.get(MISSED, 0) or outcomes <= {Outcome.UNKNOWN}:
+        return Outcome.UNKNOWN
+    return Outcome.HOLDS if Outcome.VIOLATED in outcomes else Outcome.VIOLATED

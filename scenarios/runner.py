@@ -125,8 +125,9 @@ class _Play:
         self._pipeline = PipelineProcess(stage.config, folder / bundle.LOG, self._environment, mutant)
         stack.callback(self._pipeline.close)
         world = World(
-            stage.folder, stage.config, stage.source, stage.target, self._pipeline, self._clock.now_us
-        )
+            stage.folder, stage.config, stage.source, stage.target, self._pipeline, self._clock.now_us,
+            lambda pid: self._points.reached_by(pid, APPLIED),
+        )  # fmt: skip
         self._recorders = Recorders(
             stage.source.direct, stage.target.direct, MIGRATION, stage.settings.event_log(),
             stage.folder / bundle.SEGMENTS, stage.workload.tracked, self._clock, seed,

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Engine = Literal["postgresql", "mariadb"]
-Ending = Literal["resumes", "halts", "refused"]
-"""What must come of it: goes on unaided and ends equal; stops with a named error, the target a consistent cut; or
-preflight refuses to begin."""
+Engine = Literal["postgresql", "mariadb", "mysql"]
+PER_CHANGE: tuple[Engine, ...] = ("postgresql", "mariadb")
+"""Engines of the subset for every change. Debian has MySQL in a suite that moves: a change must not wait for it."""
+Ending = Literal["resumes", "restarts", "halts", "refused"]
+"""What must come of it: goes on unaided and ends equal; does so once it was started again after a named error, as
+after a crash; stops with a named error, the target a consistent cut; or preflight refuses to begin."""
 Verified = Literal["", "equal", "different"]
 """What ``migrator verify`` must say in the end; "" doesn't ask it."""
 
@@ -65,7 +67,7 @@ class Expectation:
 
     Attributes:
         ending: see ``Ending``.
-        error: regular expression that the named error must match (``halts`` and ``refused``).
+        error: regular expression that the named error must match (all but ``resumes``).
         checks: codes of the checkers that must hold.
         verify: see ``Verified``; only asked where the run catches up.
     """

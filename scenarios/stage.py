@@ -17,6 +17,7 @@ from sqlalchemy import URL
 from migrator import config as configuration
 from migrator import wiring
 from migrator.embedded.mariadb import EmbeddedMariaDB
+from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import MigratorError
@@ -106,10 +107,10 @@ def _server(
 ) -> Side:
     if engine == "postgresql":
         return _postgres(stack, folder / "old", "old", settings, protected)
-    server = EmbeddedMariaDB(folder / "old", settings=settings)
+    server = (EmbeddedMySQL if engine == "mysql" else EmbeddedMariaDB)(folder / "old", settings=settings)
     stack.enter_context(server)
     server.create_database("old")
-    direct = Database("mariadb", server.host, server.port, "old", server.superuser)
+    direct = Database(engine, server.host, server.port, "old", server.superuser)
     via = direct
     if protected:
         with server.connect() as connection, connection.cursor() as cursor:

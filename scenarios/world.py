@@ -86,6 +86,7 @@ class World:
         target: new side.
         pipeline: the process under test.
         now_us: microseconds since the run's start, the clock of the history.
+        applied: how many batches the process with this id has brought into the target, as it has announced so far.
     """
 
     folder: Path
@@ -94,3 +95,4 @@ class World:
     target: Side
     pipeline: Pipeline
     now_us: Callable[[], int]
+    applied: Callable[[int], int]

@@ -155,6 +155,12 @@ class Migration:
                 cause=f"{error.strerror} ({errno.errorcode[error.errno]})",
                 remedy=f"{_SHORTAGES[error.errno]}, then start again: nothing is lost",
             ) from error
+        except MemoryError as error:
+            raise MigratorError(
+                "the process gets no more memory",
+                cause=str(error),
+                remedy=f"{_SHORTAGES[errno.ENOMEM]}, then start again: nothing is lost",
+            ) from error
 
     def _run(self, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts

@@ -205,13 +205,28 @@ class TransformJob:
         return with_nulls(rows, missing)
 
     def _collect(self, plan: MappingPlan, job: Callable[[], pa.Table], rows: Any) -> pa.Table:
+        """The rows of a job; of one that fails though no row is at fault, those of a second attempt.
+
+        A Python worker that the system has killed is such a case: Spark in local mode tries no task twice.
+        """
         try:
             return job()
         except (PySparkException, Py4JError) as error:
-            raise self._located(plan, rows(), error) from error
+            at_fault = self._row_at_fault(plan, rows())
+            if at_fault is not None:
+                raise at_fault from error
+        try:
+            return job()
+        except (PySparkException, Py4JError) as error:
+            raise MappingError(
+                f"the Spark job of target table {plan.target.name!r} fails",
+                where=plan.target.where(),
+                cause=spark_cause(error),
+                remedy="no single row causes it: see the Spark log in the state folder",
+            ) from error
 
-    def _located(self, plan: MappingPlan, tables: Mapping[str, pa.Table], error: Exception) -> MappingError:
-        """The error of a failed job, naming a row that causes it if one row alone does."""
+    def _row_at_fault(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> MappingError | None:
+        """The error that names a row on which the mapping fails, if one row alone makes it fail."""
         for name, rows in tables.items():
             found = failing_row(self._spark, plan, name, rows)
             if found is not None:
@@ -224,12 +239,7 @@ class TransformJob:
                     cause=found.cause,
                     remedy="correct the mapping, or the row in the source; then start again: nothing was lost",
                 )
-        return MappingError(
-            f"the Spark job of target table {plan.target.name!r} fails",
-            where=plan.target.where(),
-            cause=spark_cause(error),
-            remedy="no single row causes it: see the Spark log in the state folder",
-        )
+        return None
 
 
 def _dumped(plan: MappingPlan, known: Checkpoint | None) -> bool:

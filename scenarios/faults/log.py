@@ -49,7 +49,7 @@ class PurgeLog(LogFault):
     """The pipeline is killed, the log goes on, the part it needs is thrown away, and it is started again.
 
     The writers must go on: what isn't there can't be missed. PostgreSQL: the pipeline's slot is moved to the end of
-    the log (``max_slot_wal_keep_size`` would take other slots as well). MariaDB: ``PURGE BINARY LOGS``.
+    the log (``max_slot_wal_keep_size`` would take other slots as well). MariaDB, MySQL: ``PURGE BINARY LOGS``.
     """
 
     def fire(self, world: World) -> None:
@@ -109,7 +109,7 @@ class DropSlot(LogFault):
         """See ``Fault.fire``."""
         direct = side_of(world, "source").direct
         if direct.kind != "postgresql":
-            raise impossible(self.name, "a MariaDB server has no slots", "use purge_log there")
+            raise impossible(self.name, "only a PostgreSQL server has slots", "use purge_log there")
         slot = f"migrator_{migration_name(world)}"
         _slot_place(direct, slot, self.name)
 
@@ -270,11 +270,13 @@ def _end_walsender(database: Database, slot: str) -> None:
 def _log_file(database: Database) -> str:
     if database.kind == "postgresql":
         return str(query(database, "SELECT pg_walfile_name(pg_current_wal_insert_lsn())")[0][0])
-    return str(query(database, "SHOW MASTER STATUS")[0][0])
+    return str(_log_position(database)[0])
 
 
 def _log_position(database: Database) -> tuple[object, ...]:
-    return query(database, "SHOW MASTER STATUS")[0][:2]
+    """File and offset at which a MariaDB or MySQL server writes its log."""
+    what = "BINARY LOG STATUS" if database.kind == "mysql" else "MASTER STATUS"
+    return query(database, f"SHOW {what}")[0][:2]
 
 
 FAULTS: dict[str, type[Fault]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ from migrator.run.steps import POINTS, POINTS_VARIABLE, SOCKET_VARIABLE
 
 Callback = Callable[[], None]
 _ANSWER = b"go\n"
+_CREDENTIALS = struct.Struct("iII")
 _LONGEST_PATH_BYTES = 107
 """Of a Unix socket's address (unix(7), without the final zero)."""
 
@@ -29,11 +31,13 @@ class Reached:
         point: its name.
         count: the how manieth time, from 1 on, over all processes of the run.
         at_s: ``time.monotonic()`` of its arrival.
+        pid: the process that reached it.
     """
 
     point: str
     count: int
     at_s: float
+    pid: int
 
 
 class PointServer:
@@ -107,6 +111,11 @@ class PointServer:
         with self._changed:
             return tuple(self._reached)
 
+    def reached_by(self, pid: int, point: str) -> int:
+        """How often one process has announced a point so far."""
+        with self._changed:
+            return sum(each.pid == pid and each.point == point for each in self._reached)
+
     def pending(self) -> tuple[tuple[str, int], ...]:
         """Moments of ``on`` that haven't come: their faults have not fired."""
         with self._changed:
@@ -148,8 +157,9 @@ class PointServer:
     def _serve(self, connection: socket.socket) -> None:
         try:
             with connection, connection.makefile("rb") as lines:
+                pid = _peer(connection)
                 for line in lines:
-                    self._arrived(line.decode("ascii", "replace").strip())
+                    self._arrived(line.decode("ascii", "replace").strip(), pid)
                     connection.sendall(_ANSWER)
         except OSError:  # the pipeline was killed, or we were closed: nobody waits for an answer
             return
@@ -157,11 +167,11 @@ class PointServer:
             with self._changed:
                 self._connections.discard(connection)
 
-    def _arrived(self, point: str) -> None:
+    def _arrived(self, point: str, pid: int) -> None:
         with self._changed:
             self._counts[point] += 1
             count = self._counts[point]
-            self._reached.append(Reached(point, count, time.monotonic()))
+            self._reached.append(Reached(point, count, time.monotonic(), pid))
             callback = self._callbacks.pop((point, count), None)
             self._changed.notify_all()
         if callback is None:
@@ -187,6 +197,13 @@ def _known(point: str) -> str:
             f"there is no point {point!r}", where="at", remedy=f"name one of: {', '.join(POINTS)}"
         )
     return point
+
+
+def _peer(connection: socket.socket) -> int:
+    """The process at the other end (unix(7): SO_PEERCRED)."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, _, _ = _CREDENTIALS.unpack(credentials)
+    return int(pid)
 
 
 def _shut(connection: socket.socket) -> None:

@@ -46,9 +46,10 @@ class StopContinue(Fault):
     """SIGSTOP to the whole pipeline, SIGCONT after ``seconds`` or when healed.
 
     ``standin: true``: meanwhile a second run takes over, as if on another machine (it finds no lease, the event log
-    is shared); the stopped one wakes up as a zombie that must be refused. Healing waits for the stand-in's epoch,
-    wakes the zombie, waits for its end, kills the stand-in and starts the pipeline again. On a PostgreSQL source the
-    stopped process keeps the replication slot until ``wal_sender_timeout``: set it to a few seconds.
+    is shared); the stopped one wakes up as a zombie that must be refused. Healing waits until the stand-in has
+    written, wakes the zombie, waits until that one has ended or has written in its turn (which the checkers judge),
+    kills the stand-in, and starts the pipeline again if it doesn't run. On a PostgreSQL source the stopped process
+    keeps the replication slot until ``wal_sender_timeout``: set it to a few seconds.
     """
 
     def __init__(self, options: Options):
@@ -78,10 +79,16 @@ class StopContinue(Fault):
         if self._standin is None or not zombie:
             self._continue()
             return
-        self._standin.await_epoch()
+        self._standin.await_lead(world)
+        before = world.applied(zombie)
         self._continue()
-        await_true(lambda: not alive(zombie), "the replaced leader ends", self._standin.timeout_s)
-        self._effect += f"; replaced by {self._standin.leader()}, then refused"
+        await_true(
+            lambda: not alive(zombie) or world.applied(zombie) > before,
+            "the replaced leader ends, or writes",
+            self._standin.timeout_s,
+        )
+        came = "ended" if world.applied(zombie) == before else "WROTE"
+        self._effect += f"; replaced by {self._standin.leader()}, then the sleeper {came}"
         self._standin.kill()
         if not world.pipeline.running:
             world.pipeline.start()
@@ -117,13 +124,16 @@ class KillChild(Fault):
         chosen = self._choose(running_pid(world, self.name))
         if not chosen:
             raise impossible(self.name, f"the pipeline has no {self.what} now")
-        send(chosen, signal.SIGKILL)
-        await_true(lambda: not any(map(alive, chosen)), f"{self.what} ends after SIGKILL")
-        self._killed = chosen
+        self._kill(chosen)
 
     def effect(self) -> str:
         """See ``Fault.effect``."""
         return f"{self.what} {', '.join(map(str, self._killed))} killed" if self._killed else ""
+
+    def _kill(self, chosen: list[int]) -> None:
+        send(chosen, signal.SIGKILL)
+        await_true(lambda: not any(map(alive, chosen)), f"{self.what} ends after SIGKILL")
+        self._killed = chosen
 
     def _choose(self, pid: int) -> list[int]:
         raise AssertionError(f"{self.name} chooses nothing")
@@ -139,9 +149,38 @@ class KillJvm(KillChild):
 
 
 class KillWorker(KillChild):
-    """SIGKILL to Spark's Python workers; there are some only while a mapping uses Python functions."""
+    """SIGKILL to Spark's Python workers; there are some only while a mapping uses Python functions.
+
+    ``at_work: true``: they are only stopped at first, so that the next task gives its rows to one of them and waits;
+    healing kills them in the middle of it.
+    """
 
     what = "Spark Python worker"
+
+    def __init__(self, options: Options):
+        super().__init__(options)
+        self._at_work = options.flag("at_work", False)
+        self._stopped: list[int] = []
+
+    def fire(self, world: World) -> None:
+        """See ``Fault.fire``."""
+        if not self._at_work:
+            super().fire(world)
+            return
+        self._stopped = self._choose(running_pid(world, self.name))
+        if not self._stopped:
+            raise impossible(self.name, f"the pipeline has no {self.what} now")
+        send(self._stopped, signal.SIGSTOP)
+
+    def heal(self, world: World) -> None:
+        """See ``Fault.heal``."""
+        stopped, self._stopped = self._stopped, []
+        if stopped:
+            self._kill(stopped)
+
+    def close(self) -> None:
+        """See ``Fault.close``."""
+        send(self._stopped, signal.SIGCONT)
 
     def _choose(self, pid: int) -> list[int]:
         pythons = [

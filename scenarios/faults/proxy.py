@@ -45,7 +45,7 @@ class TcpProxy:
 
     Args:
         host, port: the server.
-        kind: ``postgresql`` or ``mariadb``, whose streams are read for COMMITs; "" for any other protocol.
+        kind: ``postgresql``, ``mariadb`` or ``mysql``, whose streams are read for COMMITs; "" for any other protocol.
         seed: of the jitter.
 
     Attributes: ``host`` and ``port``, where it listens.

@@ -15,6 +15,8 @@ from scenarios.faults.fault import migration_name, state_folder
 from scenarios.faults.process_tree import command_line, descendants, environment, send
 from scenarios.world import World
 
+_ITS_BATCHES = 3
+
 
 class StandIn:
     """``migrator run`` from a copy of the project, with a state folder of its own.
@@ -30,7 +32,6 @@ class StandIn:
         self._target: Database | None = None
         self._migration = ""
         self._log = Path()
-        self._epoch = 0
 
     def start(self, world: World, stopped: int) -> None:
         """Starts what the stopped process is, with its variables, from a copy of the project.
@@ -51,7 +52,6 @@ class StandIn:
         (copy / own).mkdir(parents=True)
         (copy / own / "eventlog").symlink_to(state / "eventlog")
         self._target, self._migration = world.target.direct, migration_name(world)
-        self._epoch = self._ledger_epoch()
         self._log = world.folder / "standin.log"
         command = [
             word.replace(str(world.config), str(copy / world.config.name)) for word in command_line(stopped)
@@ -66,10 +66,14 @@ class StandIn:
                 start_new_session=True,
             )
 
-    def await_epoch(self) -> None:
-        """Waits until the ledger is its. Raises ``MigratorError`` with the end of its output if it isn't."""
+    def await_lead(self, world: World) -> None:
+        """Waits until it has brought some batches of its own into the target: by then the ledger is its.
+
+        Some, since the first of them may be the very one that the stopped process holds. Raises ``MigratorError``
+        with the end of its output if that doesn't come.
+        """
         deadline = time.monotonic() + self.timeout_s
-        while self._ledger_epoch() <= self._epoch:
+        while world.applied(self.pid) < _ITS_BATCHES:
             ended = self._process is None or self._process.poll() is not None
             if ended or time.monotonic() > deadline:
                 raise MigratorError(
@@ -79,9 +83,14 @@ class StandIn:
                 )
             threading.Event().wait(0.1)
 
+    @property
+    def pid(self) -> int:
+        """Its process; 0 while there is none."""
+        return self._process.pid if self._process else 0
+
     def leader(self) -> str:
         """Process and epoch, for reports."""
-        return f"process {self._process.pid if self._process else 0} of epoch {self._ledger_epoch()}"
+        return f"process {self.pid} of epoch {self._ledger_epoch()}"
 
     def kill(self) -> None:
         """Ends it and all below it as a crash would. Does nothing if it doesn't run."""

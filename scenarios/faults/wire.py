@@ -170,4 +170,4 @@ def scanner(kind: str) -> Scanner:
     """The scanner of an engine's protocol; one that finds nothing for any other ``kind``."""
     if kind == "postgresql":
         return PostgresScanner()
-    return MariaScanner() if kind == "mariadb" else OpaqueScanner()
+    return MariaScanner() if kind in ("mariadb", "mysql") else OpaqueScanner()

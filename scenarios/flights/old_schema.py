@@ -1,4 +1,4 @@
-"""Creates and fills the old database, the same rows on PostgreSQL and on MariaDB."""
+"""Creates and fills the old database, the same rows on PostgreSQL, MariaDB and MySQL."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _load_data(database: Database, table: str, columns: list[str], text: bytes) 
             expected_rows = text.count(b"\n")
             if cursor.rowcount != expected_rows:  # LOCAL turns errors into warnings and skips the row
                 raise MigratorError(
-                    "MariaDB did not load every row",
+                    f"{database.kind} did not load every row",
                     where=table,
                     cause=f"{cursor.rowcount} of {expected_rows} rows were stored",
                     remedy="load into empty tables made by create()",

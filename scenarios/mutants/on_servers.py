@@ -14,7 +14,7 @@ from typing import Any
 
 from migrator.errors import ConfigError
 from scenarios.mutants.catalog import MUTANTS, mutant
-from scenarios.run_result import MISSED, RunResult
+from scenarios.run_result import RunResult, judgement
 from scenarios.scenario import Engine
 from verify.history.result import Outcome
 
@@ -44,12 +44,13 @@ TRIALS = (
     Trial("ordering-off", "concurrent_writes"),
     Trial("netting-first-image", "concurrent_writes"),
     Trial("deletes-dropped", "delete_and_insert_again"),
+    Trial("key-move-by-half", "key_moves", per_change=False),
     Trial("position-apart", "kill_after_target_commit"),
     Trial("transaction-split", "bank_transfers", per_change=False),
+    Trial("fencing-off", "zombie_with_loaded_rows", per_change=False),
 )
-"""In the order of the catalogue of variants. Not among them: what a constraint of the target stops before a checker
-sees it, such as ``key-move-by-half``, whose old row still has the unique value that its new one brings; and
-``fencing-off``, since the fault in ``zombie`` waits for the refusal that never comes."""
+"""In the order of the catalogue of variants. What a constraint of the target would stop before a checker sees it
+needs a target without one: in ``key_moves`` nothing is unique that an old row left behind would still hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +128,6 @@ def tried(trial: Trial, first: int, play: Callable[[Trial, int], RunResult]) -> 
         trial.mutant, broken.broken, broken.must_catch, trial.scenario, trial.engine, caught, killer,
         len(why) + (killer is not None), trial.runs, round(elapsed_s, 1), outcome, tuple(why),
     )  # fmt: skip
-
-
-def judgement(result: RunResult, must_catch: Sequence[str]) -> Outcome:
-    """What one run says of a variant: killed (holds), survived (violated), or unknown.
-
-    Unknown is a run that couldn't be played or whose record has holes, and one in which no checker that has to catch
-    the variant had anything to compare. A stop or a stall without a violation is no kill.
-    """
-    outcomes = {check.outcome for check in result.checks if check.code in must_catch}
-    if result.outcome is Outcome.UNKNOWN or result.counts.get(MISSED, 0) or outcomes <= {Outcome.UNKNOWN}:
-        return Outcome.UNKNOWN
-    return Outcome.HOLDS if Outcome.VIOLATED in outcomes else Outcome.VIOLATED
 
 
 def violated(result: RunResult) -> tuple[str, ...]:

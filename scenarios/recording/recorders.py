@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,11 +13,19 @@ from scenarios.recording.deliveries import Deliveries, SegmentKeeper, deliveries
 from scenarios.recording.observers import Observers
 from scenarios.recording.source_log import SourceLogRecorder
 from scenarios.recording.source_log_mariadb import MariaLogRecorder
+from scenarios.recording.source_log_mysql import MysqlLogRecorder
 from scenarios.recording.source_log_postgres import PostgresLogRecorder
 from scenarios.recording.states import final_state
 from scenarios.recording.target_commits import TargetCommitRecorder
 from scenarios.workloads.base import Tracked
 from verify.history.history import Description, History
+
+LOG_RECORDERS: Mapping[str, Callable[[Database, Sequence[Tracked], RunClock], SourceLogRecorder]] = {
+    "postgresql": PostgresLogRecorder,
+    "mariadb": MariaLogRecorder,
+    "mysql": MysqlLogRecorder,
+}
+"""By the kind of the source."""
 
 
 class Recorders:
@@ -47,8 +55,7 @@ class Recorders:
         self._source, self._target = source, target
         self._tracked = tracked
         self._kept = kept
-        make = PostgresLogRecorder if source.kind == "postgresql" else MariaLogRecorder
-        self.log: SourceLogRecorder = make(source, tracked, clock)
+        self.log: SourceLogRecorder = LOG_RECORDERS[source.kind](source, tracked, clock)
         self.commits = TargetCommitRecorder(target, migration, tracked, clock)
         self.segments = SegmentKeeper(event_log, kept)
         self.observers = Observers(target, migration, tracked, clock, seed=seed)

@@ -9,7 +9,7 @@ from typing import Any
 from scenarios.report.blind_spots import BLIND_SPOTS
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Table, Tables
-from scenarios.report.verdict import EXIT_CODES, is_control, killed, verdict
+from scenarios.report.verdict import CONTROL_SAID, EXIT_CODES, control, is_control, verdict
 from verify.history.result import CheckResult
 
 FORMAT = 1
@@ -44,7 +44,7 @@ def _run(fact: Fact) -> dict[str, Any]:
         "outcome": run.outcome.value,
         "reason": run.reason,
         "mutant": run.mutant,
-        "mutant_caught": killed(run) if is_control(run) else None,
+        "mutant_is": CONTROL_SAID[control(run)].lower() if is_control(run) else None,
         "expected_ending": run.scenario.expect.ending,
         "ending": run.ending,
         "error": run.error,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from migrator.errors import VerifyError
 from scenarios import bundle
-from scenarios.run_result import RunResult
+from scenarios.run_result import RunResult, as_expected
 from verify.history.history import FAILED, OK, UNKNOWN, History, load_history
 
 _BINS = 240
@@ -95,7 +95,7 @@ class Fact:
 
     def ending_is_right(self) -> bool:
         """Whether the run ended as the scenario expects."""
-        return self.run.ending == self.run.scenario.expect.ending
+        return as_expected(self.run.scenario.expect, self.run.ending)
 
 
 def facts(results: Sequence[RunResult]) -> list[Fact]:

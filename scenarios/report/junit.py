@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Table, Tables
-from scenarios.report.verdict import is_control, killed
+from scenarios.report.verdict import control, is_control
 from verify.history import timeline
 from verify.history.result import CheckResult, Outcome
 
@@ -43,8 +43,11 @@ def _suite(root: ElementTree.Element, fact: Fact) -> None:
         ElementTree.SubElement(properties, "property", name=name, value=_text(value))
     if is_control(run):
         case = _case(suite, fact, f"broken variant {run.mutant} is caught")
-        if not killed(run):
+        found = control(run)
+        if found is Outcome.VIOLATED:
             _add(case, "failure", "no checker caught it: the checks beside it prove nothing", "")
+        elif found is Outcome.UNKNOWN:
+            _add(case, "error", f"it could not be judged: {run.reason}", run.error)
         return
     verdict = _case(suite, fact, "verdict")
     verdict.set("time", f"{run.elapsed_s:.3f}")

@@ -11,7 +11,7 @@ from scenarios.report.blind_spots import BLIND_SPOTS
 from scenarios.report.details import detail
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Table, Tables
-from scenarios.report.verdict import ORDER, controls, in_order, killed, verdict
+from scenarios.report.verdict import CONTROL_SAID, ORDER, control, controls, in_order, verdict
 from verify.history.result import CheckResult, Outcome
 
 SIGNS = {Outcome.HOLDS: "✓", Outcome.VIOLATED: "✗", Outcome.UNKNOWN: "?"}
@@ -70,8 +70,8 @@ def _head(facts: Sequence[Fact], outcome: Outcome, made_at: str, version: str) -
     ]
     tried = controls(facts)
     if tried:
-        caught = sum(killed(fact.run) for fact in tried)
-        kind = Outcome.HOLDS if caught == len(tried) else Outcome.VIOLATED
+        caught = sum(control(fact.run) is Outcome.HOLDS for fact in tried)
+        kind = control(tried[0].run)
         said.append(f'<span class="{kind.value}">{caught} of {len(tried)} broken variants caught</span>')
     totals: Counter[str] = Counter()
     for fact in facts:
@@ -137,10 +137,10 @@ def _controls(facts: Sequence[Fact]) -> str:
         return ""
     rows = []
     for fact in facts:
-        caught = killed(fact.run)
+        found = control(fact.run)
         by = ", ".join(check.code for check in fact.run.checks if check.outcome is Outcome.VIOLATED)
         rows.append(
-            f'<tr><td class="{"holds" if caught else "violated"}"><b>{"caught" if caught else "SURVIVED"}</b></td>'
+            f'<tr><td class="{found.value}"><b>{CONTROL_SAID[found]}</b></td>'
             f"<td>{escape(fact.run.mutant)}</td><td>{escape(fact.run.scenario.name)} [{escape(fact.run.engine)}]</td>"
             f'<td>{by or "–"}</td><td class="n">{fact.run.seed}</td></tr>'
         )

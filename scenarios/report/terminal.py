@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Tables
-from scenarios.report.verdict import ORDER, controls, in_order, killed, verdict
+from scenarios.report.verdict import CONTROL_SAID, ORDER, control, controls, in_order, verdict
 from verify.history.result import Outcome
 
 
@@ -30,10 +30,11 @@ def text(facts: Sequence[Fact], tables: Tables) -> str:
                 for case in check.witnesses[:1]
             ]
             lines.append(f"          replay: migrator scenario replay {run.bundle}")
-    lines += [
-        f"{'caught' if killed(fact.run) else 'SURVIVED':<8}  {fact.name} (broken variant)"
-        for fact in controls(facts)
-    ]
+    for fact in controls(facts):
+        found = control(fact.run)
+        lines.append(f"{CONTROL_SAID[found]:<8}  {fact.name} (broken variant)")
+        if found is Outcome.UNKNOWN:
+            lines.append(f"          {fact.run.reason}")
     for table in tables.all():
         judged = [row for row in table.rows if row.outcome is not None]
         wrong = [row.cells[0] for row in judged if row.outcome is not Outcome.HOLDS]

@@ -1,7 +1,8 @@
 """From many runs to one verdict, in the order in which a reader wants them: what is wrong comes first.
 
-A broken variant (``mutant``) is a negative control: it is right if a checker caught it. A control that nobody caught
-makes the whole report *violated*, since the passes beside it prove nothing.
+A broken variant (``mutant``) is a negative control: it is right if a checker caught it. A control that survived
+makes the whole report *violated*, since the passes beside it prove nothing; one that could not be judged makes it
+*unknown*.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections.abc import Sequence
 
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Tables
-from scenarios.run_result import RunResult
+from scenarios.run_result import RunResult, judgement
 from verify.history.result import Outcome
 
 ORDER = (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS)
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
+CONTROL_SAID = {Outcome.HOLDS: "caught", Outcome.VIOLATED: "SURVIVED", Outcome.UNKNOWN: "unknown"}
 
 
 def is_control(run: RunResult) -> bool:
@@ -22,15 +24,18 @@ def is_control(run: RunResult) -> bool:
     return bool(run.mutant)
 
 
-def killed(run: RunResult) -> bool:
-    """Whether a broken variant was caught by a checker, not by an ending that nobody looked into."""
-    return any(check.outcome is Outcome.VIOLATED for check in run.checks)
+def control(run: RunResult) -> Outcome:
+    """What a broken variant's run says of it: holds if any checker caught it, violated if it survived, or unknown.
+
+    An ending that nobody looked into is no catch.
+    """
+    return judgement(run, [check.code for check in run.checks])
 
 
 def verdict(results: Sequence[RunResult], tables: Tables | None = None) -> Outcome:
     """Of all runs, controls and tables together; of none it is unknown."""
     found = {run.outcome for run in results if not is_control(run)}
-    found |= {Outcome.HOLDS if killed(run) else Outcome.VIOLATED for run in results if is_control(run)}
+    found |= {control(run) for run in results if is_control(run)}
     found |= tables.outcomes() if tables else set()
     return next((outcome for outcome in ORDER if outcome in found), Outcome.UNKNOWN)
 
@@ -42,6 +47,6 @@ def in_order(facts: Sequence[Fact]) -> list[Fact]:
 
 
 def controls(facts: Sequence[Fact]) -> list[Fact]:
-    """The broken variants, survivors first."""
+    """The broken variants, survivors first, then those of which nothing is known."""
     found = [fact for fact in facts if is_control(fact.run)]
-    return sorted(found, key=lambda fact: (killed(fact.run), fact.name))
+    return sorted(found, key=lambda fact: (ORDER.index(control(fact.run)), fact.name))

@@ -10,9 +10,11 @@ from scenarios.workloads.base import Workload
 from scenarios.workloads.bulk.writers import Bulk
 from scenarios.workloads.churn.writers import Churn
 from scenarios.workloads.counters.writers import Counters
+from scenarios.workloads.moves.writers import Moves
 from scenarios.workloads.order_entry.writers import OrderEntry
 from scenarios.workloads.pgbench.writers import Pgbench
 from scenarios.workloads.registers.writers import Registers
+from scenarios.workloads.scripted.writers import Scripted
 from scenarios.workloads.swaps.writers import Swaps
 from scenarios.workloads.sysbench.writers import Sysbench
 
@@ -25,6 +27,8 @@ WORKLOADS: Mapping[str, Callable[[], Workload]] = {
     "counters": Counters,
     "churn": Churn,
     "swaps": Swaps,
+    "moves": Moves,
+    "scripted": Scripted,
     "order_entry": OrderEntry,
     "bulk": Bulk,
     "pgbench": Pgbench,

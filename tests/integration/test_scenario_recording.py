@@ -18,9 +18,9 @@ from scenarios.recording.clock import RunClock
 from scenarios.recording.deliveries import SegmentKeeper, deliveries
 from scenarios.recording.observers import Observers
 from scenarios.recording.pgoutput import decode
+from scenarios.recording.recorders import LOG_RECORDERS
 from scenarios.recording.source_log import SourceLog, SourceLogRecorder
-from scenarios.recording.source_log_mariadb import MariaLogRecorder
-from scenarios.recording.source_log_postgres import PostgresLogRecorder
+from scenarios.recording.source_log_mysql import counts
 from scenarios.recording.states import final_state
 from scenarios.recording.target_commits import TargetCommitRecorder
 from scenarios.workloads.base import Columns, Tracked
@@ -46,7 +46,7 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=["old_pg", "old_maria"])
+@pytest.fixture(params=["old_pg", "old_maria", "old_mysql"])
 def old(request: pytest.FixtureRequest) -> Database:
     database: Database = request.getfixturevalue(request.param)
     for name, columns in TABLES.items():
@@ -58,8 +58,7 @@ def old(request: pytest.FixtureRequest) -> Database:
 
 
 def recorder(old: Database) -> SourceLogRecorder:
-    kind = PostgresLogRecorder if old.kind == "postgresql" else MariaLogRecorder
-    return kind(scenario_database(old), [ITEM, PAIR], RunClock.started_now())
+    return LOG_RECORDERS[old.kind](scenario_database(old), [ITEM, PAIR], RunClock.started_now())
 
 
 def changes(log: SourceLog) -> list[tuple[Any, ...]]:
@@ -141,7 +140,7 @@ def test_truncate_deletes_what_was_there_and_large_transactions_are_one(old: Dat
 def test_what_is_written_while_nobody_reads_is_read_later_and_once(
     old: Database, request: pytest.FixtureRequest
 ) -> None:
-    server = request.getfixturevalue("postgres" if old.kind == "postgresql" else "mariadb")
+    server = request.getfixturevalue({"postgresql": "postgres"}.get(old.kind, old.kind))
     if server.embedded is None:
         pytest.skip("only an embedded server can be killed")
     recording = recorder(old)
@@ -156,18 +155,34 @@ def test_what_is_written_while_nobody_reads_is_read_later_and_once(
     assert [row[5] for row in changes(recording.log)] == list(range(1, 11))
 
 
-def test_mariadb_decides_about_prepared_transactions_when_they_end(old_maria: Database) -> None:
-    old_maria.execute(*(f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()))
-    recording = recorder(old_maria)
+@pytest.mark.parametrize("kind", ["old_maria", "old_mysql"])
+def test_prepared_transactions_are_decided_about_when_they_end(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    source: Database = request.getfixturevalue(kind)
+    source.execute(*(f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()))
+    recording = recorder(source)
     recording.start()
     for name, number in (("kept", 1), ("dropped", 2)):
         insert = f"INSERT INTO item VALUES ({number}, '', 0, 1, {number})"
-        old_maria.execute(f"XA START '{name}'", insert, f"XA END '{name}'", f"XA PREPARE '{name}'")
-    old_maria.execute("INSERT INTO item VALUES (9, '', 0, 2, 1)")
-    old_maria.execute("XA COMMIT 'kept'")
-    old_maria.execute("XA ROLLBACK 'dropped'")
+        source.execute(f"XA START '{name}'", insert, f"XA END '{name}'", f"XA PREPARE '{name}'")
+    source.execute("INSERT INTO item VALUES (9, '', 0, 2, 1)")
+    source.execute("XA COMMIT 'kept'")
+    source.execute("XA ROLLBACK 'dropped'")
+    once = "INSERT INTO item VALUES (7, '', 0, 3, 1)"
+    source.execute("XA START 'once'", once, "XA END 'once'", "XA COMMIT 'once' ONE PHASE")
     recording.stop()
-    assert [row[3] for row in changes(recording.log)] == ["9", "1"]
+    assert [row[3] for row in changes(recording.log)] == ["9", "1", "7"]
+
+
+def test_a_set_of_gtids_with_gaps_or_tags_is_not_counted() -> None:
+    one, other = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+    found = counts(f"{one}:1-57,\n{other}:1")
+    assert (found.order, found.text) == (58, f"{one}:1-57,{other}:1-1")
+    assert counts("").order == 0
+    for text in (f"{one}:1-5:7-9", f"{one}:2-5", f"{one}:tag:1-5"):
+        with pytest.raises(VerifyError, match="no such set"):
+            counts(text)
 
 
 @pytest.fixture
@@ -364,4 +379,4 @@ def test_an_unknown_message_of_the_log_is_an_error() -> None:
 def test_a_source_that_does_not_answer_is_named(old_maria: Database) -> None:
     wrong = scenario.Database("mariadb", "127.0.0.1", 1, old_maria.database, "root")
     with pytest.raises(VerifyError, match="can't reach the source"):
-        MariaLogRecorder(wrong, [ITEM], RunClock.started_now()).start()
+        LOG_RECORDERS["mariadb"](wrong, [ITEM], RunClock.started_now()).start()

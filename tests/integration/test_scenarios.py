@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from migrator.embedded import mysql
 from migrator.errors import MigratorError, VerifyError
 from scenarios import bundle, catalog_files
 from scenarios.commands import scenario as command
 from scenarios.replay import replay
-from scenarios.run_result import HALTS, REFUSED, RESUMES, RunResult
+from scenarios.run_result import FAILS, HALTS, REFUSED, RESUMES, RunResult
 from scenarios.runner import run
 from scenarios.scenario import Engine
 from verify.history.history import PUT, load_history
@@ -52,13 +53,26 @@ def played(folder: Path, name: str, yaml: str, engine: Engine = "postgresql") ->
     path.write_text(yaml)
     result = run(catalog_files.load(path), engine, 3, folder / "out", yaml)
     print(json.dumps(dict(result.counts)), result.ending, result.error, result.reason)
-    print((result.bundle / bundle.LOG).read_text())
+    if (result.bundle / bundle.LOG).exists():
+        print((result.bundle / bundle.LOG).read_text())
     return result
 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return played(tmp_path_factory.mktemp("killed"), "killed", KILLED)
+
+
+def test_without_a_mysql_server_the_run_says_so_and_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable() -> Path:
+        raise mysql.MySQLUnavailable("a MySQL server can't be had on this machine", cause="no mirror")
+
+    monkeypatch.setattr(mysql, "install_mysql", unavailable)
+    found = played(tmp_path, "quiet", QUIET, "mysql")
+    assert (found.ending, found.outcome, found.checks) == (FAILS, Outcome.UNKNOWN, ())
+    assert "a MySQL server can't be had on this machine; cause: no mirror" in found.reason
 
 
 def test_a_run_that_is_killed_goes_on_and_every_checker_holds(killed: RunResult) -> None:

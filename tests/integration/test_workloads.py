@@ -29,16 +29,17 @@ pytestmark = pytest.mark.integration
 SPEC = WorkloadSpec(
     "any", keys=60, sessions=4, changes=500, hot_percent=10, options={"rows": 3000, "transactions": 3}
 )
-EITHER = ("postgresql", "mariadb")
-FOREIGN = {"pgbench": ("postgresql",), "sysbench": EITHER if shutil.which("sysbench") else ()}
+EVERY = ("postgresql", "mariadb", "mysql")
+FIXTURES = {"postgresql": "old_pg", "mariadb": "old_maria", "mysql": "old_mysql"}
+FOREIGN = {"pgbench": ("postgresql",), "sysbench": EVERY if shutil.which("sysbench") else ()}
 """Clients of others: sysbench where somebody installed it; that it says so where not is a unit test."""
-CASES = [(name, engine) for name in WORKLOADS for engine in FOREIGN.get(name, EITHER)]
+CASES = [(name, engine) for name in WORKLOADS for engine in FOREIGN.get(name, EVERY)]
 MIGRATED = [
     (name, engine)
     for name, engine in CASES
     if name != "hot" and (engine == "postgresql" or name in ("registers", "order_entry", "sysbench", "swaps"))
 ]
-"""Each project once, those with types or keys that the engines treat differently on both."""
+"""Each project once, those with types or keys that the engines treat differently on all."""
 
 Row = tuple[int, int, int | None]
 Rows = dict[tuple[str, str], Row]
@@ -48,7 +49,7 @@ Rows = dict[tuple[str, str], Row]
 @pytest.fixture
 def old(request: pytest.FixtureRequest, engine: str) -> Database:
     """An empty source database of the engine that the test is about."""
-    found: Database = request.getfixturevalue("old_pg" if engine == "postgresql" else "old_maria")
+    found: Database = request.getfixturevalue(FIXTURES[engine])
     return found
 
 
@@ -172,7 +173,7 @@ def test_the_notes_of_many_clients_make_the_tables(name: str, engine: str, old: 
     assert found.keys() <= known.keys()
 
 
-@pytest.mark.parametrize("engine", EITHER)
+@pytest.mark.parametrize("engine", EVERY)
 def test_the_bank_keeps_its_total(engine: str, old: Database) -> None:
     bank = workload("bank")
     bank.create(scenario_database(old), SPEC)
@@ -184,7 +185,7 @@ def test_the_bank_keeps_its_total(engine: str, old: Database) -> None:
     assert old.query("SELECT count(*) FROM journal") == [(report.commits,)]
 
 
-@pytest.mark.parametrize("engine", EITHER)
+@pytest.mark.parametrize("engine", EVERY)
 def test_counters_are_the_sum_of_all_acknowledged_increments(engine: str, old: Database) -> None:
     counters = workload("counters")
     counters.create(scenario_database(old), SPEC)
@@ -201,7 +202,7 @@ def test_counters_are_the_sum_of_all_acknowledged_increments(engine: str, old: D
     assert {write.outcome for write in undone} == {FAILED}
 
 
-@pytest.mark.parametrize("engine", EITHER)
+@pytest.mark.parametrize("engine", EVERY)
 def test_swaps_leave_nothing_parked_and_lose_no_code(engine: str, old: Database) -> None:
     swaps = workload("swaps")
     swaps.create(scenario_database(old), SPEC)
@@ -214,7 +215,7 @@ def test_swaps_leave_nothing_parked_and_lose_no_code(engine: str, old: Database)
     assert {"swap keys", "swap codes", "move"} <= report.by_action().keys()
 
 
-@pytest.mark.parametrize("engine", EITHER)
+@pytest.mark.parametrize("engine", EVERY)
 def test_order_entry_is_consistent_as_its_model_demands(engine: str, old: Database) -> None:
     """TPC-C's consistency conditions 1 to 4 (clause 3.3.2), as far as the tables have them."""
     entry = workload("order_entry")
@@ -237,7 +238,7 @@ def test_order_entry_is_consistent_as_its_model_demands(engine: str, old: Databa
     )[0] == tuple(old.query("SELECT count(*), count(*) FROM new_order")[0])
 
 
-@pytest.mark.parametrize("engine", EITHER)
+@pytest.mark.parametrize("engine", EVERY)
 def test_a_bulk_transaction_is_one_note_and_all_its_rows(engine: str, old: Database) -> None:
     bulk = workload("bulk")
     bulk.create(scenario_database(old), SPEC)

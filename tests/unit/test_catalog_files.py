@@ -87,7 +87,12 @@ def test_what_is_left_out_has_the_defaults(tmp_path: Path) -> None:
         ("- {do: kill_server, ", "- {", 6, "faults[1].do: is missing"),
         ("heal_after_s: 1", "heal_after_s: soon", 6, "faults[1].heal_after_s: 'soon' is not a number"),
         ("    after_changes: 100", "    after_changes: 1\n    at: a:1", 1, "faults[2]: either `at` or"),
-        ("ending: halts", "ending: stops", 11, "expect.ending: 'stops' is none of resumes, halts, refused"),
+        (
+            "ending: halts",
+            "ending: stops",
+            11,
+            "expect.ending: 'stops' is none of resumes, restarts, halts, refused",
+        ),
         ("error: 'gap|purged', ", "", 1, "expect.error: ending halts needs"),
         ("gap|purged", "gap(", 11, "expect.error: 'gap(' is no regular expression"),
         ("[D1, D8]", "[D1, D9]", 11, "expect.checks: D9: checks are D1 to D8"),

@@ -40,6 +40,16 @@ def test_a_shortage_is_named(number: int, remedy: str) -> None:
     assert remedy in raised.value.remedy
 
 
+def test_no_memory_is_named_as_well() -> None:
+    def prepare() -> str | None:
+        raise MemoryError("can't start new thread")
+
+    with pytest.raises(MigratorError, match="no more memory") as raised:
+        Migration(cast(Parts, SimpleNamespace(prepare=prepare))).run(Stopping())
+    assert raised.value.cause == "can't start new thread"
+    assert "start again" in raised.value.remedy
+
+
 def test_what_nobody_expects_keeps_its_traceback() -> None:
     with pytest.raises(FileNotFoundError):
         migration(errno.ENOENT).run(Stopping())

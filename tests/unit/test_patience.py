@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import socket
 import threading
 import time
@@ -126,3 +127,19 @@ def test_the_bytes_that_a_connection_carried_are_known() -> None:
 def test_a_session_that_is_not_known_yet_can_not_be_asked_for() -> None:
     watched = WatchedSession(Answers(), (OSError,), lambda: (0, ""))
     assert [watched.works(), watched.works()] == [True, False]
+
+
+def test_a_thread_that_dies_at_birth_holds_nobody_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without memory for its first step a thread never says that it has begun."""
+    monkeypatch.setattr(_thread, "start_new_thread", lambda work, arguments: 0)
+    with pytest.raises(SilentError):
+        patiently(lambda: 1, 0.01, lambda: False, lambda: None)
+
+
+def test_no_room_for_another_thread_is_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(work: object, arguments: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", refused)
+    with pytest.raises(MemoryError, match="can't start new thread"):
+        patiently(lambda: 1, 0.01, lambda: False, lambda: None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,7 +15,7 @@ from scenarios.report import chart, write
 from scenarios.report.facts import FaultFact, Series, facts, of_history
 from scenarios.report.tables import Row, Table, Tables
 from scenarios.report.verdict import in_order, verdict
-from scenarios.run_result import RunResult
+from scenarios.run_result import MISSED, RunResult
 from scenarios.scenario import Expectation, Scenario, WorkloadSpec
 from tests.made_runs import HOLDS, UNKNOWN, VIOLATED, checks, made, result, scenario
 from verify.history.history import PUT, Description, History, TrackedTable, table_of
@@ -248,11 +249,34 @@ def test_a_broken_variant_is_right_when_a_checker_catches_it(tmp_path: Path) -> 
 def test_a_survivor_spoils_the_report(tmp_path: Path) -> None:
     survivor = result(tmp_path, "swaps", "no_fencing")
     assert verdict([result(tmp_path), survivor]) is VIOLATED
-    crashed = made(scenario("swaps"), tmp_path / "c", ending="halts", mutant="no_fencing")
+    crashed = made(scenario("swaps"), tmp_path / "c", checks(), ending="halts", mutant="no_fencing")
     assert verdict([crashed]) is VIOLATED  # a broken variant that merely ends oddly was caught by no checker
     _, text, xml = written(tmp_path / "report", [result(tmp_path), survivor])
     assert ElementTree.fromstring(xml).get("failures") == "1"
     assert "SURVIVED" in text
+
+
+@pytest.mark.parametrize(
+    "why", ["never played", "nothing compared", "a fault was silent", "a record with holes"]
+)
+def test_a_broken_variant_that_could_not_be_judged_did_not_survive(tmp_path: Path, why: str) -> None:
+    ran = result(tmp_path, "swaps", "no_fencing", D6=VIOLATED if "holes" in why else HOLDS)
+    runs = {
+        "never played": made(
+            scenario("swaps"), tmp_path / "c", ending="fails", error=why, mutant="no_fencing"
+        ),
+        "nothing compared": made(scenario("swaps"), tmp_path / "c", ending="halts", mutant="no_fencing"),
+        "a fault was silent": replace(ran, outcome=UNKNOWN, reason=why),
+        "a record with holes": replace(ran, counts={MISSED: 2}),
+    }
+    assert verdict([result(tmp_path), runs[why]]) is UNKNOWN
+    page, text, xml = written(tmp_path / "report", [result(tmp_path), runs[why]])
+    root = ElementTree.fromstring(xml)
+    assert (root.get("failures"), root.get("errors")) == ("0", "1")
+    assert "SURVIVED" not in text + page
+    assert "unknown   swaps [postgresql, no_fencing] (broken variant)" in text
+    assert text.splitlines()[-1].startswith("UNKNOWN")
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["exit_code"] == 3
 
 
 def test_the_kill_table_counts(tmp_path: Path) -> None:

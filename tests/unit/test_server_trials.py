@@ -14,10 +14,21 @@ from migrator.errors import ConfigError
 from scenarios import catalog_files, runner
 from scenarios.commands import scenario as command
 from scenarios.mutants.catalog import mutant
-from scenarios.mutants.on_servers import TRIALS, Trial, chosen, heading, judgement, lines, overall, tried
+from scenarios.mutants.on_servers import TRIALS, Trial, chosen, heading, lines, overall, tried
 from scenarios.report import tables_beside, write
 from scenarios.report.verdict import verdict as verdict_of
-from scenarios.run_result import FAILS, HALTS, MISSED, RESUMES, STALLS, RunResult, codes, doubts, verdict
+from scenarios.run_result import (
+    FAILS,
+    HALTS,
+    MISSED,
+    RESUMES,
+    STALLS,
+    RunResult,
+    codes,
+    doubts,
+    judgement,
+    verdict,
+)
 from scenarios.scenario import Scenario, WorkloadSpec
 from scenarios.workloads.registry import workload
 from verify.history.result import CheckResult, Outcome

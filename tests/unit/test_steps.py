@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -140,6 +141,22 @@ def test_points_are_counted_over_restarts_of_the_pipeline(server: PointServer) -
     for _ in range(3):
         step_hook(server.environment())("capture.chunk")
     assert seen == ["third"]
+
+
+def test_it_is_known_which_process_reached_a_point(server: PointServer) -> None:
+    server.on("capture.chunk", 9, lambda: None)
+    step_hook(server.environment())("capture.chunk")
+    program = "import os; from migrator.run.steps import step_hook; step_hook(os.environ)('capture.chunk')"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{program}; print(os.getpid())"],
+        env={**os.environ, **server.environment()},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        said, _ = other.communicate(timeout=60)
+    assert server.reached_by(int(said), "capture.chunk") == 1
+    assert server.reached_by(os.getpid(), "capture.chunk") == 1
+    assert server.reached_by(os.getpid(), "apply.mapped") == 0
 
 
 def test_an_unknown_point_or_count_is_refused_by_the_listener(server: PointServer) -> None:

@@ -139,7 +139,7 @@ def make_world(
     config = project / "migration.toml"
     config.write_text('[migration]\nname = "faults"\n')
     pipeline = StandInPipeline(folder, project / ".migrator", program)
-    return World(folder, config, side, side, pipeline, lambda: 0), pipeline
+    return World(folder, config, side, side, pipeline, lambda: 0, lambda pid: 0), pipeline
 
 
 def placed(world: World, do: str, **options: Any) -> PlacedFault:

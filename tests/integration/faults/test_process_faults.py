@@ -60,6 +60,24 @@ def test_the_right_child_is_killed(tmp_path: Path, own_postgres: PostgresServer,
         pipeline.kill()
 
 
+def test_a_worker_at_work_waits_for_its_end(tmp_path: Path, own_postgres: PostgresServer) -> None:
+    assert own_postgres.embedded is not None
+    world, pipeline = make_world(tmp_path, _admin(own_postgres), own_postgres.embedded, program=WITH_CHILDREN)
+    pipeline.start()
+    try:
+        await_true(lambda: len(descendants(pipeline.pid)) == 3, "its children run", TIMEOUT_S)
+        before = descendants(pipeline.pid)
+        kill = placed(world, "kill_worker", at_work=True)
+        kill.fire()
+        assert kill.effect() == ""
+        assert descendants(pipeline.pid) == before
+        kill.heal()
+        (killed,) = [pid for pid in before if str(pid) in kill.effect()]
+        assert not alive(killed)
+    finally:
+        pipeline.kill()
+
+
 def test_a_child_that_is_not_there_is_not_killed(pg_world: tuple[World, StandInPipeline]) -> None:
     world, pipeline = pg_world
     pipeline.start()

@@ -1,0 +1,87 @@
+"""Jobs of a batch that fail: a row at fault is named, and what no row is to blame for is tried again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from migrator.errors import MappingError
+from migrator.run.transform_job import TransformJob
+from tests.integration.test_transforms_pipeline import FLIGHTS
+from tests.integration.test_transforms_plan import SCHEMAS, target_column
+from transforms import Mapping
+from transforms.pipeline import arrow_frame, map_rows
+from transforms.plan import MappingPlan, analyse
+
+pytestmark = pytest.mark.spark
+
+
+def plan_that_runs(spark: SparkSession, program: str) -> MappingPlan:
+    """A mapping whose Python function runs ``program`` for each value first."""
+
+    def checked(text: str | None) -> str | None:
+        exec(program)
+        return text
+
+    mapping = Mapping()
+
+    @mapping.target("out", key="id")
+    def out(flights: DataFrame) -> DataFrame:
+        return flights.select("id", F.udf(checked, "string", useArrow=False)("dest").alias("dest"))
+
+    columns = [target_column("id", "bigint"), target_column("dest", "string")]
+    return analyse(spark, mapping["out"], SCHEMAS, columns)
+
+
+def collected(spark: SparkSession, plan: MappingPlan, slots: Path) -> pa.Table:
+    job = TransformJob(spark, {"out": plan}, {}, slots)
+    try:
+        frame = arrow_frame(spark, FLIGHTS, SCHEMAS["flights"])
+        return job._collect(
+            plan, lambda: map_rows(spark, plan, {"flights": frame}).toArrow(), lambda: {"flights": FLIGHTS}
+        )
+    finally:
+        job.close()
+
+
+def test_a_batch_whose_worker_was_killed_is_mapped_again(spark: SparkSession, tmp_path: Path) -> None:
+    """As the system's out-of-memory killer does it: at one moment, and at no fault of a row."""
+    once = tmp_path / "killed"
+    program = (
+        f"import os, signal\n"
+        f"if not os.path.exists({str(once)!r}):\n"
+        f"    open({str(once)!r}, 'w').close()\n"
+        f"    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    found = collected(spark, plan_that_runs(spark, program), tmp_path / "slots")
+    assert os.path.exists(once)
+    assert found.num_rows == FLIGHTS.num_rows
+
+
+def test_a_row_that_always_kills_its_worker_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    program = "import os\nif text and ',' in text:\n    os._exit(3)"
+    with pytest.raises(MappingError, match="fails on a row"):
+        collected(spark, plan_that_runs(spark, program), tmp_path / "slots")
+
+
+def test_what_fails_twice_and_at_no_row_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    plan = plan_that_runs(spark, "pass")
+    job = TransformJob(spark, {"out": plan}, {}, tmp_path / "slots")
+    attempts = []
+
+    def fail() -> pa.Table:
+        attempts.append(1)
+        raise PySparkRuntimeError("the cluster is gone")
+
+    try:
+        with pytest.raises(MappingError, match="the Spark job of target table 'out' fails"):
+            job._collect(plan, fail, lambda: {"flights": FLIGHTS})
+    finally:
+        job.close()
+    assert len(attempts) == 2
