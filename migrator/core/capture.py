@@ -309,12 +309,12 @@ class Capture:
 
     def _admitted(self, request: ChunkRequest) -> bool:
         """Whether its rows may come into the batch that is being collected, or into one that begins with them."""
-        if not self._passes.admits(request.table, request.dump):
+        if not self._passes.admits(request.table, request.brings()):
             if self._collected or self.in_transaction():
                 return False
             self._passes.begin()
             self._begins_batch = True
-        self._passes.note(request.table, request.dump)
+        self._passes.note(request.table, request.brings())
         return True
 
     def stale(self, chunk: Chunk) -> Stale:

@@ -58,6 +58,13 @@ class ChunkRequest:
         """Whether these are the last listed keys."""
         return self._begin() + len(self.listed()) == len(self.scope.keys)
 
+    def brings(self) -> str:
+        """Name of what its rows belong to: within it no key comes twice.
+
+        Listed keys that differ as text may be the same to the source, so there each chunk is on its own.
+        """
+        return self.dump if not self.scope.keys else f"{self.dump} after {self.after}"
+
     def _begin(self) -> int:
         return 0 if self.after is None else self.scope.keys.index(self.after) + 1
 
