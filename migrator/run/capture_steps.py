@@ -106,7 +106,7 @@ class CaptureSteps:
         self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
         self._builder = SegmentBuilder(dict(schemas))
         self.chunks = ChunkPump(ports.chunk_reader, ports.watermarks, inputs, progress, step)
-        self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: not self.dump_done())
+        self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
         self.requests = RequestPump(requests, book, inputs, progress)
         self._follow(book)
         self._publish(checkpoint)
@@ -193,10 +193,6 @@ class CaptureSteps:
         )
         self._publish(checkpoint)
         self._add(self._core.on_segment())
-
-    def dump_done(self) -> bool:
-        """Whether the last chunk of every dump was emitted."""
-        return all(dump.done for dump in (*self._plan.dumps(), *self._plan.requests()))
 
     def _publish(self, checkpoint: Checkpoint) -> None:
         self._progress.set(dumps=checkpoint.dumps, requests=checkpoint.requests, captured=checkpoint.position)

@@ -38,6 +38,10 @@ class Snapshot:
     reconnects: int = 0
     note: str = ""
 
+    def dumping(self) -> bool:
+        """Whether any dump, a request's included, has chunks to come."""
+        return not all(dump.done for dump in (*self.dumps, *self.requests))
+
 
 @dataclass
 class Progress:

@@ -87,16 +87,20 @@ class World:
     Args:
         setup: what is simulated.
         tell: called with every step that did something, in words.
+
+    Attributes:
+        halted: what ended the leader, or "".
+        requests: what the operator asked for.
     """
 
     def __init__(self, setup: Setup, tell: Callable[[str], None] = lambda line: None):
         self._tell = tell
         self._source = Source(setup.ordered, initial_rows())
-        self._requests = MemoryRequests()
+        self.requests = MemoryRequests()
         self._shared = Shared(
-            self._source, MemoryElection(), MemoryEventLog(), MemoryDatabase(TARGETS), self._requests
+            self._source, MemoryElection(), MemoryEventLog(), MemoryDatabase(TARGETS), self.requests
         )
-        self._operator = Operator(self._requests) if setup.requests else None
+        self._operator = Operator(self.requests) if setup.requests else None
         self._clients = [Client(session, self._source) for session in range(1, CLIENTS + 1)]
         self._processes = [Process(name, self._shared, setup) for name in ("a", "b")]
         self._recorder = Recorder(self._shared)
@@ -238,7 +242,7 @@ class World:
 
     def _caught_up(self) -> bool:
         checkpoint = self._shared.target.ledger.checkpoint
-        if checkpoint is None or not checkpoint.dump_complete() or self._requests.read().running():
+        if checkpoint is None or not checkpoint.dump_complete() or self.requests.read().running():
             return False
         last = max((entry.number for entry in self._source.log if entry.writes), default=0)
         return int(checkpoint.position.token) >= last
