@@ -72,7 +72,7 @@ class DumpRequest:
         scope: which rows of them.
         state: see ``RequestState``. DONE means that the target holds it.
         generation: rises with every restart; progress of an earlier generation counts for nothing.
-        reason: why it failed.
+        reason: why it failed, or what it brought.
     """
 
     id: str
@@ -167,7 +167,7 @@ class RequestBook:
         Args:
             name: ``DumpRequest.name``.
             state: DONE or FAILED.
-            reason: why it failed.
+            reason: why it failed, or what it brought.
         """
         found = next((one for one in self.requests if one.name() == name and one.is_open()), None)
         return self if found is None else self._with(replace(found, state=state, reason=reason))

@@ -68,13 +68,17 @@ class RequestPump:
     def _settled(self, book: RequestBook) -> RequestBook:
         """The book, once it says of every request what became of it."""
         now = self._progress.snapshot()
-        done = [request.name() for request in book.requests if request.is_open() and _held(request, now)]
+        done = {
+            request.name(): _told(request, now)
+            for request in book.requests
+            if request.is_open() and _held(request, now)
+        }
         if not done and not self._to_close:
             return book
 
         def closed(old: RequestBook) -> RequestBook:
-            for name in done:
-                old = old.close(name, RequestState.DONE)
+            for name, told in done.items():
+                old = old.close(name, RequestState.DONE, told)
             for name, reason in self._to_close.items():
                 old = old.close(name, RequestState.FAILED, reason)
             return old
@@ -88,3 +92,11 @@ def _held(request: DumpRequest, now: Snapshot) -> bool:
     """Whether the target holds every row that the request asked for."""
     done = {dump.table for dump in now.applied_requests if dump.request == request.name() and dump.done}
     return done >= set(request.tables)
+
+
+def _told(request: DumpRequest, now: Snapshot) -> str:
+    own = [dump for dump in now.applied_requests if dump.request == request.name()]
+    rows, dropped, chunks = (
+        sum(getattr(dump, name) for dump in own) for name in ("rows", "dropped_rows", "chunks")
+    )
+    return f"{rows:,} rows in {chunks:,} chunks; {dropped:,} dropped, because the log had something newer"

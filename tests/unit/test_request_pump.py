@@ -62,6 +62,7 @@ def test_a_request_is_done_when_the_target_holds_all_of_it() -> None:
         looking.look(Stopping())
         assert store.read().requests[0].state is state
     assert progress.snapshot().requests_left == 0
+    assert store.read().requests[0].reason.startswith("0 rows in 0 chunks")
 
 
 def test_a_request_that_was_given_up_says_why() -> None:

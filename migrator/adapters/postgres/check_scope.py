@@ -35,7 +35,7 @@ def _check_key(connection: Any, table: TableSchema, key: Key) -> None:
         text = "\\x" + value.hex() if isinstance(value, bytes) else value
         try:
             connection.execute(f"SELECT $1::text::{columns[name].source_type}", [text])
-        except psycopg.DataError as error:
+        except (psycopg.DataError, psycopg.IntegrityError) as error:  # the latter: what a domain forbids
             raise RequestError(
                 f"{value!r} can't be a key of {table.id}",
                 where=f"column {name} ({columns[name].source_type}), value {value!r}",
