@@ -11,6 +11,7 @@
     ``TargetError``        the target refuses a row or isn't at the expected revision
     ``EventLogError``      a segment is missing, torn or corrupt
     ``FencedError``        another leader with a higher epoch has taken over
+    ``RequestError``       a dump request is wrong, or not in a state that allows what was asked
     ``VerifyError``        the comparison can't be made
 
 Each error says what, where (a setting, table, row or position), why, and what to do. None of them is ever
@@ -88,6 +89,10 @@ class EventLogError(MigratorError):
 
 class FencedError(MigratorError):
     """A leader with a higher epoch exists: this process must stop and must not write again."""
+
+
+class RequestError(MigratorError):
+    """A dump request is wrong, or isn't in a state that allows what was asked."""
 
 
 class VerifyError(MigratorError):

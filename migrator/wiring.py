@@ -12,6 +12,9 @@ from sqlalchemy import URL
 
 from migrator import schema as control
 from migrator.adapters.files.batch_reader import FileBatchReader
+from migrator.adapters.files.layout import Layout
+from migrator.adapters.files.manifest_file import newest_manifest
+from migrator.adapters.files.request_store import FileRequests
 from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.local.leadership import LocalLeadership
@@ -36,10 +39,13 @@ from migrator.embedded.java import java_home
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
+from migrator.model.request import RequestBook
 from migrator.model.table import TableSchema
+from migrator.ports.requests import RequestStore
 from migrator.ports.source import SourceCatalog
 from migrator.run.capture_loop import SourcePorts
-from migrator.run.migration import EventLog, Parts
+from migrator.run.dump_order import DumpOrder, checked
+from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.steps import Step, no_step, step_hook
 from transforms.registry import load_mapping
 from transforms.session import spark_session
@@ -75,6 +81,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         prepare=lambda: _prepare(settings),
         known_epoch=lambda: known_epoch(settings),
         leadership=LocalLeadership(settings.state),
+        requests=requests(settings),
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
         slots=settings.state / "slots",
@@ -83,6 +90,34 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         step=step,
         stager=target if _executors_stage(settings, master or settings.spark.master) else None,
     )
+
+
+def requests(settings: Settings) -> RequestStore:
+    """Where the migration's dump requests are kept."""
+    return FileRequests(settings.state)
+
+
+def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
+    """Checks an order against mapping and source, and files it as the book's last request."""
+    known = source_tables(load_mapping(settings.mapping))
+    tables, scope = checked(order, known, source_catalog(settings))
+    return requests(settings).update(lambda book: book.start(tables, scope))
+
+
+def dumps_asked_for(settings: Settings) -> tuple[RequestBook, tuple[TableDump, ...]]:
+    """All dump requests, and the progress of the open ones as of the newest segment."""
+    book = requests(settings).read()
+    newest = newest_manifest(Layout.of(settings.event_log()))
+    if newest is not None:
+        return book, newest.checkpoint.requests
+    ledger = peek(_target(settings))
+    return book, ledger.checkpoint.requests if ledger is not None and ledger.checkpoint is not None else ()
+
+
+def source_catalog(settings: Settings) -> SourceCatalog:
+    """The source's structure. Connects to nothing yet."""
+    catalog, _ = _source(settings)
+    return catalog
 
 
 def _executors_stage(settings: Settings, master: str) -> bool:
@@ -118,8 +153,7 @@ def upgrade_user_target(settings: Settings) -> None:
 
 def source_position(settings: Settings) -> Position:
     """A place in the source log at or after everything committed by now."""
-    catalog, _ = _source(settings)
-    return catalog.position()
+    return source_catalog(settings).position()
 
 
 def known_epoch(settings: Settings) -> int:
@@ -140,6 +174,8 @@ class Status:
     segments_waiting: int
     event_log_bytes: int
     dumps: tuple[TableDump, ...]
+    book: RequestBook
+    requests: tuple[TableDump, ...]
 
 
 def status(settings: Settings) -> Status:
@@ -158,6 +194,8 @@ def status(settings: Settings) -> Status:
         segments_waiting=len(waiting),
         event_log_bytes=bytes_held,
         dumps=checkpoint.dumps if checkpoint is not None else (),
+        book=requests(settings).read(),
+        requests=checkpoint.requests if checkpoint is not None else (),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from migrator.binlog.captured_tables import CatalogTable
+from migrator.binlog.check_scope import check_scope
 from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.binlog.sql import query
 from migrator.binlog.watermark import WatermarkRowWriter
@@ -14,6 +15,7 @@ from migrator.errors import SourceError
 from migrator.model.event import MarkKind
 from migrator.model.finding import Finding
 from migrator.model.position import Position
+from migrator.model.request import Scope
 from migrator.model.table import Column, TableId, TableSchema
 
 LogicalType = Callable[[str, str], str | None]
@@ -139,6 +141,12 @@ class BinlogCatalog(ABC):
                 (table.id.schema, table.id.name),
             )
         return int(rows[0][0] or 0) if rows else 0
+
+    def check_scope(self, table: TableSchema, scope: Scope) -> None:
+        """Asks the source whether it can read these rows. Raises ``RequestError`` naming field, value and cause."""
+        connection = connect(self._source)
+        with named_errors(self._source, "the rows to dump can't be checked"), connection:
+            check_scope(connection, table, scope)
 
     def position(self) -> Position:
         """A place at or after every transaction visible now."""

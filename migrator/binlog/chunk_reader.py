@@ -11,14 +11,13 @@ import pymysql
 
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.catalog import key_index
-from migrator.binlog.keyset import chunk_select
+from migrator.binlog.chunk_scope import Selected, key_of_last, select_chunk
 from migrator.binlog.packet_buffer import BufferedConnection
-from migrator.binlog.result_set import Columns, ResultSet, Signature, read_columns
+from migrator.binlog.result_set import Signature
 from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.columnar.text import columns_to_table
 from migrator.errors import ConnectionFailed, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.event import Key, Value
 from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
 
@@ -45,18 +44,24 @@ class BinlogChunkReader(ABC):
         began = time.monotonic()
         try:
             with named_errors(self._source, f"a chunk of {schema.id} can't be read"):
-                result, witness = self._snapshot(request, schema)
+                selected, witness = self._snapshot(request, schema)
                 high = self._log_end(self._connection)
         except ConnectionFailed:
             self.close()
             raise
+        result = selected.result
         count = len(result.columns[0])
         return Chunk(
             request=request,
             rows=columns_to_table(schema, result.columns),
             row_count=count,
-            last_key=_last_key(schema, result.columns) if count else None,
-            final=count < request.limit_rows,
+            last_key=selected.end
+            or (
+                key_of_last(schema, [result.columns[place] for place in schema.key_indexes()])
+                if count
+                else None
+            ),
+            final=count < request.limit_rows if selected.final is None else selected.final,
             witness=witness,
             high=high,
             schema_version=schema.version(),
@@ -91,12 +96,12 @@ class BinlogChunkReader(ABC):
             self._prepare_session(connection)
         return self._connection
 
-    def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[ResultSet, Witness]:
+    def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[Selected, Witness]:
         for attempt in range(1, _ATTEMPTS + 1):
             witness = self._begin_view(self._connected())
             self._step("chunk.snapshot")
             try:
-                result = self._select(request, schema)
+                selected = self._select(request, schema)
             except pymysql.err.MySQLError as error:
                 code = error.args[0] if error.args else 0
                 self._indexes.pop((schema.id, schema.version()), None)
@@ -106,18 +111,15 @@ class BinlogChunkReader(ABC):
                     raise _changed(schema, str(error.args[1])) from error
                 raise
             self._end_view(self._connection)
-            self._check(schema, result.signature)
-            return result, witness
+            self._check(schema, selected.result.signature)
+            return selected, witness
         raise _changed(schema, "its definition keeps changing")
 
-    def _select(self, request: ChunkRequest, schema: TableSchema) -> ResultSet:
+    def _select(self, request: ChunkRequest, schema: TableSchema) -> Selected:
         known = (schema.id, schema.version())
         if known not in self._indexes:
             self._indexes[known] = key_index(self._connection, schema)
-        sql = chunk_select(
-            schema, self._indexes[known], request.after, request.limit_rows, self._connection.escape
-        )
-        return read_columns(self._connection, sql)
+        return select_chunk(self._connection, schema, self._indexes[known], request)
 
     def _check(self, schema: TableSchema, signature: Signature) -> None:
         """Compares the table with the catalog when its result looks other than before (or was never seen).
@@ -158,14 +160,6 @@ class BinlogChunkReader(ABC):
 
     @abstractmethod
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None: ...
-
-
-def _last_key(schema: TableSchema, columns: Columns) -> Key:
-    values: list[Value] = []
-    for place in schema.key_indexes():
-        value = columns[place][-1]
-        values.append(value if value is None or schema.columns[place].type == "binary" else value.decode())
-    return tuple(values)
 
 
 def _changed(schema: TableSchema, cause: str) -> SchemaError:

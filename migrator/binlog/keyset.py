@@ -24,35 +24,65 @@ def base_type(column: Column) -> str:
 
 
 def chunk_select(
-    schema: TableSchema, index: str | None, after: Key | None, limit_rows: int, quote_text: Quote
+    schema: TableSchema,
+    index: str | None,
+    after: Key | None,
+    limit_rows: int,
+    quote_text: Quote,
+    conditions: Sequence[str] = (),
 ) -> str:
-    """The statement that reads the rows after a key.
+    """The statement that reads the rows after a key for which further conditions hold."""
+    columns = ", ".join(_printed(column) for column in schema.columns)
+    wanted = [*([compared(schema, ">", after, quote_text)] if after is not None else []), *conditions]
+    return f"SELECT {columns}{_ordered(schema, index, wanted)} LIMIT {limit_rows:d}"
+
+
+def end_select(schema: TableSchema, index: str | None, conditions: Sequence[str], limit_rows: int) -> str:
+    """The statement that reads the key of the last one of the next ``limit_rows`` rows; none if there are fewer."""
+    key = ", ".join(_printed(schema.columns[place]) for place in schema.key_indexes())
+    return f"SELECT {key}{_ordered(schema, index, conditions)} LIMIT 1 OFFSET {limit_rows - 1:d}"
+
+
+def _ordered(schema: TableSchema, index: str | None, conditions: Sequence[str]) -> str:
+    hint = f" FORCE INDEX ({quote(index)})" if index else ""
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f" FROM {quote_table(schema.id)}{hint}{where} ORDER BY {', '.join(map(quote, schema.key))}"
+
+
+def compared(schema: TableSchema, operator: str, bound: Key, quote_text: Quote) -> str:
+    """The condition that a row's key is ``>``, ``>=`` or ``<=`` a key.
 
     ``(a, b) > (x, y)`` is spelt out: neither engine uses an index for a comparison of rows.
     """
-    columns = ", ".join(_printed(column) for column in schema.columns)
-    key = [quote(name) for name in schema.key]
-    hint = f" FORCE INDEX ({quote(index)})" if index else ""
-    where = ""
-    if after is not None:
-        values = [
-            literal(schema.columns[place], value, quote_text)
-            for place, value in zip(schema.key_indexes(), after, strict=True)
-        ]
-        where = f" WHERE {_beyond(key, values)}"
-    order = f" ORDER BY {', '.join(key)} LIMIT {limit_rows:d}"
-    return f"SELECT {columns} FROM {quote_table(schema.id)}{hint}{where}{order}"
-
-
-def _beyond(key: Sequence[str], values: Sequence[str]) -> str:
+    key, values = [quote(name) for name in schema.key], _literals(schema, bound, quote_text)
     cases = []
     for place in range(len(key)):
         equal = [f"{name} = {value}" for name, value in zip(key[:place], values[:place], strict=True)]
-        cases.append(" AND ".join([*equal, f"{key[place]} > {values[place]}"]))
+        here = operator if place == len(key) - 1 else operator[0]
+        cases.append(" AND ".join([*equal, f"{key[place]} {here} {values[place]}"]))
     if len(cases) == 1:
         return cases[0]
     # the first condition gives the optimizer one range to begin at
-    return f"{key[0]} >= {values[0]} AND ({' OR '.join(f'({case})' for case in cases)})"
+    return f"{key[0]} {operator[0]}= {values[0]} AND ({' OR '.join(f'({case})' for case in cases)})"
+
+
+def listed(schema: TableSchema, keys: Sequence[Key], quote_text: Quote) -> str:
+    """The condition that a row's key is one of these."""
+    rows = [_literals(schema, key, quote_text) for key in keys]
+    names = [quote(name) for name in schema.key]
+    if len(names) == 1:
+        return f"{names[0]} IN ({', '.join(row[0] for row in rows)})"
+    cases = (
+        " AND ".join(f"{name} = {value}" for name, value in zip(names, row, strict=True)) for row in rows
+    )
+    return f"({' OR '.join(f'({case})' for case in cases)})"
+
+
+def _literals(schema: TableSchema, key: Key, quote_text: Quote) -> list[str]:
+    return [
+        literal(schema.columns[place], value, quote_text)
+        for place, value in zip(schema.key_indexes(), key, strict=True)
+    ]
 
 
 def _printed(column: Column) -> str:

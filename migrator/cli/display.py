@@ -74,6 +74,10 @@ class Display:
             state = "done" if dump.done else f"{_bar(share)} {share:4.0%}"
             eta = "" if dump.done else _duration(self._rates.eta_s(dump))
             table.add_row(dump.table.name, state, f"{dump.rows:,}", f"{dump.dropped_rows:,}", eta)
+        for dump in now.requests:
+            name = f"{dump.table.name} ({dump.request.partition('.')[0]})"
+            state = "read" if dump.done else f"{dump.chunks:,} chunks"
+            table.add_row(name, state, f"{dump.rows:,}", f"{dump.dropped_rows:,}", "")
         return Group(table, Text(self._stream(now)), *([Text(now.note, style="yellow")] if now.note else []))
 
     def _line(self) -> str:
@@ -91,6 +95,11 @@ class Display:
         elif now.dumps:
             total = sum(dump.rows for dump in now.dumps)
             parts.append(f"dump done ({total:,} rows, {len(now.dumps)} tables)")
+        if now.requests:
+            read = sum(dump.rows + dump.dropped_rows for dump in now.requests)
+            parts.append(
+                f"{len({dump.request for dump in now.requests})} dump request(s), {read:,} rows read"
+            )
         parts.append(self._stream(now))
         return " | ".join([*parts, *([now.note] if now.note else [])])
 

@@ -10,6 +10,7 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring
+from migrator.cli.dump import plain, request_lines
 from migrator.cli.options import config_option
 
 
@@ -21,7 +22,7 @@ def status(config: Path, as_json: bool) -> None:
     settings = configuration.load(config)
     found = wiring.status(settings)
     if as_json:
-        click.echo(json.dumps(asdict(found), default=str, indent=2))
+        click.echo(json.dumps(asdict(found), default=plain, indent=2))
         return
     ledger = found.ledger
     click.echo(f"migration  {settings.name}")
@@ -42,3 +43,6 @@ def status(config: Path, as_json: bool) -> None:
         click.echo(
             f"dump       {dump.table.name}: {state} ({dump.rows:,} rows, {dump.dropped_rows:,} dropped)"
         )
+    if found.book.requests:
+        for line in request_lines(found.book, found.requests):
+            click.echo(f"requests   {line}")

@@ -15,11 +15,12 @@ The DBLog step each method implements is listed in docs/paper-map.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from migrator.core.dump import DumpPlan
+from migrator.core.passes import Passes
 from migrator.core.touched import EVERY_KEY, Stale, TouchedKeys
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
@@ -36,6 +37,7 @@ from migrator.model.event import (
 )
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.request import DumpRequest
 from migrator.model.table import TableId, TableSchema
 
 
@@ -113,6 +115,8 @@ class Capture:
         self._newest_witness: Witness | None = None
         self._bounds: dict[int, Witness | None] = {}
         self._windows: dict[str, _Window] = {}
+        self._passes = Passes(checkpoint.passes)
+        self._collected = self._begins_batch = self._wants_segment = False
 
     # -- what the shell asks ------------------------------------------------------------------------------------
 
@@ -132,7 +136,15 @@ class Capture:
     def checkpoint(self) -> Checkpoint:
         """Where to resume if everything that was output so far is durable."""
         order, index = self._partial
-        return Checkpoint(self._position, order, index, self._touched.unconfirmed(), self._plan.dumps())
+        return Checkpoint(
+            self._position,
+            order,
+            index,
+            self._touched.unconfirmed(),
+            self._plan.dumps(),
+            self._plan.requests(),
+            self._passes.known(),
+        )
 
     def schema(self, table: TableId) -> TableSchema:
         """The table's row schema as of the last record."""
@@ -141,6 +153,14 @@ class Capture:
     def in_transaction(self) -> bool:
         """Whether the last output was a part of a transaction with more to come."""
         return self._partial[0] is not None
+
+    def begins_batch(self) -> bool:
+        """Whether a batch must begin with the segment that is being collected (see ``core.passes``)."""
+        return self._begins_batch
+
+    def wants_segment(self) -> bool:
+        """Whether what was collected should be written now: a chunk waits for a segment of its own."""
+        return self._wants_segment and not self.in_transaction()
 
     # -- inputs -------------------------------------------------------------------------------------------------
 
@@ -153,6 +173,7 @@ class Capture:
                 self._advance(record.position)
                 return self._place_chunks()
             case SchemaChange():
+                self._collected = True
                 self._schemas[record.schema.id] = record.schema
                 return [EmitSchema(record.schema)]
             case WatermarkSeen():
@@ -168,6 +189,29 @@ class Capture:
         self._waiting.append(chunk)
         return self._place_chunks()
 
+    def on_segment(self) -> list[Output]:
+        """Everything that was output so far is durable, in segments of its own."""
+        self._collected = self._begins_batch = self._wants_segment = False
+        return self._place_chunks()
+
+    def on_requests(self, requests: Sequence[DumpRequest], estimates: Mapping[TableId, int]) -> None:
+        """What operators want dumped has changed (see ``DumpPlan.follow``)."""
+        self._plan.follow(requests, estimates)
+        self._drop_unwanted()
+
+    def on_refusal(self, request: ChunkRequest) -> None:
+        """A chunk of a dump request can't be read, now or later: the request is given up."""
+        self._bounds.pop(request.id, None)
+        self._windows.pop(request.token, None)
+        self._plan.over(request)
+        self._plan.refuse(request.dump)
+        self._drop_unwanted()
+
+    def _drop_unwanted(self) -> None:
+        for chunk in [each for each in self._waiting if not self._plan.expects(each)]:
+            self._waiting.remove(chunk)
+            self._forget(chunk)
+
     def on_witness(self, witness: Witness | None) -> None:
         """A witness of now was taken: forget what every read view, present or to come, contains."""
         if witness is None:
@@ -180,6 +224,7 @@ class Capture:
     # -- log side -----------------------------------------------------------------------------------------------
 
     def _on_part(self, part: TransactionPart) -> list[Output]:
+        self._collected = True
         order, index = self._partial
         if order is None and part.position.order <= self._position.order:
             raise SourceError(
@@ -250,15 +295,27 @@ class Capture:
         stale = self.stale(chunk)
         schema = self._schemas[table]
         if stale.reread or chunk.schema_version != schema.version():
-            for given_up in [other for other in self._waiting if other.request.table == table]:
-                self._waiting.remove(given_up)
-                self._forget(given_up)
-            self._plan.read_again(table)
+            self._plan.read_again(table, chunk.request.dump)
+            self._drop_unwanted()
             return []
+        if not self._admitted(chunk.request):
+            self._wants_segment = True
+            return []
+        self._collected = True
         rows, kept = self._drop_keys(schema, chunk.rows, stale.keys)
         self._waiting.remove(chunk)
         self._forget(chunk)
         return [EmitChunk(chunk, rows, kept, self._plan.emitted(chunk, chunk.row_count - kept))]
+
+    def _admitted(self, request: ChunkRequest) -> bool:
+        """Whether its rows may come into the batch that is being collected, or into one that begins with them."""
+        if not self._passes.admits(request.table, request.brings()):
+            if self._collected or self.in_transaction():
+                return False
+            self._passes.begin()
+            self._begins_batch = True
+        self._passes.note(request.table, request.brings())
+        return True
 
     def stale(self, chunk: Chunk) -> Stale:
         """Which rows of a chunk about to be emitted must not be (the reconciliation)."""

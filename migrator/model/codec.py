@@ -1,4 +1,4 @@
-"""JSON form of checkpoints, row schemas and manifests: lossless, numbered, the same in the event log and the ledger.
+"""JSON form of checkpoints, row schemas, manifests and dump requests: lossless, numbered, the same wherever kept.
 
 ``*_to_json`` returns plain dicts of str, int, bool, None, list; ``*_from_json`` is its exact inverse. A document
 carries ``format``; one written by a newer version is refused by name with ``FormatError``, never half understood.
@@ -18,11 +18,12 @@ from typing import Any
 from migrator.model.event import Key, Value
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.request import DumpRequest, Pace, RequestBook, RequestState, Scope
 from migrator.model.segment import FileKind, Manifest, SegmentFile
 from migrator.model.table import Column, TableId, TableSchema
 
-FORMAT = 1
-"""Number of the present layout of all documents of this module."""
+FORMAT = 2
+"""Number of the present layout of all documents of this module. Format 1 knew no dump requests; it is read, too."""
 
 _NOT_IN_JSONB = re.compile("[\x00\ud800-\udfff]")
 
@@ -42,6 +43,10 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         "partial_index": checkpoint.partial_index,
         "unconfirmed": [list(transaction) for transaction in checkpoint.unconfirmed],
         "dumps": [_dump(dump) for dump in checkpoint.dumps],
+        "requests": [_dump(dump) | {"request": dump.request} for dump in checkpoint.requests],
+        "passes": None
+        if checkpoint.passes is None
+        else [[_table(table), name] for table, name in checkpoint.passes],
     }
 
 
@@ -55,6 +60,8 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
             partial_index=document["partial_index"],
             unconfirmed=tuple(tuple(transaction) for transaction in document["unconfirmed"]),
             dumps=tuple(_to_dump(dump) for dump in document["dumps"]),
+            requests=tuple(_to_dump(dump) for dump in document.get("requests", ())),
+            passes=_to_passes(document.get("passes")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("checkpoint", error) from error
@@ -112,6 +119,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "committed_at_us": manifest.committed_at_us,
         "transactions": manifest.transactions,
         "row_changes": manifest.row_changes,
+        "begins_batch": manifest.begins_batch,
         "files": [
             {
                 "schema": schema_to_json(file.schema),
@@ -139,9 +147,60 @@ def manifest_from_json(document: Json) -> Manifest:
             transactions=document["transactions"],
             row_changes=document["row_changes"],
             files=tuple(_to_file(file) for file in document["files"]),
+            begins_batch=document.get("begins_batch", False),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("manifest", error) from error
+
+
+def requests_to_json(book: RequestBook) -> dict[str, Any]:
+    """The document of a book of dump requests."""
+    pace = book.pace
+    return {
+        "format": FORMAT,
+        "started": book.started,
+        "pace": {"chunk_rows": pace.chunk_rows, "delay_s": pace.delay_s, "p95_s": pace.p95_s},
+        "requests": [
+            {
+                "id": request.id,
+                "tables": [_table(table) for table in request.tables],
+                "keys": [_key(key) for key in request.scope.keys],
+                "low": _key(request.scope.low),
+                "high": _key(request.scope.high),
+                "predicate": _text(request.scope.predicate),
+                "state": request.state.value,
+                "generation": request.generation,
+                "reason": _text(request.reason),
+            }
+            for request in book.requests
+        ],
+    }
+
+
+def requests_from_json(document: Json) -> RequestBook:
+    """Inverse of ``requests_to_json``. Raises ``FormatError``."""
+    _check_format("book of dump requests", document)
+    try:
+        return RequestBook(
+            requests=tuple(_to_request(request) for request in document["requests"]),
+            pace=Pace(**document["pace"]),
+            started=document["started"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged("book of dump requests", error) from error
+
+
+def _to_request(document: Json) -> DumpRequest:
+    keys = tuple(key for key in map(_to_key, document["keys"]) if key is not None)
+    low, high = _to_key(document["low"]), _to_key(document["high"])
+    return DumpRequest(
+        id=document["id"],
+        tables=tuple(_to_table(table) for table in document["tables"]),
+        scope=Scope(keys, low, high, _to_text(document["predicate"])),
+        state=RequestState(document["state"]),
+        generation=document["generation"],
+        reason=_to_text(document["reason"]),
+    )
 
 
 def _check_format(what: str, document: Json) -> None:
@@ -172,7 +231,7 @@ def _to_file(document: Json) -> SegmentFile:
 def _dump(dump: TableDump) -> dict[str, Any]:
     return {
         "table": _table(dump.table),
-        "after": None if dump.after is None else [_value(value) for value in dump.after],
+        "after": _key(dump.after),
         "done": dump.done,
         "rows": dump.rows,
         "dropped_rows": dump.dropped_rows,
@@ -182,17 +241,20 @@ def _dump(dump: TableDump) -> dict[str, Any]:
 
 
 def _to_dump(document: Json) -> TableDump:
-    after = document["after"]
-    key: Key | None = None if after is None else tuple(_to_value(value) for value in after)
     return TableDump(
         table=_to_table(document["table"]),
-        after=key,
+        after=_to_key(document["after"]),
         done=document["done"],
         rows=document["rows"],
         dropped_rows=document["dropped_rows"],
         chunks=document["chunks"],
         estimated_rows=document["estimated_rows"],
+        request=document.get("request", ""),
     )
+
+
+def _to_passes(document: Any) -> tuple[tuple[TableId, str], ...] | None:
+    return None if document is None else tuple((_to_table(table), name) for table, name in document)
 
 
 def _position(position: Position) -> dict[str, Any]:
@@ -224,6 +286,14 @@ def _to_text(document: Any) -> str:
     if isinstance(document, str):
         return document
     raise FormatError(f"expected text, found {document!r}")
+
+
+def _key(key: Key | None) -> list[Any] | None:
+    return None if key is None else [_value(value) for value in key]
+
+
+def _to_key(document: Any) -> Key | None:
+    return None if document is None else tuple(_to_value(value) for value in document)
 
 
 def _value(value: Value) -> Any:

@@ -21,6 +21,7 @@ class TableDump:
         dropped_rows: chunk rows dropped by reconciliation.
         chunks: chunks emitted.
         estimated_rows: the source's own estimate when the dump began (0 = unknown).
+        request: ``DumpRequest.name`` of the request it belongs to; empty for the table's first dump.
     """
 
     table: TableId
@@ -30,6 +31,7 @@ class TableDump:
     dropped_rows: int = 0
     chunks: int = 0
     estimated_rows: int = 0
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,10 @@ class Checkpoint:
         partial_index: index of the first change of it that isn't stored yet.
         unconfirmed: transactions delivered but not yet known to be visible to new snapshots. After a restart their
             keys are not known any more, so a chunk whose witness lacks one of them is read again.
-        dumps: dump progress per table.
+        dumps: progress of the first dump, per table.
+        requests: progress of the dump requests, per request and table.
+        passes: whose dump rows each table has got since the last segment that begins a batch, as
+            ``TableDump.request`` (see ``core.passes``); None where only first dumps can have brought any.
     """
 
     position: Position
@@ -50,11 +55,17 @@ class Checkpoint:
     partial_index: int = 0
     unconfirmed: tuple[TransactionId, ...] = ()
     dumps: tuple[TableDump, ...] = field(default=())
+    requests: tuple[TableDump, ...] = ()
+    passes: tuple[tuple[TableId, str], ...] | None = None
 
     def dump_of(self, table: TableId) -> TableDump | None:
         """Dump progress of one table, if the dump knows it."""
         return next((dump for dump in self.dumps if dump.table == table), None)
 
     def dump_complete(self) -> bool:
-        """Whether every table's dump is done."""
+        """Whether every table's first dump is done."""
         return all(dump.done for dump in self.dumps)
+
+    def dumping(self) -> bool:
+        """Whether any dump is under way, a request's included: rows may then come before those they point at."""
+        return not all(dump.done for dump in (*self.dumps, *self.requests))

@@ -43,6 +43,7 @@ class Manifest:
         transactions: transactions that end in it.
         row_changes: log events in it.
         files: its data files.
+        begins_batch: whether a batch must begin with it: its dump rows may repeat keys of dump rows before it.
     """
 
     number: int
@@ -53,3 +54,4 @@ class Manifest:
     transactions: int
     row_changes: int
     files: tuple[SegmentFile, ...]
+    begins_batch: bool = False

@@ -29,6 +29,7 @@ class SegmentContent:
     transactions: int
     row_changes: int
     data: tuple[TableData, ...]
+    begins_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

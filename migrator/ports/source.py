@@ -9,6 +9,7 @@ from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import LogRecord, MarkKind
 from migrator.model.finding import Finding
 from migrator.model.position import Position
+from migrator.model.request import Scope
 from migrator.model.table import TableSchema
 
 
@@ -29,6 +30,10 @@ class SourceCatalog(Protocol):
 
     def estimated_rows(self, table: TableSchema) -> int:
         """The server's own estimate, without a scan; 0 when it has none."""
+        ...
+
+    def check_scope(self, table: TableSchema, scope: Scope) -> None:
+        """Asks the source whether it can read these rows. Raises ``RequestError`` naming field, value and cause."""
         ...
 
     def position(self) -> Position:

@@ -146,4 +146,8 @@ class ApplyLoop:
         self._publish(batch.checkpoint)
 
     def _publish(self, checkpoint: Checkpoint) -> None:
-        self._progress.set(applied=checkpoint.position, applied_dump_complete=checkpoint.dump_complete())
+        self._progress.set(
+            applied=checkpoint.position,
+            applied_dump_complete=checkpoint.dump_complete(),
+            applied_requests=checkpoint.requests,
+        )

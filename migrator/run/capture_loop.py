@@ -12,10 +12,11 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import SegmentWriter
+from migrator.ports.requests import RequestStore
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.source_threads import Inputs, started_threads, wait
+from migrator.run.source_threads import ChunkRead, Inputs, started_threads, wait
 from migrator.run.steps import Step, no_step
 
 
@@ -28,6 +29,7 @@ class CaptureLoop:
         schemas: the captured tables as they are now.
         checkpoint: where to go on from; None starts at the log's present end with a dump of every table.
         estimates: the source's row estimates, for a dump that begins now.
+        requests: where dump requests are kept.
         backlog_bytes: how much the event log holds.
         progress: where counters go.
         run_token: distinguishes this process's watermarks from an earlier attempt's.
@@ -41,6 +43,7 @@ class CaptureLoop:
         schemas: Mapping[TableId, TableSchema],
         checkpoint: Checkpoint | None,
         estimates: Mapping[TableId, int],
+        requests: RequestStore,
         backlog_bytes: Callable[[], int],
         progress: Progress,
         limits: CaptureLimits,
@@ -52,6 +55,7 @@ class CaptureLoop:
         self._schemas = schemas
         self._given = checkpoint
         self._estimates = estimates
+        self._requests = requests
         self._backlog_bytes = backlog_bytes
         self._progress = progress
         self._limits = limits
@@ -65,14 +69,24 @@ class CaptureLoop:
         if steps is None:
             return
         threads = started_threads(
-            stopping, {"log": steps.log.run, "chunks": steps.chunks.run, "witnesses": steps.witnesses.run}
+            stopping,
+            {
+                "log": steps.log.run,
+                "chunks": steps.chunks.run,
+                "witnesses": steps.witnesses.run,
+                "requests": steps.requests.run,
+            },
         )
-        written = time.monotonic()
+        written = read = time.monotonic()
         while not stopping.requested():
-            if self._backlog_bytes() <= self._limits.backlog_bytes:
+            rested = time.monotonic() - read >= steps.rest_s()
+            if rested and self._backlog_bytes() <= self._limits.backlog_bytes:
                 steps.ask()
             with suppress(queue.Empty):  # even if nothing comes in, the pending segment may be due
-                steps.take(inputs.get(timeout=self._limits.linger_s))
+                item = inputs.get(timeout=self._limits.linger_s)
+                if isinstance(item, ChunkRead):
+                    read = time.monotonic()
+                steps.take(item)
             if steps.due(time.monotonic() - written):
                 steps.write()
                 written = time.monotonic()
@@ -94,6 +108,7 @@ class CaptureLoop:
                     self._schemas,
                     self._given,
                     self._estimates,
+                    self._requests,
                     inputs,
                     self._progress,
                     self._limits,

@@ -7,16 +7,33 @@ from dataclasses import dataclass, replace
 
 from migrator.columnar.keys import without_keys
 from migrator.core.capture import Capture, EmitChunk, Output
-from migrator.core.dump import DumpPlan, next_limit
+from migrator.core.dump import DumpPlan
+from migrator.core.pace import Pacer
+from migrator.errors import RequestError
+from migrator.model.chunk import Chunk
 from migrator.model.event import Key
 from migrator.model.limits import CaptureLimits
 from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.request import DumpRequest, RequestBook
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import SegmentWriter
+from migrator.ports.requests import RequestStore
 from migrator.ports.source import ChunkReader, LogReader, WatermarkWriter
 from migrator.run.progress import Progress
+from migrator.run.request_pump import RequestPump
 from migrator.run.segment_builder import SegmentBuilder
-from migrator.run.source_threads import ChunkPump, ChunkRead, Input, Inputs, LogPump, Records, WitnessPump
+from migrator.run.source_threads import (
+    BookRead,
+    ChunkPump,
+    ChunkRead,
+    ChunkRefused,
+    Input,
+    Inputs,
+    LogPump,
+    Records,
+    Witnessed,
+    WitnessPump,
+)
 from migrator.run.steps import Step, no_step
 
 
@@ -38,6 +55,7 @@ class CaptureSteps:
         schemas: the captured tables as they are now.
         given: where to go on from; None starts at the log's present end with a dump of every table.
         estimates: the source's row estimates, for a dump that begins now.
+        requests: where dump requests are kept.
         inputs: where the pumps hand over.
         progress: where counters go.
         limits: the user's bounds.
@@ -46,7 +64,7 @@ class CaptureSteps:
         max_keys: bound of keys remembered per transaction or window (see ``Capture``).
         has_witness: whether the source has witnesses (see ``Capture``).
 
-    Connects the log. Raises what ``LogReader.start`` raises.
+    Connects the log. Raises what ``LogReader.start`` and ``RequestStore.read`` raise.
     """
 
     def __init__(
@@ -56,6 +74,7 @@ class CaptureSteps:
         schemas: Mapping[TableId, TableSchema],
         given: Checkpoint | None,
         estimates: Mapping[TableId, int],
+        requests: RequestStore,
         inputs: Inputs,
         progress: Progress,
         limits: CaptureLimits,
@@ -69,17 +88,27 @@ class CaptureSteps:
         self._progress = progress
         self._limits = limits
         self._step = step
-        self._limit_rows = limits.chunk_rows
+        self._estimates = estimates
+        self._tables = frozenset(schemas)
+        book = requests.read()
+        self._pacer = Pacer(limits, book.pace)
         self._dirty = False
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates)
         prefix = f"{run_token}-" if ports.watermarks is not None else ""
-        self._plan = DumpPlan(checkpoint.dumps, self._limit_rows, token_prefix=prefix)
+        self._plan = DumpPlan(
+            checkpoint.dumps,
+            self._pacer.limit_rows,
+            token_prefix=prefix,
+            requests=checkpoint.requests,
+        )
         self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
         self._builder = SegmentBuilder(dict(schemas))
         self.chunks = ChunkPump(ports.chunk_reader, ports.watermarks, inputs, progress, step)
-        self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: not self.dump_done())
+        self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
+        self.requests = RequestPump(requests, book, inputs, progress)
+        self._follow(book)
         self._publish(checkpoint)
 
     def ask(self) -> None:
@@ -90,11 +119,16 @@ class CaptureSteps:
 
     def take(self, item: Input) -> None:
         """An input: what the core makes of it goes into the segment being collected."""
-        for output in self._outputs(item):
+        self._add(self._outputs(item))
+
+    def _add(self, outputs: list[Output]) -> None:
+        for output in outputs:
             self._builder.add(output)
             if isinstance(output, EmitChunk):
                 self._dirty = True
                 self._step("capture.emitted")
+                if output.chunk.request.dump:
+                    self._step("capture.requested")
 
     def _outputs(self, item: Input) -> list[Output]:
         match item:
@@ -103,26 +137,39 @@ class CaptureSteps:
                 return [output for record in item.records for output in self._core.on_record(record)]
             case ChunkRead():
                 self._step("capture.chunk")
-                self._resize(item.chunk.elapsed_s, item.chunk.row_count)
+                self._pacer.note(item.chunk.elapsed_s, full=_full(item.chunk))
+                self._plan.resize(self._pacer.limit_rows)
                 return self._core.on_chunk(item.chunk)
-        self._core.on_witness(item.witness)
+            case ChunkRefused():
+                self._core.on_refusal(item.request)
+                self.requests.failed(item.request.dump, str(item.error))
+            case BookRead():
+                self._follow(item.book)
+            case Witnessed():
+                self._core.on_witness(item.witness)
         return []
 
-    def _resize(self, elapsed_s: float, rows: int) -> None:
-        if rows < self._limit_rows:
-            return  # the end of a table says nothing about speed
-        limits = self._limits
-        self._limit_rows = next_limit(
-            self._limit_rows,
-            elapsed_s,
-            target_s=limits.chunk_target_s,
-            least=limits.chunk_rows_min,
-            most=limits.chunk_rows_max,
-        )
-        self._plan.resize(self._limit_rows)
+    def _follow(self, book: RequestBook) -> None:
+        self._pacer.follow(book.pace)
+        self._plan.resize(self._pacer.limit_rows)
+        for request in book.requests:
+            missing = set(request.tables) - self._tables
+            if request.is_open() and missing:
+                self.requests.failed(request.name(), str(_not_captured(request, missing)))
+        readable = [request for request in book.requests if set(request.tables) <= self._tables]
+        before = self._plan.requests()
+        self._core.on_requests(readable, self._estimates)
+        self._dirty |= self._plan.requests() != before  # the checkpoint says which are open
+        self._progress.set(requests_left=book.running())
+
+    def rest_s(self) -> float:
+        """How long to rest between two chunk reads, in seconds."""
+        return self._pacer.rest_s
 
     def due(self, age_s: float) -> bool:
         """Whether a segment should be written, ``age_s`` after the last one."""
+        if self._core.wants_segment():
+            return True
         if self._builder.rows:
             return self._builder.rows >= self._limits.segment_rows or age_s >= self._limits.linger_s
         return self._dirty and age_s >= self._limits.heartbeat_s
@@ -130,7 +177,11 @@ class CaptureSteps:
     def write(self) -> None:
         """Writes what was collected as the next segment. Raises what ``SegmentWriter.append`` raises."""
         checkpoint = self._core.checkpoint()
-        content = self._builder.content(checkpoint, ends_transaction=not self._core.in_transaction())
+        content = self._builder.content(
+            checkpoint,
+            ends_transaction=not self._core.in_transaction(),
+            begins_batch=self._core.begins_batch(),
+        )
         self._step("capture.segment")
         self._writer.append(content)
         self._step("capture.appended")
@@ -141,13 +192,10 @@ class CaptureSteps:
             segments=1, captured_changes=content.row_changes, captured_transactions=content.transactions
         )
         self._publish(checkpoint)
-
-    def dump_done(self) -> bool:
-        """Whether every table's last chunk was emitted."""
-        return all(dump.done for dump in self._plan.dumps())
+        self._add(self._core.on_segment())
 
     def _publish(self, checkpoint: Checkpoint) -> None:
-        self._progress.set(dumps=checkpoint.dumps, captured=checkpoint.position)
+        self._progress.set(dumps=checkpoint.dumps, requests=checkpoint.requests, captured=checkpoint.position)
 
 
 def _with_dumps(
@@ -162,3 +210,17 @@ def _with_dumps(
 def _drop_keys(schema: TableSchema, rows: object, keys: frozenset[Key]) -> tuple[object, int]:
     kept = without_keys(schema, rows, keys)
     return kept, kept.num_rows
+
+
+def _full(chunk: Chunk) -> bool:
+    """Whether the read had as much to do as it might: the end of a table and listed keys tell nothing of speed."""
+    return not chunk.final and not chunk.request.scope.keys
+
+
+def _not_captured(request: DumpRequest, missing: set[TableId]) -> RequestError:
+    return RequestError(
+        "the migration doesn't capture every table of the request",
+        where=", ".join(sorted(map(str, missing))),
+        cause="the mapping no longer reads it",
+        remedy=f"start a request without it; request {request.id} was given up",
+    )

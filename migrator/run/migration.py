@@ -27,6 +27,7 @@ from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import BatchReader, SegmentWriter
 from migrator.ports.leadership import Leadership
+from migrator.ports.requests import RequestStore
 from migrator.ports.source import SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.run.apply_loop import ApplyLoop
@@ -81,6 +82,7 @@ class Parts:
     prepare: Callable[[], str | None]
     known_epoch: Callable[[], int]
     leadership: Leadership
+    requests: RequestStore
     event_log: Callable[[int, int], EventLog]
     spark: Callable[[], SparkSession]
     slots: Path
@@ -199,6 +201,7 @@ class Migration:
             {schema.id: schema for schema in schemas},
             checkpoint,
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
+            parts.requests,
             log.total_bytes,
             self.progress,
             parts.capture_limits,
@@ -218,7 +221,7 @@ class Migration:
         apply = ApplyLoop(
             log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step
         )
-        job.warm_up(dumping=checkpoint is None or not checkpoint.dump_complete())
+        job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
         thread = stopping.thread("capture", lambda: capture.run(stopping))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
         try:
@@ -266,12 +269,12 @@ def refuse(findings: list[Finding]) -> None:
 
 
 def caught_up(position: Callable[[], Position]) -> Until:
-    """Holds once every dump is done and everything committed at that moment has been applied."""
+    """Holds once every dump is done, that of running requests included, and what was committed by then is applied."""
     goal: Position | None = None
 
     def reached(now: Snapshot) -> bool:
         nonlocal goal
-        if not now.applied_dump_complete or now.applied is None:
+        if not now.applied_dump_complete or now.applied is None or now.requests_left != 0:
             return False
         if goal is None:
             goal = position()

@@ -16,10 +16,14 @@ class Snapshot:
     """The counters at one moment. Totals count since this process started, dump progress since the dump began.
 
     ``lag_s`` is the age, at the moment its target transaction committed, of the newest source commit in the last
-    batch that held any; None before the first one.
+    batch that held any; None before the first one. ``requests`` is the progress of the open dump requests as
+    captured, ``applied_requests`` as the target holds it; ``requests_left`` counts those that run, None: not known.
     """
 
     dumps: tuple[TableDump, ...] = ()
+    requests: tuple[TableDump, ...] = ()
+    applied_requests: tuple[TableDump, ...] = ()
+    requests_left: int | None = None
     captured_changes: int = 0
     captured_transactions: int = 0
     applied_changes: int = 0
@@ -33,6 +37,10 @@ class Snapshot:
     lag_s: float | None = None
     reconnects: int = 0
     note: str = ""
+
+    def dumping(self) -> bool:
+        """Whether any dump, a request's included, has chunks to come."""
+        return not all(dump.done for dump in (*self.dumps, *self.requests))
 
 
 @dataclass

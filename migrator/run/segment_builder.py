@@ -93,7 +93,9 @@ class SegmentBuilder:
         self._open[table] = images
         return images
 
-    def content(self, checkpoint: Checkpoint, ends_transaction: bool) -> SegmentContent:
+    def content(
+        self, checkpoint: Checkpoint, ends_transaction: bool, begins_batch: bool = False
+    ) -> SegmentContent:
         """Everything collected, as the content of the next segment; starts anew.
 
         Raises ``SourceError`` naming a value that the logical type can't hold.
@@ -117,6 +119,7 @@ class SegmentBuilder:
             self.transactions,
             self.row_changes,
             tuple(data),
+            begins_batch,
         )
         self._clear()
         return content

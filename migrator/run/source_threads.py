@@ -14,10 +14,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from migrator.errors import MigratorError
+from migrator.errors import MigratorError, SourceError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import LogProgress, LogRecord, MarkKind, TransactionPart
 from migrator.model.position import Position
+from migrator.model.request import RequestBook
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.source import ChunkReader, LogReader, WatermarkWriter
 from migrator.run.failure import Stopping
@@ -46,7 +47,22 @@ class Witnessed:
     witness: Witness | None
 
 
-Input = Records | ChunkRead | Witnessed
+@dataclass(frozen=True, slots=True)
+class ChunkRefused:
+    """A chunk of a dump request can't be read, now or later."""
+
+    request: ChunkRequest
+    error: MigratorError
+
+
+@dataclass(frozen=True, slots=True)
+class BookRead:
+    """What operators want dumped has changed."""
+
+    book: RequestBook
+
+
+Input = Records | ChunkRead | ChunkRefused | Witnessed | BookRead
 Inputs = queue.Queue[Input]
 
 RETRY_WAITS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -203,9 +219,16 @@ class ChunkPump:
                     pass
                 return
             except MigratorError as error:
+                if self.refused(request, error):
+                    hand_over(self._inputs, ChunkRefused(request, error), stopping)
+                    return
                 self.disconnected(error)
                 wait(failures, stopping)
                 failures += 1
+
+    def refused(self, request: ChunkRequest, error: MigratorError) -> bool:
+        """Whether the error ends a dump request only: what an operator asked for must not end the run."""
+        return bool(request.dump) and isinstance(error, SourceError) and not error.retryable
 
     def take(self) -> tuple[ChunkRequest, TableSchema]:
         """The request that waits longest. Raises ``queue.Empty`` when none does."""

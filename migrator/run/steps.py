@@ -46,6 +46,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "chunk.high": "the high watermark is committed (placement = watermark)",
         "capture.chunk": "a chunk read has arrived at the capture loop",
         "capture.emitted": "the chunk's remaining rows were put into the segment being collected",
+        "capture.requested": "the same, if a dump request asked for the chunk",
         "capture.segment": "the content of the next segment is complete in memory",
         "capture.appended": "the segment is durable; the log reader doesn't know yet",
         "segment.file": "one data file of the segment is written, not synced, others may follow",

@@ -87,8 +87,9 @@ def _forgets_large(
 def _dumps_as_read(self: DumpPlan) -> tuple[TableDump, ...]:
     """The dump's progress tells what was read, not what was emitted."""
     return tuple(
-        replace(dump, after=self._reading[table].after, done=self._reading[table].exhausted)
-        for table, dump in self._dumps.items()
+        replace(dump, after=self._reading[job].after, done=self._reading[job].exhausted)
+        for job, dump in self._dumps.items()
+        if not dump.request
     )
 
 

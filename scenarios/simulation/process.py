@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
 from migrator.adapters.memory.leadership import MemoryElection, MemoryLeadership
+from migrator.adapters.memory.requests import MemoryRequests
 from migrator.adapters.memory.target import MemoryDatabase, MemoryTarget
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
@@ -67,6 +68,7 @@ class Shared:
     election: MemoryElection
     event_log: MemoryEventLog
     target: MemoryDatabase
+    requests: MemoryRequests
 
 
 @dataclass(slots=True)
@@ -159,6 +161,7 @@ class Process:
             SCHEMAS,
             checkpoint,
             {},
+            shared.requests,
             inputs,
             progress,
             limits,
@@ -245,6 +248,11 @@ class Process:
         """The capture loop: writes the pending segment."""
         if self._capture is not None and self._capture.due(age_s=1e9):
             self._capture.write()
+
+    def look(self, _: Dice) -> None:
+        """The dump requests' thread: one look at the store."""
+        if self._capture is not None and not self._capture.inputs.full():
+            self._capture.requests.look(self._stopping)
 
     def map(self, _: Dice) -> None:
         """The mapper's thread: one batch."""

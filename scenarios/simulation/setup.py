@@ -30,6 +30,7 @@ class Setup:
         chunk_rows: rows of a chunk.
         max_keys: keys that the core remembers per transaction or window.
         steps: decisions of a run.
+        requests: an operator asks for further dumps.
         faults: crashes, lost leases, broken connections.
         mutant: name of the broken variant, or "".
         patches: what breaks it.
@@ -43,6 +44,7 @@ class Setup:
     chunk_rows: int = 3
     max_keys: int = 20_000
     steps: int = 260
+    requests: bool = False
     faults: bool = True
     mutant: str = ""
     patches: tuple[Patch, ...] = ()
@@ -62,6 +64,8 @@ SETUPS = (
     replace(WITNESS, name="few-keys", max_keys=1),
     replace(WATERMARK, name="few-keys-watermark", max_keys=1),
     replace(WITNESS, name="quiet", faults=False),
+    replace(WITNESS, name="requests", requests=True),
+    replace(BOTH, name="requests-both", requests=True, chunk_rows=2),
 )
 
 

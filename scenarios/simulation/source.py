@@ -15,6 +15,7 @@ from migrator.columnar.text import rows_to_table
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import (
+    Key,
     LogProgress,
     LogRecord,
     MarkKind,
@@ -278,6 +279,18 @@ class SimulatedLogReader:
         """See the port."""
 
 
+def _wanted(request: ChunkRequest, rows: Iterable[int]) -> tuple[list[int], Key | None, bool | None]:
+    """Keys that the request's scope admits; if they don't tell, where the next chunk begins, and if there is one."""
+    scope = request.scope
+    if scope.keys:
+        listed = {int(str(key[0])) for key in request.listed()}
+        return [key for key in rows if key in listed], request.listed()[-1], request.ends_list()
+    low = None if scope.low is None else int(str(scope.low[0]))
+    high = None if scope.high is None else int(str(scope.high[0]))
+    admitted = [key for key in rows if (low is None or key >= low) and (high is None or key <= high)]
+    return admitted, None, None
+
+
 class SimulatedChunkReader:
     """A ``ChunkReader``."""
 
@@ -288,16 +301,17 @@ class SimulatedChunkReader:
         """See the port."""
         self._link.use("chunk")
         source = self._link.source
-        after = int(str(request.after[0])) if request.after else None
+        after = int(str(request.after[0])) if request.after and not request.scope.keys else None
         rows = source.visible[request.table]
-        keys = sorted(key for key in rows if after is None or key > after)[: request.limit_rows]
+        wanted, end, final = _wanted(request, rows)
+        keys = sorted(key for key in wanted if after is None or key > after)[: request.limit_rows]
         source.notes.append(f"SELECT of {request.table.name} after {after}: {keys}")
         return Chunk(
             request,
             rows_to_table(schema, [rows[key].text(key) for key in keys]),
             len(keys),
-            (str(keys[-1]),) if keys else None,
-            len(keys) < request.limit_rows,
+            end or ((str(keys[-1]),) if keys else None),
+            len(keys) < request.limit_rows if final is None else final,
             self.witness(),
             source.end(),
             SCHEMAS[request.table].version(),

@@ -14,10 +14,12 @@ from functools import partial
 
 from migrator.adapters.memory.eventlog import MemoryEventLog
 from migrator.adapters.memory.leadership import MemoryElection
+from migrator.adapters.memory.requests import MemoryRequests
 from migrator.adapters.memory.target import MemoryDatabase
 from migrator.errors import MigratorError
 from scenarios.simulation.clients import Client, initial_rows
 from scenarios.simulation.dice import Dice
+from scenarios.simulation.operator import Operator
 from scenarios.simulation.process import CRASH_POINTS, LOST, UNKNOWN, Crash, Fault, Process, Shared
 from scenarios.simulation.record import Recorder
 from scenarios.simulation.setup import Setup
@@ -37,6 +39,7 @@ _STEPS: Mapping[str, Callable[[Process, Dice], None]] = {
     "map": Process.map,
     "apply": Process.commit,
     "watch": Process.watch,
+    "requests": Process.look,
 }
 _WEIGHTS = {
     "lead": 8,
@@ -59,7 +62,7 @@ FAULTS = ("crash", "expire", "cut")
 _ROUND = (
     ("log", "log", "take", "chunk", "take", "witness"),
     ("log", "log", "take", "chunk", "take", "witness"),
-    ("log", "chunk", "take", "witness", "segment", "map", "apply", "watch"),
+    ("log", "chunk", "take", "witness", "requests", "segment", "map", "apply", "watch"),
 )
 _LONGEST_DRAIN = 500
 """Rounds of all actors; a run that isn't done by then is stuck."""
@@ -72,6 +75,8 @@ def decisions(seed: int, setup: Setup) -> tuple[Decision, ...]:
     weights = {actor: weight * rng.choice((0.4, 1, 1, 2.5)) for actor, weight in _WEIGHTS.items()}
     for fault in FAULTS:
         weights[fault] *= rng.choice((0, 1, 3)) if setup.faults else 0
+    if setup.requests:
+        weights |= {"operator": 4, "requests": 6}
     actors = rng.choices(list(weights), list(weights.values()), k=setup.steps)
     return (("lead", 0),) * 6 + tuple((actor, rng.getrandbits(48)) for actor in actors)
 
@@ -82,12 +87,20 @@ class World:
     Args:
         setup: what is simulated.
         tell: called with every step that did something, in words.
+
+    Attributes:
+        halted: what ended the leader, or "".
+        requests: what the operator asked for.
     """
 
     def __init__(self, setup: Setup, tell: Callable[[str], None] = lambda line: None):
         self._tell = tell
         self._source = Source(setup.ordered, initial_rows())
-        self._shared = Shared(self._source, MemoryElection(), MemoryEventLog(), MemoryDatabase(TARGETS))
+        self.requests = MemoryRequests()
+        self._shared = Shared(
+            self._source, MemoryElection(), MemoryEventLog(), MemoryDatabase(TARGETS), self.requests
+        )
+        self._operator = Operator(self.requests) if setup.requests else None
         self._clients = [Client(session, self._source) for session in range(1, CLIENTS + 1)]
         self._processes = [Process(name, self._shared, setup) for name in ("a", "b")]
         self._recorder = Recorder(self._shared)
@@ -96,6 +109,7 @@ class World:
             **{f"client {client.session}": client.act for client in self._clients},
             "reveal": lambda dice: self._source.reveal(dice.below(16)),
             "observe": lambda _: self._recorder.observe(),
+            "operator": self._operate,
             "lead": self._lead,
             "crash": self._crash,
             "expire": self._expire,
@@ -159,6 +173,10 @@ class World:
     def _holder(self) -> Process | None:
         return next((each for each in self._processes if each.alive and each.leadership.held()), None)
 
+    def _operate(self, dice: Dice) -> None:
+        if self._operator is not None:
+            self._source.notes.append(f"operator: {self._operator.act(dice)}")
+
     # -- faults -------------------------------------------------------------------------------------------------
 
     def _crash(self, dice: Dice) -> None:
@@ -194,7 +212,9 @@ class World:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _drain(self) -> bool:
-        """Whether the target came to hold everything."""
+        """Whether the target came to hold everything, and every request is closed."""
+        if self._operator is not None:
+            self._operator.finish()
         for process in self._processes:
             process.awaited = []
         for turn in range(_LONGEST_DRAIN):
@@ -222,7 +242,7 @@ class World:
 
     def _caught_up(self) -> bool:
         checkpoint = self._shared.target.ledger.checkpoint
-        if checkpoint is None or not checkpoint.dump_complete():
+        if checkpoint is None or not checkpoint.dump_complete() or self.requests.read().running():
             return False
         last = max((entry.number for entry in self._source.log if entry.writes), default=0)
         return int(checkpoint.position.token) >= last

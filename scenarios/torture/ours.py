@@ -30,7 +30,15 @@ from migrator.model.table import TableId, TableSchema
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.segment_builder import SegmentBuilder
-from migrator.run.source_threads import ChunkPump, ChunkRead, Inputs, LogPump, Records, WitnessPump
+from migrator.run.source_threads import (
+    ChunkPump,
+    ChunkRead,
+    Inputs,
+    LogPump,
+    Records,
+    Witnessed,
+    WitnessPump,
+)
 from scenarios.database import Database
 from scenarios.torture.deliveries import Deliveries
 from scenarios.torture.old_table import COLUMNS, TABLE
@@ -85,9 +93,17 @@ class RepeatedDump(DumpPlan):
             self._go_on()
         return dump
 
-    def read_again(self, table: TableId) -> None:
+    def read_again(self, table: TableId, name: str = "") -> None:
         """See ``DumpPlan``."""
-        self._turn.read_again(table)
+        self._turn.read_again(table, name)
+
+    def requests(self) -> tuple[TableDump, ...]:
+        """None: its dumps are begun one after the other."""
+        return ()
+
+    def expects(self, chunk: Chunk) -> bool:
+        """See ``DumpPlan``."""
+        return self._turn.expects(chunk)
 
     def _go_on(self) -> None:
         if self._over() and self.done < self.asked:
@@ -217,7 +233,8 @@ class OurCapture:
             self.chunks += 1
             self.rows_read += item.chunk.row_count
             return capture.on_chunk(item.chunk)
-        capture.on_witness(item.witness)
+        if isinstance(item, Witnessed):
+            capture.on_witness(item.witness)
         return []
 
 

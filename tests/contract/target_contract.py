@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -75,9 +76,13 @@ class Applier:
         sides = (arrow(table, side) for side in (chunk, before, after))
         return TargetRows(self.tables[table], *sides, strict)
 
-    def apply(self, *parts: TargetRows, done: bool = True) -> None:
-        """The next batch."""
-        self.target.apply(TargetBatch(self.segment + 1, checkpoint(self.segment + 1, done), parts))
+    def apply(self, *parts: TargetRows, done: bool = True, requested: bool | None = None) -> None:
+        """The next batch; ``requested``: a dump request is open, and its last row read or not."""
+        place = checkpoint(self.segment + 1, done)
+        if requested is not None:
+            dump = TableDump(TableId("old", "item"), done=requested, request="r1.1")
+            place = replace(place, requests=(dump,))
+        self.target.apply(TargetBatch(self.segment + 1, place, parts))
         self.segment += 1
 
 
@@ -258,6 +263,24 @@ class TargetContract:
         applier.apply(applier.part("note", chunk=[(1, 10)]), done=False)
         applier.apply(applier.part("item", chunk=[(10, "a", 1)]), done=True)
         assert (place.rows("note"), place.rows("item")) == ([(1, 10)], [(10, "a", 1)])
+
+    def test_children_may_come_before_parents_while_a_dump_request_is_open(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(done=True)
+        applier.apply(applier.part("note", chunk=[(1, 10)]), requested=False)
+        applier.apply(applier.part("item", chunk=[(10, "a", 1)]), requested=True)
+        applier.apply(applier.part("item", chunk=[(10, "b", 1)]))
+        assert (place.rows("note"), place.rows("item")) == ([(1, 10)], [(10, "b", 1)])
+
+    def test_the_last_dump_request_cannot_end_with_an_orphan(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(done=True)
+        applier.apply(applier.part("note", chunk=[(1, 10)]), requested=False)
+        with pytest.raises(TargetError, match=r"note.*item.*id='1'.*item_id='10'"):
+            applier.apply()  # it was cancelled
+        assert place.rows("note") == [(1, 10)]
 
     def test_the_dump_cannot_end_with_an_orphan(self, applier: Applier, place: TargetUnderTest) -> None:
         applier.apply(applier.part("note", chunk=[(1, 10)]), done=False)

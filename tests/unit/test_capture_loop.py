@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 from migrator.model.limits import CaptureLimits
 from migrator.run import source_threads
@@ -39,7 +40,9 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def capture(log: RefusingLog, progress: Progress) -> CaptureLoop:
     ports = SourcePorts(cast(Any, lambda: log), cast(Any, None), None)
-    return CaptureLoop(ports, cast(Any, None), {}, None, {}, lambda: 0, progress, CaptureLimits(), "1-a")
+    return CaptureLoop(
+        ports, cast(Any, None), {}, None, {}, MemoryRequests(), lambda: 0, progress, CaptureLimits(), "1-a"
+    )
 
 
 def test_a_slot_that_a_dead_leader_still_holds_is_waited_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from migrator.adapters.files.request_store import FileRequests
 from migrator.cli import cli, main
 from migrator.cli.options import spark_options
 from migrator.cli.run import summary
 from migrator.config import load
+from migrator.model.request import Scope
+from migrator.model.table import TableId
 from migrator.run.progress import Progress
 from transforms.registry import load_mapping
 
@@ -88,3 +92,91 @@ def test_the_summary_tells_lag_only_when_there_was_one() -> None:
     assert "lag" not in summary(progress)
     progress.committed(1)
     assert "lag" in summary(progress)
+
+
+# -- dump -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose source nobody can reach: what is wrong in itself must be found without it."""
+    CliRunner().invoke(cli, ["init", str(tmp_path / "shop")])
+    file = tmp_path / "shop" / "migration.toml"
+    file.write_text("\n".join(line for line in file.read_text().splitlines() if "password_env" not in line))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["start", "--table", "nope"], "captures no table 'nope'"),
+        (["start", "--key", "1"], "--key needs exactly one --table"),
+        (["start", "--from", "1"], "--from/--to needs exactly one --table"),
+        (
+            ["start", "--table", "customer", "--key", "1", "--where", "x"],
+            "--key and --where don't go together",
+        ),
+        (["start", "--table", "customer", "--where", "  "], "the predicate is empty"),
+        (["start", "--table", "customer", "--keys-file", "no-such-file"], "the file of keys can't be read"),
+        (["pause", "r1"], "there is no dump request 'r1'"),
+        (["restart", "r1"], "there is no dump request 'r1'"),
+    ],
+)
+def test_a_wrong_dump_request_is_refused_with_place_and_remedy(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    shown: str,
+) -> None:
+    assert invoked(monkeypatch, "dump", *arguments, "--config", str(project)) == 2
+    said = capsys.readouterr().err
+    assert shown in said
+    assert "where: " in said
+    assert "remedy: " in said
+    assert "Traceback" not in said
+    assert not (project.parent / ".migrator" / "requests.json").exists()
+
+
+@pytest.mark.parametrize("option", [("--chunk-rows", "-1"), ("--delay", "soon"), ("--p95", "-0.1")])
+def test_a_wrong_pace_is_refused(
+    project: Path, monkeypatch: pytest.MonkeyPatch, option: tuple[str, str]
+) -> None:
+    assert invoked(monkeypatch, "dump", "pace", *option, "--config", str(project)) == 2
+
+
+def test_an_empty_file_of_keys_is_refused(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = project.parent / "keys.txt"
+    empty.write_text("\n\n")
+    options = ("start", "--table", "customer", "--keys-file", str(empty), "--config", str(project))
+    assert invoked(monkeypatch, "dump", *options) == 2
+    assert "the file of keys is empty" in capsys.readouterr().err
+
+
+def test_requests_and_pace_are_changed_and_shown_without_any_server(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileRequests(project.parent / ".migrator")
+    store.update(lambda old: old.start((TableId("public", "customer"),), Scope(low=("1",), high=(b"\xff",))))
+    (project.parent / ".migrator" / "eventlog" / "segments").mkdir(parents=True)
+    monkeypatch.setattr("migrator.wiring.peek", lambda target: None)
+
+    def shown(*arguments: str) -> str:
+        done = CliRunner().invoke(cli, ["dump", *arguments, "--config", str(project)])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert "r1  paused  customer: keys from 1 to ff" in shown("pause", "r1")
+    assert "r1  running" in shown("resume", "r1")
+    assert "r1  cancelled" in shown("cancel", "r1")
+    assert "r1  running" in shown("restart", "r1")
+    assert shown("pace") == "pace: chunks adapt, 0 s between chunks\n"
+    assert "50 rows a chunk, 0.5 s between" in shown("pace", "--chunk-rows", "50", "--delay", "0.5")
+    assert "0.5 s between chunks, p95 below 2 s" in shown("pace", "--p95", "2")
+    assert "r1  running  customer: keys from 1 to ff" in shown("list")
+    document = json.loads(shown("list", "--json"))
+    assert document["book"]["requests"][0]["generation"] == 2
+    assert document["book"]["requests"][0]["state"] == "running"
+    assert document["book"]["pace"] == {"chunk_rows": 50, "delay_s": 0.5, "p95_s": 2.0}

@@ -50,3 +50,19 @@ def test_eta_needs_two_looks_and_an_estimate(progress: Progress) -> None:
     later = TableDump(flights.table, rows=290, dropped_rows=10, chunks=3, estimated_rows=400)
     progress.set(dumps=(progress.snapshot().dumps[0], later))
     assert "ETA" in display._line()
+
+
+def test_dump_requests_are_shown_beside_the_first_dump(progress: Progress) -> None:
+    table = TableId("s", "flights")
+    progress.set(
+        requests=(
+            TableDump(table, rows=1500, dropped_rows=3, chunks=7, request="r2.1"),
+            TableDump(table, rows=5, chunks=1, done=True, request="r3.2"),
+        )
+    )
+    console = Console(width=120, record=True, force_terminal=True)
+    console.print(Display(progress, plain=False)._drawing())
+    shown = console.export_text()
+    for words in ("flights (r2)", "7 chunks", "1,500", "flights (r3)", "read"):
+        assert words in shown
+    assert "2 dump request(s), 1,508 rows read" in Display(progress, plain=True)._line()

@@ -16,6 +16,7 @@ from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.errors import EventLogError
+from migrator.model.codec import FORMAT
 from tests.contract.eventlog_content import content, dump_rows, images, inserted, read
 
 
@@ -98,7 +99,7 @@ def resealed(path: Path, edit: Callable[[dict[str, object]], object]) -> None:
 @pytest.mark.parametrize(
     ("edit", "after", "message"),
     [
-        (lambda document: document.update(format=2), 1, "newer version"),
+        (lambda document: document.update(format=FORMAT + 1), 1, "newer version"),
         (lambda document: document.update(number=3), 1, "segment 3"),
         (lambda document: document.update(epoch=0), 0, "replaced"),
         (lambda document: document.pop("checkpoint"), 1, "checkpoint"),

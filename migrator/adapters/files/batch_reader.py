@@ -118,7 +118,7 @@ class FileBatchReader:
             number += 1
             rows += sum(file.rows for file in manifest.files)
             size_bytes += sum(file.size_bytes for file in manifest.files)
-            if ready and (rows > max_rows or size_bytes > self._max_bytes):
+            if ready and (manifest.begins_batch or rows > max_rows or size_bytes > self._max_bytes):
                 break
             self._check_follows(found, manifest)
             if not _admit(schemas, manifest):

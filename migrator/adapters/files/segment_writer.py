@@ -193,6 +193,7 @@ class FileSegmentWriter:
             transactions=content.transactions,
             row_changes=content.row_changes,
             files=tuple(files),
+            begins_batch=content.begins_batch,
         )
 
     def _check_epoch(self) -> None:

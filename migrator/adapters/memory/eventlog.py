@@ -102,6 +102,7 @@ class MemorySegmentWriter:
             transactions=content.transactions,
             row_changes=content.row_changes,
             files=tuple(files),
+            begins_batch=content.begins_batch,
         )
         self._step("segment.data")
         self._step("segment.synced")
@@ -175,7 +176,7 @@ class MemoryBatchReader:
                 raise _gone(after + len(found) + 1, f"segment {number} exists")
             manifest = self._log.manifests[number]
             rows += sum(file.rows for file in manifest.files)
-            if ready and rows > max_rows:
+            if ready and (rows > max_rows or manifest.begins_batch):
                 break
             schemas = [file.schema for file in manifest.files if file.kind is FileKind.LOG]
             if not _extend(newest, schemas):

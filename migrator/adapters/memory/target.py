@@ -143,7 +143,15 @@ def _merge(present: Mapping[Key, Row], rows: TargetRows) -> dict[Key, Row | None
     """New row, or None, of every key that the batch names: chunk rows, then the net log delta."""
     changed: dict[Key, Row | None] = {}
     for row in python_rows(rows.chunk):
-        changed[_key(rows.table, row)] = row
+        key = _key(rows.table, row)
+        if key in changed:
+            raise TargetError(
+                "the mapping returned two rows for one key",
+                where=f"{rows.table.id}, key {key!r}",
+                cause="a target row must come from one source row",
+                remedy="correct the mapping's key",
+            )
+        changed[key] = row
     before = {_key(rows.table, row) for row in python_rows(rows.before)}
     after: dict[Key, Row] = {}
     for row in python_rows(rows.after):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from migrator.adapters.postgres.check_scope import check_scope
 from migrator.adapters.postgres.connection import connect, query_failure
 from migrator.adapters.postgres.lsn import parse_lsn, position_up_to, without_page_header
 from migrator.adapters.postgres.preflight import findings
@@ -23,6 +24,7 @@ from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.errors import SourceError
 from migrator.model.finding import Finding
 from migrator.model.position import Position
+from migrator.model.request import Scope
 from migrator.model.table import TableId, TableSchema
 
 _ESTIMATE = """
@@ -118,6 +120,12 @@ class PostgresCatalog:
             lambda connection: int(
                 connection.execute(_ESTIMATE, [table.id.schema, table.id.name]).fetchone()[0]
             ),
+        )
+
+    def check_scope(self, table: TableSchema, scope: Scope) -> None:
+        """See ``SourceCatalog.check_scope``."""
+        self._with_connection(
+            "the rows to dump can't be checked", lambda connection: check_scope(connection, table, scope)
         )
 
     def position(self) -> Position:

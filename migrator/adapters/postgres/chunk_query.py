@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from migrator.adapters.postgres.reflection import ReflectedColumn, ReflectedTable
@@ -11,6 +13,8 @@ from migrator.errors import SourceError
 from migrator.model.event import Key, Value
 from migrator.model.table import TableId, TableSchema
 
+AFTER, LOW, HIGH, LISTED = "k", "low", "high", "listed"
+"""Names under which keys are bound."""
 _PLAIN_TEXT = {"int16", "int32", "int64", "string"}
 """Key types whose Arrow value prints as the server prints it; others are selected as text as well."""
 
@@ -29,23 +33,63 @@ class ChunkQuery:
         self._columns = {reflected.column.name: reflected for reflected in table.columns}
         self._key = [self._columns[name] for name in schema.key]
         self._texts = [name for name in schema.key if not self._prints_plainly(name)]
-        calls = (f"pg_catalog.set_config('migrator.k{n}', ${n}, true)" for n in range(1, len(self._key) + 1))
-        self.bind_statement = "SELECT " + ", ".join(calls)
+        self.bind_statement = self.binding(AFTER)
 
     @staticmethod
     def name_of(table: TableId) -> str:
         """The table's quoted name."""
         return quoted(table)
 
-    def select(self, resumed: bool, limit_rows: int) -> str:
+    def binding(self, name: str) -> str:
+        """Binds a key under a name, for the rest of the transaction; its parameters come from ``bound``."""
+        calls = (
+            f"pg_catalog.set_config('migrator.{name}{n}', ${n}, true)" for n in range(1, len(self._key) + 1)
+        )
+        return "SELECT " + ", ".join(calls)
+
+    def compared(self, operator: str, name: str) -> str:
+        """The condition that a row's key stands in this relation to the key bound under a name."""
+        return f"({self._names()}) {operator} ({', '.join(self._bound_values(name))})"
+
+    def listed(self) -> str:
+        """The condition that a row's key is one of those bound as JSON under the name ``LISTED``."""
+        values = ", ".join(
+            f"(e.k ->> {n})::{column.column.source_type}" for n, column in enumerate(self._key)
+        )
+        array = f"pg_catalog.current_setting('migrator.{LISTED}')::pg_catalog.jsonb"
+        return f"({self._names()}) IN (SELECT {values} FROM pg_catalog.jsonb_array_elements({array}) AS e(k))"
+
+    def listing(self, keys: Sequence[Key]) -> tuple[str, str]:
+        """The statement that binds listed keys, and its parameter."""
+        document = json.dumps([self.bound(key) for key in keys])
+        return f"SELECT pg_catalog.set_config('migrator.{LISTED}', $1, true)", document
+
+    def end(self, conditions: Sequence[str], limit_rows: int) -> str:
+        """The key, as text, of the last one of the next ``limit_rows`` rows; no row when there are fewer."""
+        texts = ", ".join(self._output(column) for column in self._key)
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return (
+            f"SELECT {texts} FROM {quoted(self._schema.id)} AS source_row{where} "
+            f"ORDER BY {self._names()} OFFSET {int(limit_rows) - 1} LIMIT 1"
+        )
+
+    def end_key(self, texts: Sequence[str]) -> Key:
+        """A row of ``end`` as a key."""
+        return tuple(
+            bytes.fromhex(text[2:]) if column.column.type == "binary" else text
+            for column, text in zip(self._key, texts, strict=True)
+        )
+
+    def select(self, resumed: bool, limit_rows: int, conditions: Sequence[str] = ()) -> str:
         """The SELECT without parameters; ``resumed`` starts it after the bound key."""
         columns = [self._expression(self._columns[column.name]) for column in self._schema.columns]
         columns += [
             f"{self._output(self._columns[name])} AS {_identifier('__key_' + name)}" for name in self._texts
         ]
         # Qualified: a bare name in ORDER BY would mean the output column, which may be the key's text.
-        names = ", ".join(f"source_row.{_identifier(name)}" for name in self._schema.key)
-        where = f" WHERE ({names}) > ({', '.join(self._bound_values())})" if resumed else ""
+        names = self._names()
+        wanted = [self.compared(">", AFTER)] * resumed + list(conditions)
+        where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
         return (
             f"SELECT {', '.join(columns)} FROM {quoted(self._schema.id)} AS source_row{where} "
             f"ORDER BY {names} LIMIT {int(limit_rows)}"
@@ -74,12 +118,15 @@ class ChunkQuery:
         column = self._columns[name]
         return column.column.type in ({*_PLAIN_TEXT, "binary"}) or column.column.decimal() is not None
 
-    def _bound_values(self) -> list[str]:
+    def _names(self) -> str:
+        return ", ".join(f"source_row.{_identifier(name)}" for name in self._schema.key)
+
+    def _bound_values(self, name: str) -> list[str]:
         """``current_setting`` is stable, so the comparison is an index condition; the server compares, with the
         column's own type and collation.
         """
         return [
-            f"pg_catalog.current_setting('migrator.k{n}')::{reflected.column.source_type}"
+            f"pg_catalog.current_setting('migrator.{name}{n}')::{reflected.column.source_type}"
             for n, reflected in enumerate(self._key, 1)
         ]
 

@@ -26,6 +26,7 @@ import adbc_driver_manager
 from migrator.adapters.postgres.arrow_rows import to_schema
 from migrator.adapters.postgres.catalog import insert_position
 from migrator.adapters.postgres.chunk_query import ChunkQuery
+from migrator.adapters.postgres.chunk_scope import scoped
 from migrator.adapters.postgres.connection import named_failure
 from migrator.adapters.postgres.lsn import format_lsn
 from migrator.adapters.postgres.reflection import ReflectedTable, reflect
@@ -107,19 +108,17 @@ class PostgresChunkReader:
         snapshot, *place = cursor.fetchone()
         self._step("chunk.snapshot")
         query = self._query(cursor, schema, format_lsn(insert_position(place).order))
-        if request.after is not None:
-            cursor.execute(query.bind_statement, query.bound(request.after))
-            cursor.fetchall()
-        cursor.execute(query.select(request.after is not None, request.limit_rows))
+        wanted = scoped(cursor, query, request)
+        cursor.execute(wanted.select)
         raw = cursor.fetch_arrow_table()
         cursor.execute("COMMIT")
-        last_key = query.last_key(raw)
+        last_key = wanted.end or query.last_key(raw)
         return Chunk(
             request=request,
             rows=to_schema(schema, raw.select(range(len(schema.columns)))),
             row_count=raw.num_rows,
             last_key=last_key,
-            final=raw.num_rows < request.limit_rows,
+            final=raw.num_rows < request.limit_rows if wanted.final is None else wanted.final,
             witness=SnapshotWitness.parse(snapshot),
             high=insert_position(place),
             schema_version=schema.version(),

@@ -166,15 +166,15 @@ class PostgresTargetWriter:
             return False
         self._step("target.begun")
         writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures, self._step)
-        dumping = held.checkpoint is None or not held.checkpoint.dump_complete()
-        if dumping or not batch.checkpoint.dump_complete():
+        dumping = held.checkpoint is None or held.checkpoint.dumping()
+        if dumping or batch.checkpoint.dumping():
             writer.relax()
         parts = staged.staged_rows(batch)
         for table, rows in parts:
             staged.merge_staged(session, self._structures[table], rows, self._direct_loads, writer.relaxed)
         writer.write(prepared)
         staged.drop_parts(session, [rows for _, rows in parts])
-        if dumping and batch.checkpoint.dump_complete():
+        if dumping and not batch.checkpoint.dumping():
             writer.check_foreign_keys()
         self._step("target.merged")
         ledgers.move(session, migration, batch.segment, batch.checkpoint)

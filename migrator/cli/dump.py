@@ -1,0 +1,180 @@
+"""``migrator dump``: requests to dump rows again, while the migration runs or before it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.cli.options import config_option
+from migrator.errors import RequestError
+from migrator.model.progress import TableDump
+from migrator.model.request import DumpRequest, RequestBook
+from migrator.run.dump_order import DumpOrder
+
+
+@click.group()
+def dump() -> None:
+    """Dump rows again, in order with the log, while the migration runs; and set the pace of all dumps."""
+
+
+@dump.command()
+@config_option
+@click.option("--table", "tables", multiple=True, help="A source table; may be repeated. Default: all.")
+@click.option("--from", "low", default=None, metavar="KEY", help="First key, inclusive.")
+@click.option("--to", "high", default=None, metavar="KEY", help="Last key, inclusive.")
+@click.option("--key", "keys", multiple=True, metavar="KEY", help="A key; may be repeated.")
+@click.option(
+    "--keys-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Keys, one a line.",
+)
+@click.option("--where", "predicate", default=None, metavar="SQL", help="Rows that it is true for.")
+def start(
+    config: Path,
+    tables: tuple[str, ...],
+    low: str | None,
+    high: str | None,
+    keys: tuple[str, ...],
+    keys_file: Path | None,
+    predicate: str | None,
+) -> None:
+    """Ask for another dump of all tables, some tables, or some rows of one table.
+
+    A KEY of several columns is one CSV row; binary values are hexadecimal digits.
+    """
+    if predicate is not None and not predicate.strip():
+        raise RequestError(
+            "the predicate is empty",
+            where="--where",
+            remedy="give an SQL expression, or leave the option out for all rows",
+        )
+    given = (*keys, *(_lines(keys_file) if keys_file is not None else ()))
+    order = DumpOrder(tables, low, high, given, predicate or "")
+    book = wiring.start_dump(configuration.load(config), order)
+    click.echo(f"started {_line(book.requests[-1], ())}")
+
+
+def _lines(file: Path) -> tuple[str, ...]:
+    try:
+        lines = tuple(line for line in file.read_text("utf-8").splitlines() if line)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(
+            "the file of keys can't be read",
+            where=f"--keys-file {file}",
+            cause=str(error),
+            remedy="name a readable UTF-8 file with one key a line",
+        ) from error
+    if not lines:
+        raise RequestError(
+            "the file of keys is empty",
+            where=f"--keys-file {file}",
+            remedy="write one key a line into it",
+        )
+    return lines
+
+
+def _step(name: str, change: Callable[[RequestBook, str], RequestBook], text: str) -> click.Command:
+    @click.command(name, help=text)
+    @config_option
+    @click.argument("request")
+    def command(config: Path, request: str) -> None:
+        store = wiring.requests(configuration.load(config))
+        book = store.update(lambda old: change(old, request))
+        click.echo(_line(book.request(request), ()))
+
+    return command
+
+
+for command in (
+    _step("pause", RequestBook.pause, "Read no further chunk of REQUEST until it is resumed."),
+    _step("resume", RequestBook.resume, "Let REQUEST go on where it was."),
+    _step("cancel", RequestBook.cancel, "End REQUEST where it is; what it brought stays."),
+    _step("restart", RequestBook.restart, "Begin REQUEST anew, whatever became of it."),
+):
+    dump.add_command(command)
+
+
+@dump.command("list")
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def list_requests(config: Path, as_json: bool) -> None:
+    """Show all requests with their progress, and the pace."""
+    book, progress = wiring.dumps_asked_for(configuration.load(config))
+    if as_json:
+        document = {"book": asdict(book), "progress": [asdict(each) for each in progress]}
+        click.echo(json.dumps(document, default=plain, indent=2))
+        return
+    for line in request_lines(book, progress):
+        click.echo(line)
+
+
+@dump.command()
+@config_option
+@click.option(
+    "--chunk-rows", type=click.IntRange(0), default=None, help="Rows of a chunk; 0: adapt to its time."
+)
+@click.option(
+    "--delay", "delay_s", type=click.FloatRange(0), default=None, help="Seconds between two chunks."
+)
+@click.option(
+    "--p95",
+    "p95_s",
+    type=click.FloatRange(0),
+    default=None,
+    help="Seconds that 95% of chunk reads should stay below: else smaller chunks, longer pauses. 0: no bound.",
+)
+def pace(config: Path, chunk_rows: int | None, delay_s: float | None, p95_s: float | None) -> None:
+    """Show or change how gently chunks are read, by the first dump too; holds from the next chunk on."""
+    given = {"chunk_rows": chunk_rows, "delay_s": delay_s, "p95_s": p95_s}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    store = wiring.requests(configuration.load(config))
+    book = (
+        store.update(lambda old: replace(old, pace=replace(old.pace, **changes))) if changes else store.read()
+    )
+    click.echo(_pace_line(book))
+
+
+def request_lines(book: RequestBook, progress: tuple[TableDump, ...]) -> list[str]:
+    """Requests and pace in words, for ``list`` and ``status``."""
+    lines = []
+    for request in book.requests:
+        own = tuple(each for each in progress if each.request == request.name())
+        lines.append(_line(request, own))
+        lines += [f"    {_progress(each)}" for each in own]
+        lines += [f"    {request.reason}"] if request.reason else []
+    return [*(lines or ["no dump requests"]), _pace_line(book)]
+
+
+def _line(request: DumpRequest, progress: tuple[TableDump, ...]) -> str:
+    tables = ", ".join(table.name for table in request.tables)
+    done = sum(each.done for each in progress)
+    share = f"; {done} of {len(request.tables)} table(s) read" if progress else ""
+    return f"{request.id}  {request.state.value}  {tables}: {request.scope.text()}{share}"
+
+
+def _progress(dump: TableDump) -> str:
+    seen = dump.rows + dump.dropped_rows
+    about = f" of about {dump.estimated_rows:,}" if dump.estimated_rows and not dump.done else ""
+    state = "read" if dump.done else "under way"
+    chunks = f"{dump.chunks:,} chunks ({dump.dropped_rows:,} dropped)"
+    return f"{dump.table.name}: {state}, {seen:,}{about} rows in {chunks}"
+
+
+def _pace_line(book: RequestBook) -> str:
+    pace = book.pace
+    rows = f"{pace.chunk_rows:,} rows a chunk" if pace.chunk_rows else "chunks adapt"
+    bound = f", p95 below {pace.p95_s:g} s" if pace.p95_s else ""
+    return f"pace: {rows}, {pace.delay_s:g} s between chunks{bound}"
+
+
+def plain(value: object) -> object:
+    """Bytes of a binary key as hexadecimal digits, an enum by its value."""
+    return value.hex() if isinstance(value, bytes) else getattr(value, "value", str(value))

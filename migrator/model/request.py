@@ -1,0 +1,191 @@
+"""Dump requests: what an operator asks a migration to dump again, and the book that holds all of them.
+
+A book is one frozen document. Its methods are pure and return the next book; a ``RequestStore`` makes that durable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from migrator.errors import RequestError
+from migrator.model.event import Key
+from migrator.model.table import TableId
+
+KEPT_CLOSED = 50
+"""Closed requests that a book remembers."""
+MOST_KEYS = 10_000
+"""Keys that one request may list: the whole book is one document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which rows of a table: all, a key range, listed keys, or those that a predicate holds for. One kind at a time.
+
+    Attributes:
+        keys: listed keys.
+        low, high: bounds of the key, inclusive, compared by the source in its own order; None is open.
+        predicate: an SQL expression over the table's columns, evaluated by the source.
+    """
+
+    keys: tuple[Key, ...] = ()
+    low: Key | None = None
+    high: Key | None = None
+    predicate: str = ""
+
+    def text(self) -> str:
+        """In a few words."""
+        if self.keys:
+            return f"{len(self.keys)} listed key(s)"
+        if self.predicate:
+            return f"where {self.predicate}"
+        if self.low is None and self.high is None:
+            return "all rows"
+        low, high = ("open" if key is None else _key_text(key) for key in (self.low, self.high))
+        return f"keys from {low} to {high}"
+
+
+WHOLE = Scope()
+"""Every row."""
+
+
+class RequestState(Enum):
+    """What is wanted of a request, or what became of it."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    DONE = "done"
+    FAILED = "failed"
+
+
+_OPEN = (RequestState.RUNNING, RequestState.PAUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class DumpRequest:
+    """One request.
+
+    Attributes:
+        id: ``r1``, ``r2``, ...; never used twice.
+        tables: source tables; exactly one unless ``scope`` is all rows.
+        scope: which rows of them.
+        state: see ``RequestState``. DONE means that the target holds it.
+        generation: rises with every restart; progress of an earlier generation counts for nothing.
+        reason: why it failed, or what it brought.
+    """
+
+    id: str
+    tables: tuple[TableId, ...]
+    scope: Scope = WHOLE
+    state: RequestState = RequestState.RUNNING
+    generation: int = 1
+    reason: str = ""
+
+    def is_open(self) -> bool:
+        """Whether there is, or may be, something left to do."""
+        return self.state in _OPEN
+
+    def name(self) -> str:
+        """What tells its rows from those of every other dump, an earlier generation included."""
+        return f"{self.id}.{self.generation}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How gently chunks are read; applies to every dump, also the first, from the next chunk on.
+
+    Attributes:
+        chunk_rows: rows of a chunk; 0 leaves it to the adaptation (``CaptureLimits``).
+        delay_s: pause between two chunk reads.
+        p95_s: while 95% of the latest chunk reads don't stay below this, chunks get smaller and pauses longer; 0: no
+            such bound.
+    """
+
+    chunk_rows: int = 0
+    delay_s: float = 0.0
+    p95_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBook:
+    """All requests of a migration in the order of their start, and the pace.
+
+    Methods raise ``RequestError`` for a request that doesn't exist or isn't in a state that allows the step.
+    """
+
+    requests: tuple[DumpRequest, ...] = ()
+    pace: Pace = Pace()
+    started: int = 0
+
+    def request(self, request_id: str) -> DumpRequest:
+        """The request of that id."""
+        for request in self.requests:
+            if request.id == request_id:
+                return request
+        known = ", ".join(request.id for request in self.requests) or "none"
+        raise RequestError(
+            f"there is no dump request {request_id!r}",
+            where=request_id,
+            cause=f"known requests: {known}",
+            remedy="`migrator dump list` shows all of them",
+        )
+
+    def running(self) -> int:
+        """How many requests run."""
+        return sum(request.state is RequestState.RUNNING for request in self.requests)
+
+    def start(self, tables: tuple[TableId, ...], scope: Scope) -> RequestBook:
+        """With one more request, the last one. Closed ones beyond ``KEPT_CLOSED`` are forgotten, oldest first."""
+        number = self.started + 1
+        closed = [request for request in self.requests if not request.is_open()]
+        forgotten = {request.id for request in closed[: max(0, len(closed) - KEPT_CLOSED)]}
+        kept = tuple(request for request in self.requests if request.id not in forgotten)
+        return replace(self, requests=(*kept, DumpRequest(f"r{number}", tables, scope)), started=number)
+
+    def pause(self, request_id: str) -> RequestBook:
+        """Its chunks are read no further until it is resumed."""
+        return self._moved(request_id, (RequestState.RUNNING,), RequestState.PAUSED)
+
+    def resume(self, request_id: str) -> RequestBook:
+        """It goes on where it was."""
+        return self._moved(request_id, (RequestState.PAUSED,), RequestState.RUNNING)
+
+    def cancel(self, request_id: str) -> RequestBook:
+        """It ends where it is; what was dumped stays."""
+        return self._moved(request_id, _OPEN, RequestState.CANCELLED)
+
+    def restart(self, request_id: str) -> RequestBook:
+        """It begins anew, whatever became of it."""
+        old = self.request(request_id)
+        new = replace(old, state=RequestState.RUNNING, generation=old.generation + 1, reason="")
+        return self._with(new)
+
+    def close(self, name: str, state: RequestState, reason: str = "") -> RequestBook:
+        """Says what became of an open request; the same book if that generation isn't open any more.
+
+        Args:
+            name: ``DumpRequest.name``.
+            state: DONE or FAILED.
+            reason: why it failed, or what it brought.
+        """
+        found = next((one for one in self.requests if one.name() == name and one.is_open()), None)
+        return self if found is None else self._with(replace(found, state=state, reason=reason))
+
+    def _moved(self, request_id: str, allowed: tuple[RequestState, ...], state: RequestState) -> RequestBook:
+        old = self.request(request_id)
+        if old.state not in allowed:
+            raise RequestError(
+                f"dump request {request_id} is {old.state.value}",
+                where=request_id,
+                cause=f"only one that is {' or '.join(each.value for each in allowed)} can become {state.value}",
+                remedy=f"`migrator dump restart {request_id}` begins it anew",
+            )
+        return self._with(replace(old, state=state))
+
+    def _with(self, new: DumpRequest) -> RequestBook:
+        return replace(self, requests=tuple(new if old.id == new.id else old for old in self.requests))
+
+
+def _key_text(key: Key) -> str:
+    return ",".join(value.hex() if isinstance(value, bytes) else str(value) for value in key)
