@@ -99,12 +99,17 @@ def raise_number(path: Path, value: int) -> int:
         present = read_number(path)
         if present >= value:
             return present
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.unlink(missing_ok=True)
-        _write_synced(temporary, f"{value}\n".encode())
-        os.replace(temporary, path)
-        sync_directory(path.parent)
+        replace(path, f"{value}\n".encode())
         return value
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Gives a file new content, durably: a reader sees the old content or all of the new. One process at a time."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    _write_synced(temporary, content)
+    os.replace(temporary, path)
+    sync_directory(path.parent)
 
 
 def disk_refused(what: str, path: Path | str, error: OSError) -> EventLogError:
