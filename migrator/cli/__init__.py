@@ -13,6 +13,7 @@ import click
 
 from migrator import __version__
 from migrator.cli.check import check
+from migrator.cli.events import events
 from migrator.cli.init import init
 from migrator.cli.run import run
 from migrator.cli.status import status
@@ -44,7 +45,7 @@ def cli() -> None:
     """Move a live application from an old database schema to a new one while users keep writing."""
 
 
-for command in (init, check, run, status, verify):
+for command in (init, check, run, events, status, verify):
     cli.add_command(command)
 
 
