@@ -211,3 +211,31 @@ def test_parquet_holds_the_same_events(project: Project, tmp_path: Path) -> None
         str(row[0]): tuple(row) for row in project.old.query(f"SELECT {', '.join(NAMES[:7])} FROM orders")
     }
     assert {key: tuple(image[name] for name in NAMES[:7]) for key, image in state.items()} == expected
+
+
+@pytest.mark.spark
+def test_beside_a_whole_run_nothing_is_released_before_it_is_written(
+    old_pg: Database, new_pg: Database, tmp_path: Path
+) -> None:
+    create(scenario_database(old_pg), ROWS)
+    project = run_project.make(tmp_path / "project", old_pg, new_pg)
+    output = tmp_path / "events.jsonl"
+    assert project.command("events", "--output", str(output)) == 0
+    writers = OrderWriters(scenario_database(old_pg), ROWS, rate_per_s=200)
+    writers.start()
+    run = project.process("run", "--plain", "--until", "caught-up")
+    process = following(project, output)
+    said, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, said
+    assert writers.stop().row_changes > 0
+    assert project.process("run", "--plain", "--until", "caught-up").wait(120) == 0
+    log = configuration.load(project.config).event_log()
+    last = newest(log)
+    (place,) = (log / "readers").glob("*.json")
+    await_(lambda: json.loads(place.read_bytes())["place"]["segment"] >= last)
+    process.send_signal(signal.SIGTERM)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 0, complaint
+    assert min(Layout.of(log).numbers()) > 1, "the run released nothing: this proves little"
+    assert replayed(lines(output)) == source_rows(old_pg)
+    assert project.differences() == []
