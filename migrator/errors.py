@@ -10,6 +10,7 @@
     ``MappingError``       the user's mapping is wrong, or fails on a row
     ``TargetError``        the target refuses a row or isn't at the expected revision
     ``EventLogError``      a segment is missing, torn or corrupt
+    ``OutputError``        an output of change events can't be written, or isn't what was left there
     ``FencedError``        another leader with a higher epoch has taken over
     ``RequestError``       a dump request is wrong, or not in a state that allows what was asked
     ``VerifyError``        the comparison can't be made
@@ -85,6 +86,10 @@ class TargetError(MigratorError):
 
 class EventLogError(MigratorError):
     """A segment of the event log is missing, torn or corrupt."""
+
+
+class OutputError(MigratorError):
+    """An output of change events refuses, or doesn't hold what was written to it."""
 
 
 class FencedError(MigratorError):

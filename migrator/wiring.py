@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from sqlalchemy import URL
@@ -14,9 +16,12 @@ from migrator import schema as control
 from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import newest_manifest
+from migrator.adapters.files.places import places
 from migrator.adapters.files.request_store import FileRequests
+from migrator.adapters.files.segment_reader import FileSegmentReader
 from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.local.leadership import LocalLeadership
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
@@ -24,6 +29,7 @@ from migrator.adapters.mariadb.log_reader import MariaLogReader
 from migrator.adapters.mysql.catalog import MysqlCatalog
 from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
 from migrator.adapters.mysql.log_reader import MysqlLogReader
+from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.log_reader import PostgresLogReader
@@ -41,6 +47,7 @@ from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.request import RequestBook
 from migrator.model.table import TableSchema
+from migrator.ports.output import EventOutput
 from migrator.ports.requests import RequestStore
 from migrator.ports.source import SourceCatalog
 from migrator.run.capture_loop import SourcePorts
@@ -162,11 +169,30 @@ def known_epoch(settings: Settings) -> int:
     return ledger.epoch if ledger is not None else 0
 
 
+def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentReader, EventOutput]:
+    """An output of change events (docs/events.md), and the event log's reader that keeps its place.
+
+    Args:
+        settings: the project's configuration.
+        kind: ``json`` or ``parquet``.
+        path: file or folder; ``-`` for standard output, which can't be continued.
+
+    Raises ``EventLogError`` when another process writes this output.
+    """
+    if path == "-":
+        name = f"standard output of process {os.getpid()} {secrets.token_hex(4)}"
+        return FileSegmentReader(settings.event_log(), name, passing=True), JsonLinesStream(1)
+    absolute = Path(os.path.abspath(path))
+    output: EventOutput = JsonLinesFile(absolute) if kind == "json" else ParquetFolder(absolute)
+    return FileSegmentReader(settings.event_log(), f"{kind}:{absolute}"), output
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """What is known about a migration from outside its run.
 
-    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` is as of the newest segment.
+    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` is as of the newest segment;
+    ``outputs`` has, per output of change events, the segment from which on it keeps the event log.
     """
 
     leader: str
@@ -176,6 +202,7 @@ class Status:
     dumps: tuple[TableDump, ...]
     book: RequestBook
     requests: tuple[TableDump, ...]
+    outputs: tuple[tuple[str, int], ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -196,6 +223,7 @@ def status(settings: Settings) -> Status:
         dumps=checkpoint.dumps if checkpoint is not None else (),
         book=requests(settings).read(),
         requests=checkpoint.requests if checkpoint is not None else (),
+        outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
     )
 
 

@@ -14,6 +14,7 @@ import click
 from migrator import __version__
 from migrator.cli.check import check
 from migrator.cli.dump import dump
+from migrator.cli.events import events
 from migrator.cli.init import init
 from migrator.cli.run import run
 from migrator.cli.status import status
@@ -45,7 +46,7 @@ def cli() -> None:
     """Move a live application from an old database schema to a new one while users keep writing."""
 
 
-for command in (init, check, run, status, dump, verify):
+for command in (init, check, run, status, dump, events, verify):
     cli.add_command(command)
 
 

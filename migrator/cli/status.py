@@ -38,6 +38,8 @@ def status(config: Path, as_json: bool) -> None:
     click.echo(
         f"event log  {found.segments_waiting} segment(s) to apply, {found.event_log_bytes / 2**20:,.1f} MiB"
     )
+    for output, segment in found.outputs:
+        click.echo(f"output     {output}: up to segment {segment}")
     for dump in found.dumps:
         state = "done" if dump.done else f"{dump.rows + dump.dropped_rows:,} of about {dump.estimated_rows:,}"
         click.echo(

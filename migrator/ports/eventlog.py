@@ -70,6 +70,35 @@ class Batch:
         return {schema.id for schema, _, _ in self.chunks} | {delta.schema.id for delta in self.deltas}
 
 
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One whole segment: its manifest, and the rows of its files in the manifest's order."""
+
+    manifest: Manifest
+    data: tuple[TableData, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderPlace:
+    """How far a reader that isn't the target has come.
+
+    Attributes:
+        segment: everything up to this segment is done; 0 before the first.
+        order, epoch: ``checkpoint.position.order`` and ``epoch`` of that segment's manifest, by which a reader that
+            comes back knows that it is still the same event log; ``order`` None when no segment was read yet.
+        first: the segment that it began with.
+        tables: what the reader chose, as the user wrote it; empty for all tables.
+        mark: what the reader's output needs to find its own end again (see ``EventOutput``).
+    """
+
+    segment: int
+    order: int | None
+    epoch: int
+    first: int
+    tables: tuple[str, ...]
+    mark: int
+
+
 class SegmentWriter(Protocol):
     """Appends segments under an epoch."""
 
@@ -102,4 +131,46 @@ class BatchReader(Protocol):
         ...
 
 
-__all__ = ["Batch", "BatchReader", "FileKind", "NetDelta", "SegmentContent", "SegmentWriter", "TableData"]
+class SegmentReader(Protocol):
+    """Reads the event log segment by segment, beside the target, and keeps what it hasn't read from being deleted."""
+
+    def place(self) -> ReaderPlace | None:
+        """Where this reader stands; None when it never stored a place."""
+        ...
+
+    def store(self, place: ReaderPlace) -> None:
+        """Makes the place durable. Segments from ``place.segment`` on are kept until it moves on."""
+        ...
+
+    def forget(self) -> bool:
+        """Removes the place, so that no segment is kept for this reader any more; whether there was one."""
+        ...
+
+    def read_segment(self, after: int, timeout_s: float) -> Segment | None:
+        """The segment after number ``after``; waits up to ``timeout_s`` for it; None when there is none yet.
+
+        Raises ``EventLogError`` for a missing, torn or corrupt segment, and for one that was released.
+        """
+        ...
+
+    def manifest(self, number: int) -> Manifest | None:
+        """The manifest of a segment; None when there is none (any more)."""
+        ...
+
+    def close(self) -> None:
+        """Lets others take this reader's name; what it stored stays."""
+        ...
+
+
+__all__ = [
+    "Batch",
+    "BatchReader",
+    "FileKind",
+    "NetDelta",
+    "ReaderPlace",
+    "Segment",
+    "SegmentContent",
+    "SegmentReader",
+    "SegmentWriter",
+    "TableData",
+]

@@ -18,7 +18,9 @@ from migrator.adapters.files.disk_use import DiskUse
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import START_OVER, read_manifest
 from migrator.adapters.files.parquet import decode_rows, read_checked
+from migrator.adapters.files.places import first_needed
 from migrator.adapters.files.segment_signal import SegmentSignal
+from migrator.adapters.files.sequence import Sequence
 from migrator.columnar.netting import net_images
 from migrator.columnar.versions import extends, unite_images
 from migrator.errors import EventLogError
@@ -26,8 +28,10 @@ from migrator.model.segment import FileKind, Manifest
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
 
-_POLL_MIN_S, _POLL_MAX_S = 0.002, 0.02
-_SIGNAL_SLICE_S = 0.25
+_RESTORED = (
+    "was the target restored from a backup? Then restart the dump of all tables, "
+    "or restore the event log of that time as well"
+)
 
 
 class FileBatchReader:
@@ -49,8 +53,7 @@ class FileBatchReader:
         self._layout = Layout.of(directory)
         self._disk_use = DiskUse(self._layout)
         self._max_bytes = max_bytes
-        self._signal = signal
-        self._known: dict[int, Manifest] = {}
+        self._sequence = Sequence(self._layout, signal)
 
     def read(self, after: int, max_rows: int, timeout_s: float) -> Batch | None:
         """The next batch after segment ``after`` (see the port).
@@ -59,25 +62,26 @@ class FileBatchReader:
         file that is missing, torn or corrupt, or released although the target doesn't hold it.
         """
         deadline = time.monotonic() + timeout_s
-        self._check_released(after)
-        self._known = {number: manifest for number, manifest in self._known.items() if number > after}
+        self._sequence.check_released(after, f"the target's ledger stands at segment {after}", _RESTORED)
+        self._sequence.forget(after)
         while True:
             manifests, end = self._collect(after, max_rows)
             if manifests:
                 return self._batch(manifests)
-            self._check_gap(end + 1)
-            if not self._await(end + 1, deadline):
+            self._sequence.check_gap(end + 1)
+            if not self._sequence.wait(end + 1, deadline):
                 return None
 
     def release(self, up_to: int) -> None:
-        """Deletes segments up to ``up_to`` except the newest.
+        """Deletes segments up to ``up_to`` except the newest, and those that another reader still needs.
 
         Crash-safe: ``released`` is raised durably first, and nobody looks at what lies below it, so the removals
         need no fsync. Manifests go before data all the same: somebody may be listing them. What a crash leaves is
         removed by the next release or writer.
         """
         numbers = self._layout.numbers()
-        doomed = [number for number in numbers[:-1] if number <= up_to]
+        needed = first_needed(self._layout)
+        doomed = [n for n in numbers[:-1] if n <= up_to and (needed is None or n < needed)]
         if not doomed:
             return
         try:
@@ -102,7 +106,7 @@ class FileBatchReader:
                 yield manifest
             if durable.read_number(self._layout.released) <= number:  # else released while we looked
                 break
-        self._check_gap(number + 1)
+        self._sequence.check_gap(number + 1)
 
     def total_bytes(self) -> int:
         """Bytes that the event log takes on disk, for backpressure; at most half a second old."""
@@ -114,7 +118,7 @@ class FileBatchReader:
         schemas: dict[TableId, TableSchema] = {}
         ready = rows = size_bytes = 0
         number = after
-        while (manifest := self._manifest(number + 1)) is not None:
+        while (manifest := self._sequence.manifest(number + 1)) is not None:
             number += 1
             rows += sum(file.rows for file in manifest.files)
             size_bytes += sum(file.size_bytes for file in manifest.files)
@@ -131,14 +135,6 @@ class FileBatchReader:
                 if rows >= max_rows or size_bytes >= self._max_bytes:
                     break
         return found[:ready], number
-
-    def _manifest(self, number: int) -> Manifest | None:
-        manifest = self._known.get(number)
-        if manifest is None:
-            manifest = read_manifest(self._layout, number)
-            if manifest is not None:
-                self._known[number] = manifest
-        return manifest
 
     def _batch(self, manifests: list[Manifest]) -> Batch:
         last = manifests[-1]
@@ -165,43 +161,6 @@ class FileBatchReader:
             chunks=tuple((schema, tuple(paths), rows) for schema, paths, rows in chunks.values()),
             deltas=tuple(_net(parts, dumped={table for table, _ in chunks}) for parts in images.values()),
         )
-
-    def _await(self, number: int, deadline: float) -> bool:
-        """Waits until the segment exists; False when it doesn't by ``deadline`` (``time.monotonic``)."""
-        path = self._layout.manifest(number)
-        pause_s = _POLL_MIN_S
-        while not os.path.exists(path):
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                return False
-            if self._signal is not None:
-                self._signal.wait(number, min(left_s, _SIGNAL_SLICE_S))
-            else:
-                time.sleep(min(left_s, pause_s))
-                pause_s = min(pause_s * 1.5, _POLL_MAX_S)
-        return True
-
-    def _check_released(self, after: int) -> None:
-        released = durable.read_number(self._layout.released)
-        if after < released:
-            raise EventLogError(
-                f"segments {after + 1} to {released} are no longer in the event log",
-                where=str(self._layout.directory),
-                cause=f"they were released, but the target's ledger stands at segment {after}",
-                remedy="was the target restored from a backup? Then restart the dump of all tables, "
-                "or restore the event log of that time as well",
-            )
-
-    def _check_gap(self, number: int) -> None:
-        """A missing number below an existing one: its manifest was lost."""
-        above = [other for other in self._layout.numbers() if other > number]
-        if above and self._manifest(number) is None and durable.read_number(self._layout.released) < number:
-            raise EventLogError(
-                f"the manifest of segment {number} is missing",
-                where=str(self._layout.manifest(number)),
-                cause=f"segment {above[0]} exists, so segment {number} was there once",
-                remedy=START_OVER,
-            )
 
     def _check_follows(self, found: list[Manifest], manifest: Manifest) -> None:
         if found and manifest.epoch < found[-1].epoch:

@@ -2,10 +2,11 @@
 
 ::
 
-    <directory>/segments/0000000042.json            manifest of segment 42: the segment exists when this
-    exists <directory>/data/0000000042-<epoch>-<n>.parquet  its data files; without a manifest they are
-    nothing <directory>/epoch                                highest epoch that ever opened the log for
-    writing <directory>/released                             highest segment number that was given up
+    <directory>/segments/0000000042.json                    manifest of segment 42: the segment exists when this does
+    <directory>/data/0000000042-<epoch>-<n>.parquet         its data files; without a manifest they are nothing
+    <directory>/epoch                                       highest epoch that ever opened the log for writing
+    <directory>/released                                    highest segment number that was given up
+    <directory>/readers/<name>.json                         place of a reader beside the target (see ``places``)
 """
 
 from __future__ import annotations
@@ -51,6 +52,11 @@ class Layout:
     def released(self) -> Path:
         """File with the highest segment number given up."""
         return self.directory / "released"
+
+    @property
+    def readers(self) -> Path:
+        """Directory of the places of readers that aren't the target."""
+        return self.directory / "readers"
 
     def manifest(self, number: int) -> Path:
         """Path of a manifest."""

@@ -1,0 +1,1 @@
+"""Change events as folders of typed Parquet files."""

@@ -1,0 +1,86 @@
+"""``migrator events``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.cli.options import config_option
+from migrator.cli.run import stop_on_signals
+from migrator.errors import ConfigError
+from migrator.run.event_stream import EventStream
+from migrator.run.failure import Stopping
+
+_COMMIT_S = {"json": 0.2, "parquet": 10.0}
+
+
+@click.command()
+@config_option
+@click.option("--format", "kind", type=click.Choice(list(_COMMIT_S)), default="json", show_default=True)
+@click.option("--output", default="-", show_default=True, help="A file (Parquet: a folder), or - for stdout.")
+@click.option(
+    "--from-segment",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Where a new output begins; the first segment by default.",
+)
+@click.option("--tables", default="", metavar="NAME,...", help="Only these source tables; all by default.")
+@click.option("--follow", is_flag=True, help="Wait for new segments until stopped (Ctrl-C or SIGTERM).")
+@click.option(
+    "--commit-every",
+    "commit_s",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=None,
+    metavar="SECONDS",
+    help="Make the output durable this often while events come (JSON lines: 0.2, Parquet: 10, a folder each).",
+)
+@click.option(
+    "--forget", is_flag=True, help="Give the output up: the event log keeps nothing for it any more."
+)
+def events(
+    config: Path,
+    kind: str,
+    output: str,
+    from_segment: int | None,
+    tables: str,
+    follow: bool,
+    commit_s: float | None,
+    forget: bool,
+) -> None:
+    """Write the event log's ordered change events, also beside a run; started again, it goes on where it was."""
+    settings = configuration.load(config)
+    if output == "-" and (kind == "parquet" or forget):
+        raise ConfigError(
+            "standard output takes JSON lines only, and is never continued",
+            where="--output -",
+            remedy="name the output with --output",
+        )
+    reader, sink = wiring.event_output(settings, kind, output)
+    try:
+        if forget:
+            _forget(reader.forget(), output)
+            return
+        names = [name.strip() for name in tables.split(",") if name.strip()]
+        stream = EventStream(reader, sink, names, from_segment, commit_s or _COMMIT_S[kind])
+        stopping = Stopping()
+        stop_on_signals(stopping)
+        done = stream.run(stopping, follow)
+    finally:
+        sink.close()
+        reader.close()
+    if done.cut_bytes:
+        click.echo(f"removed an incomplete end of {done.cut_bytes:,} bytes, left by a kill", err=True)
+    click.echo(f"wrote {done.events:,} events, up to segment {done.segment}", err=True)
+
+
+def _forget(known: bool, output: str) -> None:
+    if not known:
+        raise ConfigError(
+            "this is no output of this migration",
+            where=f"--output {output}",
+            remedy="look at `migrator status` for its outputs; --format must be the one it was begun with",
+        )
+    click.echo(f"the event log keeps nothing for {output} any more; the output itself stays as it is")
