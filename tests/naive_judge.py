@@ -31,6 +31,8 @@ class State:
     segment: int
     rows: dict[Key, tuple[Any, ...]]
     judged: set[Key] = field(default_factory=set)
+    anew: set[str] = field(default_factory=set)
+    """Tables whose dump began anew: judgement of their keys ended, even if it began again at this very state."""
 
 
 class Naive:
@@ -87,6 +89,7 @@ class Naive:
                 before, covered = covered, covered_by[state.commit]
                 for table in {key[0] for key in self.keys}:
                     if self._fell(table, before.get(table), covered.get(table)):
+                        state.anew.add(table)
                         judged = {key for key in judged if key[0] != table}
                 delivered = {
                     key_of(row)
@@ -178,9 +181,9 @@ class Naive:
         for key in self.keys:
             last = -1
             for index, state in enumerate(self.states):
-                if key not in state.judged:
+                if key not in state.judged or key[0] in state.anew:
                     last = -1
-                elif seen[index, key] != UNHEARD_OF:
+                if key in state.judged and seen[index, key] != UNHEARD_OF:
                     if seen[index, key] < last:
                         return True
                     last = seen[index, key]

@@ -173,6 +173,10 @@ def test_a_valid_history_holds(seed: int) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.sampled_from(CORRUPTIONS), min_size=1, max_size=3))
+@example(
+    993715, [swap_changes, dump_anew]
+)  # a later write shows when the earlier one's key isn't judged any more
+@example(729106, [dump_anew, move_position])  # a dump that begins anew and covers a key again with one commit
 @example(236, [swap_changes, add_increment])  # a counter's row that the first corruption left without a value
 def test_a_corrupted_history_is_judged_as_the_definitions_say(
     seed: int, kinds: list[Callable[[random.Random, Records], None]]

@@ -31,6 +31,7 @@ class Spans:
         end: step after the last.
         steps: how many steps there are in all.
         first: per key of the history its first span's start, ``steps`` without one.
+        until: per key of the history its last span's end, 0 without one.
         done: per table the steps at which all of it is covered.
     """
 
@@ -39,6 +40,7 @@ class Spans:
     end: Array
     steps: int
     first: Array
+    until: Array
     done: Mapping[str, Array]
 
     def at(self, key: Array, step: Array) -> Array:
@@ -87,7 +89,9 @@ def _spans(
     order = np.lexsort((start, key))
     first = np.full(keys, steps, np.int64)
     np.minimum.at(first, key, start)
-    return Spans(key[order], start[order], end[order], steps, first, done)
+    until = np.zeros(keys, np.int64)
+    np.maximum.at(until, key, end)
+    return Spans(key[order], start[order], end[order], steps, first, until, done)
 
 
 def _applied(history: History, rows: Mapping[str, Rows], steps: Steps) -> tuple[Array, Array]:

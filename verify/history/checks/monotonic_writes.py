@@ -26,10 +26,14 @@ def check(evidence: Evidence) -> CheckResult:
     writes = np.flatnonzero((rows.kind == PUT) & (rows.session > 0))
     writes = writes[np.argsort(rows.session[writes], kind="stable")]
     shows = first_states(evidence)[writes]
-    judged_from = evidence.spans.first[rows.key[writes]] if len(evidence.keys) else shows
+    judged_from, judged_until = (
+        (evidence.spans.first[rows.key[writes]], evidence.spans.until[rows.key[writes]])
+        if len(evidence.keys)
+        else (shows, shows)
+    )
     later = _earliest_later(rows.session[writes], shows, len(evidence.steps))
     due = np.maximum(later, judged_from)
-    compared = due < len(evidence.steps)
+    compared = due < judged_until  # behind it the dump of the key's table has begun anew
     late = np.flatnonzero(compared & (shows > due))
     return CHECK.verdict(
         int(compared.sum()),
