@@ -63,6 +63,7 @@ class Capture:
             {schema.id: schema for schema in schemas},
             None,
             {},
+            parts.requests,
             log.total_bytes,
             Progress(),
             settings.capture,
