@@ -39,7 +39,7 @@ class Trial:
 
 
 TRIALS = (
-    Trial("reconciliation-off", "concurrent_writes"),
+    Trial("reconciliation-off", "writes_behind_a_snapshot"),
     Trial("visibility-off", "hidden_commit_postgresql"),
     Trial("ordering-off", "concurrent_writes"),
     Trial("netting-first-image", "concurrent_writes"),
