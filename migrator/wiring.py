@@ -96,6 +96,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         apply_limits=settings.apply,
         step=step,
         stager=target if _executors_stage(settings, master or settings.spark.master) else None,
+        begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
     )
 
 

@@ -35,6 +35,7 @@ from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.resume import resume
+from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
 from transforms.plan import MappingPlan, analyse
@@ -73,6 +74,7 @@ class Parts:
         spark: the session, started on the first call.
         stager: the target, where executors are to load large batches of dump rows.
         slots: folder that driver and executors share, for the rows of small batches.
+        begun: whether an earlier run has captured something.
     """
 
     mapping: Mapping
@@ -90,6 +92,7 @@ class Parts:
     apply_limits: ApplyLimits
     step: Step = no_step
     stager: Stager | None = None
+    begun: Callable[[], bool] = lambda: False
 
 
 def source_tables(mapping: Mapping) -> list[str]:
@@ -147,7 +150,7 @@ class Migration:
         """
         try:
             with named_jvm_end():  # whichever thread met it first
-                self._run(stopping, until)
+                self._patiently(stopping, until)
         except OSError as error:  # from any thread, deep inside a library perhaps
             if error.errno not in _SHORTAGES:
                 raise
@@ -163,6 +166,23 @@ class Migration:
                 cause=str(error),
                 remedy=f"{_SHORTAGES[errno.ENOMEM]}, then start again: nothing is lost",
             ) from error
+
+    def _patiently(self, stopping: Stopping, until: Until | None) -> None:
+        """A run that goes on waits for servers that can't be reached now, as it would have had it not ended.
+
+        A first start does not: there a server that doesn't answer is more often a wrong setting.
+        """
+        failures = 0
+        while not stopping.requested():
+            try:
+                self._run(stopping, until)
+                return
+            except MigratorError as error:
+                if stopping.requested() or not error.retryable or not self._parts.begun():
+                    raise
+                self.progress.set(note=f"start: {error.what}; trying again")
+                wait(failures, stopping)
+                failures += 1
 
     def _run(self, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
