@@ -94,7 +94,7 @@ class HotDump:
         first = TableDump(schema.id, done=True)
         plan = DumpPlan([first], CHUNK_ROWS, token_prefix="t-" if marks else "")
         checkpoint = Checkpoint(begin, dumps=plan.dumps(), passes=())
-        self._core = Capture(checkpoint, {schema.id: schema}, plan, _drop_keys)
+        self._core = Capture(checkpoint, {schema.id: schema}, plan, drop_keys)
         self._dumps = 0
         self.delivered = Deliveries()
 
@@ -141,7 +141,7 @@ class HotDump:
             self._deliver(self._core.on_segment())
 
 
-def _drop_keys(schema: TableSchema, rows: Any, keys: frozenset[Key]) -> tuple[Any, int]:
+def drop_keys(schema: TableSchema, rows: Any, keys: frozenset[Key]) -> tuple[Any, int]:
     kept = without_keys(schema, rows, keys)
     return kept, kept.num_rows
 
