@@ -54,6 +54,7 @@ from migrator.run.capture_loop import SourcePorts
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.steps import Step, no_step, step_hook
+from migrator.same_server import SameServer
 from transforms.registry import load_mapping
 from transforms.session import spark_session
 
@@ -273,8 +274,11 @@ def _postgres(settings: Settings, step: Step) -> Source:
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         marks = (lambda: PostgresWatermarkWriter(source)) if settings.placement == "watermark" else None
+        same = SameServer()
         return SourcePorts(
-            lambda: PostgresLogReader(source, schemas, step), lambda: PostgresChunkReader(source, step), marks
+            lambda: PostgresLogReader(source, schemas, step, same),
+            lambda: PostgresChunkReader(source, step, same),
+            marks,
         )
 
     return PostgresCatalog(source), ports
@@ -284,8 +288,11 @@ def _mariadb(settings: Settings, step: Step) -> Source:
     source = _binlog(settings)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        same = SameServer()
         return SourcePorts(
-            lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source, step), _marks(source)
+            lambda: MariaLogReader(source, schemas, same),
+            lambda: MariaChunkReader(source, step, same),
+            _marks(source),
         )
 
     return MariaCatalog(source), ports
@@ -295,8 +302,11 @@ def _mysql(settings: Settings, step: Step) -> Source:
     source = _binlog(settings)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        same = SameServer()
         return SourcePorts(
-            lambda: MysqlLogReader(source, schemas), lambda: MysqlChunkReader(source, step), _marks(source)
+            lambda: MysqlLogReader(source, schemas, same),
+            lambda: MysqlChunkReader(source, step, same),
+            _marks(source),
         )
 
     return MysqlCatalog(source), ports

@@ -25,6 +25,7 @@ from migrator.errors import ConnectionFailed, MigratorError, SourceError
 from migrator.model.event import LogRecord
 from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
+from migrator.same_server import SameServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,12 @@ class BinlogReader(ABC):
     Args:
         source: the server and database.
         tables: the captured tables.
+        same: told which server the log is read from, so that chunks are read there, too.
     """
 
-    def __init__(self, source: BinlogSource, tables: Sequence[TableSchema]):
+    def __init__(self, source: BinlogSource, tables: Sequence[TableSchema], same: SameServer | None = None):
         self._source = source
+        self._same = same or SameServer()
         self._tables = tuple(tables)
         self._stream: PacketStream | None = None
         self._assembler: TransactionAssembler | None = None
@@ -70,6 +73,7 @@ class BinlogReader(ABC):
         connection = connect(self._source)
         with named_errors(self._source, "the source log can't be opened"), connection:
             server = self._ask_server(connection)
+            name = self._server_name(connection)
             fold_case = variable(connection, "lower_case_table_names") != "0"
             known = {schema.id: self._read_table(connection, schema.id) for schema in self._tables}
         begin = after if after is not None else server.visible
@@ -88,6 +92,7 @@ class BinlogReader(ABC):
             self._source.database, tables, marks, track, self._source.part_rows, server.logs_cascades
         )
         self._raw = self._stream.take_first()
+        self._same.reads_log(name)
         return begin
 
     def read(self, timeout_s: float) -> list[LogRecord]:
@@ -149,6 +154,10 @@ class BinlogReader(ABC):
 
     @abstractmethod
     def _ask_server(self, connection: Any) -> Server: ...
+
+    @abstractmethod
+    def _server_name(self, connection: Any) -> str:
+        """Which server this is, in the words of the chunk reader."""
 
     @abstractmethod
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None: ...

@@ -6,6 +6,7 @@ has another broken variant, it is a reader of this module that breaks the one ru
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -17,8 +18,10 @@ from migrator.binlog.chunk_scope import Selected
 from migrator.binlog.log_reader import BinlogReader
 from migrator.binlog.sql import query
 from migrator.binlog.watermark import WatermarkRowWriter
+from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import MarkKind, WatermarkSeen
+from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from scenarios.simulation.setup import patched
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
@@ -213,3 +216,30 @@ def test_a_server_that_turns_autocommit_off_does_not_keep_a_view_open(
         assert delivered(schema, [part, second]) == ["NEW", "NEW"]
     finally:
         one_row.execute("SET GLOBAL init_connect = ''", f"DROP USER '{user}'@'%'")
+
+
+def test_a_bare_file_position_is_no_place_to_read_from(engine: BinlogEngine, one_row: Database) -> None:
+    """It means nothing on another server, and would compare with nothing."""
+    ((file, offset, *_),) = one_row.query(
+        "SHOW BINARY LOG STATUS" if engine is MYSQL else "SHOW MASTER STATUS"
+    )
+    bare = Position(1, json.dumps({"file": file, "offset": offset}))
+    with started(engine, one_row) as (log, _), pytest.raises(SourceError, match=r"is no M\w+ position"):
+        log.start(bare)
+
+
+@only_mysql
+def test_transactions_without_a_gtid_stop_the_reader_by_name(engine: BinlogEngine, one_row: Database) -> None:
+    """Only file positions would tell them apart, and no executed set would ever contain them."""
+    with started(engine, one_row) as (log, _):
+        try:
+            one_row.execute(
+                "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+                "SET GLOBAL gtid_mode = OFF_PERMISSIVE",
+                UPDATE,
+            )
+            with pytest.raises(SourceError, match="transaction without a GTID") as stopped:
+                read_until(log, lambda read: bool(read.parts()))
+        finally:
+            one_row.execute("SET GLOBAL gtid_mode = ON_PERMISSIVE", "SET GLOBAL gtid_mode = ON")
+        assert not stopped.value.retryable

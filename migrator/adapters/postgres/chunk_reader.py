@@ -28,14 +28,15 @@ from migrator.adapters.postgres.catalog import insert_position
 from migrator.adapters.postgres.chunk_query import ChunkQuery
 from migrator.adapters.postgres.chunk_scope import scoped
 from migrator.adapters.postgres.connection import named_failure
-from migrator.adapters.postgres.lsn import format_lsn
+from migrator.adapters.postgres.lsn import format_lsn, server_name
 from migrator.adapters.postgres.reflection import ReflectedTable, reflect
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watched import SilentSource, WatchedConnection
 from migrator.adapters.postgres.witness import SnapshotWitness
-from migrator.errors import MigratorError, SchemaError
+from migrator.errors import ConnectionFailed, MigratorError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.table import TableSchema
+from migrator.same_server import SameServer
 
 Result = TypeVar("Result")
 
@@ -45,6 +46,12 @@ SELECT pg_catalog.pg_current_snapshot()::text,
        pg_catalog.current_setting('wal_block_size')::int8,
        pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size'))::int8,
        (SELECT system_identifier::text FROM pg_catalog.pg_control_system())
+"""
+# The first eight digits of a WAL file's name are the timeline; a standby writes no WAL.
+_SERVER = """
+SELECT system_identifier::text, CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+         THEN pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
+FROM pg_catalog.pg_control_system()
 """
 _PLANNER = (
     # A chunk is a range of an index; a scan and sort of the whole table per chunk would make the dump quadratic.
@@ -58,10 +65,17 @@ _PLANNER = (
 class PostgresChunkReader:
     """Implements ``ChunkReader`` on one ADBC connection, made when first needed and again after a failure."""
 
-    def __init__(self, source: PostgresSource, step: Callable[[str], None] = lambda name: None):
+    def __init__(
+        self,
+        source: PostgresSource,
+        step: Callable[[str], None] = lambda name: None,
+        same: SameServer | None = None,
+    ):
         self._source = source
         self._step = step
+        self._same = same or SameServer()
         self._connection: WatchedConnection | None = None
+        self._server = ""
         self._queries: dict[str, ChunkQuery] = {}
 
     def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
@@ -87,9 +101,11 @@ class PostgresChunkReader:
 
     def _called(self, what: str, schema: TableSchema | None, work: Callable[[Any], Result]) -> Result:
         """The result of work on the connection; after any error the next call makes a new one."""
-        connection, self._connection = self._connection or WatchedConnection(self._source, _PLANNER), None
+        connection, self._connection = self._connection, None
+        if connection is None:
+            connection, self._server = WatchedConnection(self._source, _PLANNER), ""
         try:
-            result = connection.call(what, work)
+            result = connection.call(what, lambda cursor: self._on_same_server(cursor, work))
         except adbc_driver_manager.Error as error:
             connection.close()
             raise self._failure(what, schema, error) from error
@@ -100,6 +116,27 @@ class PostgresChunkReader:
             raise
         self._connection = connection
         return result
+
+    def _on_same_server(self, cursor: Any, work: Callable[[Any], Result]) -> Result:
+        """The result of work, unless this is another server than the log's, or a standby.
+
+        A standby's snapshots list no running transactions: its witness would claim too much. A connection keeps its
+        server, and a primary only becomes a standby by a restart, so each connection is asked once.
+        """
+        if not self._server:
+            cursor.execute(_SERVER)
+            system, timeline = cursor.fetchone()
+            if timeline is None:
+                raise ConnectionFailed(
+                    "the chunks' connection leads to a standby",
+                    where=self._source.address,
+                    cause="pg_is_in_recovery() is true: its snapshots don't say which transactions a chunk contains",
+                    remedy="let [source] host and port lead to the primary only",
+                    retryable=True,
+                )
+            self._server = server_name(system, int(timeline, 16))
+        self._same.check(self._server, self._source.address)
+        return work(cursor)
 
     def _read(self, cursor: Any, request: ChunkRequest, schema: TableSchema, started: float) -> Chunk:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")

@@ -17,6 +17,7 @@ from migrator.adapters.postgres.lsn import (
     commit_position,
     format_lsn,
     position_up_to,
+    server_name,
     token_parts,
 )
 from migrator.adapters.postgres.pgoutput import (
@@ -58,6 +59,7 @@ from migrator.model.event import (
 )
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
+from migrator.same_server import SameServer
 
 _OPENING = "the source log can't be opened"
 _PUBLICATION_CHECK_S = 10.0
@@ -82,9 +84,11 @@ class PostgresLogReader:
         source: PostgresSource,
         schemas: Sequence[TableSchema],
         step: Callable[[str], None] = lambda name: None,
+        same: SameServer | None = None,
     ):
         self._source = source
         self._step = step
+        self._same = same or SameServer()
         self._catalog = BriefConnection(source, "catalog")
         self._relations = Relations(schemas, self._look_up)
         self._stream: ReplicationStream | None = None
@@ -130,6 +134,7 @@ class PostgresLogReader:
             self.close()
             raise
         self._stream = stream
+        self._same.reads_log(server_name(self._system, stream.timeline))
         self._after = start
         # The server sends no keepalive for the place we began at: on an idle server nothing else would ever come.
         self._records = [LogProgress(start)]

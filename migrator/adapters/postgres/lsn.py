@@ -48,6 +48,11 @@ def position_up_to(lsn: int, system: str) -> Position:
     return Position(lsn - 1, f"{format_lsn(lsn)}@{system}")
 
 
+def server_name(system: str, timeline: int) -> str:
+    """Which server this is: a promoted standby has its old primary's system identifier and another timeline."""
+    return f"system {system}, timeline {timeline}"
+
+
 def token_parts(position: Position) -> tuple[int, str]:
     """LSN and system identifier of a position's token. Raises SourceError if it isn't one of ours."""
     lsn, _, system = position.token.partition("@")
