@@ -23,6 +23,7 @@ from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import MarkKind, WatermarkSeen
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
+from scenarios.mutants.broken_capture import HIGH_IGNORED
 from scenarios.simulation.setup import patched
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_reading import read_to, read_until, source_of
@@ -157,6 +158,17 @@ def test_the_witness_must_not_be_taken_after_the_select(
             assert not t1.waits()
         assert chunk.rows["v"].to_pylist() == ["old"]
         assert delivered(schema, [t1.part, chunk]) == outcome
+
+
+def test_a_chunk_waits_for_events_that_it_is_newer_than(engine: BinlogEngine, one_row: Database) -> None:
+    """The log is read late: emitted at once, the chunk's row would be followed by the past."""
+    with started(engine, one_row) as (log, schema):
+        one_row.execute("UPDATE t SET v = 'mid' WHERE id = 5", UPDATE)
+        chunk = read(engine.chunk_reader, one_row, schema)
+        records = read_to(log, chunk.high).records
+    with patched(HIGH_IGNORED):
+        assert delivered(schema, [chunk, *records]) == ["NEW", "mid", "NEW"]
+    assert delivered(schema, [chunk, *records]) == ["mid", "NEW", "NEW"]
 
 
 def kept_view(reader: type[BinlogChunkReader], log: NotingLog) -> type[BinlogChunkReader]:
