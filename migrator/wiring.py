@@ -92,11 +92,12 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
         slots=settings.state / "slots",
+        begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
+        reload=lambda: load_mapping(settings.mapping),
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
         stager=target if _executors_stage(settings, master or settings.spark.master) else None,
-        begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
     )
 
 
