@@ -69,6 +69,7 @@ class Settings:
     source: Server
     target: Server
     placement: str = "witness"
+    streaming: bool = True
     server_id: int = 0
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
@@ -96,7 +97,7 @@ _SERVER: dict[str, type] = {
     "tls_ca": str,
     "silence_s": float,
 }
-_SOURCE: dict[str, type] = {**_SERVER, "placement": str, "server_id": int}
+_SOURCE: dict[str, type] = {**_SERVER, "placement": str, "streaming": bool, "server_id": int}
 
 
 def _limits(cls: type) -> dict[str, type]:
@@ -182,6 +183,7 @@ class _Reader:
             source=source,
             target=target,
             placement=placement,
+            streaming=self._get("source", "streaming", True),
             server_id=self._get("source", "server_id", 0),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
@@ -277,7 +279,13 @@ class _Reader:
         return start or 1
 
 
-_TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", dict: "a table"}
+_TYPE_NAMES = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    dict: "a table",
+}
 
 
 def _fits(value: object, wanted: type) -> bool:

@@ -267,6 +267,8 @@ def _postgres(settings: Settings, step: Step) -> Source:
         sslrootcert=server.tls_ca,
         silence_s=server.silence_s,
         placement=settings.placement,
+        streaming=settings.streaming,
+        spill_folder=settings.state / "spill",
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
     )
 

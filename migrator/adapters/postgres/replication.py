@@ -1,9 +1,7 @@
 """The streaming replication connection: starts pgoutput, hands out raw messages, sends feedback.
 
-psycopg has no replication support; its ``pq`` layer has all that is needed: COPY BOTH messages without
-blocking.
-Source: PostgreSQL documentation, "Streaming Replication Protocol" and "Logical Streaming Replication
-    Protocol".
+psycopg has no replication support; its ``pq`` layer has all that is needed: COPY BOTH messages without blocking.
+Source: PostgreSQL documentation, "Streaming Replication Protocol" and "Logical Streaming Replication Protocol".
 """
 
 from __future__ import annotations
@@ -96,9 +94,10 @@ class ReplicationStream:
         SourceError.
         """
         publication = pq.Escaping(self._pg).escape_identifier(self._source.slot.encode()).decode()
+        options = "proto_version '2', streaming 'on'" if self._source.streaming else "proto_version '1'"
         result = self._pg.exec_(
             f"START_REPLICATION SLOT {publication} LOGICAL {format_lsn(start_lsn)} "
-            f"(proto_version '1', publication_names '{publication}')".encode()
+            f"({options}, publication_names '{publication}')".encode()
         )
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failure(result)
@@ -137,6 +136,11 @@ class ReplicationStream:
                 return True
             if remaining <= step:
                 return False
+
+    def busy(self) -> None:
+        """The caller works off what it collected: feedback goes out, and the server's silence doesn't count."""
+        self._heard_at, self._asked = time.monotonic(), False
+        self._keep_in_touch()
 
     def acknowledge(self, lsn: int) -> None:
         """``lsn`` is durable on our side; told to the server with the next feedback, at most 2 s later."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from migrator.errors import ConfigError
 
@@ -26,6 +27,8 @@ class PostgresSource:
         migration: name of the migration; slot and publication are called ``migrator_<migration>``.
         sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
         placement: ``witness`` (nothing is written) or ``watermark`` (DBLog's watermark row).
+        streaming: whether the server sends large transactions while they run (see ``reassembly``).
+        spill_folder: where they are collected meanwhile; None for the system's temporary folder.
         part_rows: most row changes of one transaction part.
         part_bytes: most bytes of log messages held for one transaction part.
         connect_timeout_s: for every new connection.
@@ -45,6 +48,8 @@ class PostgresSource:
     sslcert: str = ""
     sslkey: str = ""
     placement: str = WITNESS
+    streaming: bool = True
+    spill_folder: Path | None = None
     part_rows: int = 50_000
     part_bytes: int = 64 << 20
     connect_timeout_s: int = 10
