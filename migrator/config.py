@@ -19,7 +19,7 @@ from migrator.model.limits import ApplyLimits, CaptureLimits
 
 SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
 TARGET_KINDS = ("postgresql",)
-PLACEMENTS = ("witness", "watermark")
+PLACEMENTS = ("witness", "watermark", "message")
 STAGING = ("auto", "driver", "executors")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
@@ -169,7 +169,8 @@ class _Reader:
         if name and not NAME.fullmatch(name):
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
         source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
-        placement = self._choice("source", "placement", PLACEMENTS, "witness")
+        allowed = PLACEMENTS if source.kind == "postgresql" else PLACEMENTS[:-1]
+        placement = self._choice("source", "placement", allowed, "witness")
         self._choice("apply", "staging", STAGING, "auto")
         self._check_positive()
         if self.problems:

@@ -56,6 +56,13 @@ def test_streaming_of_large_transactions_can_be_turned_off(tmp_path: Path) -> No
     assert not load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"}).streaming
 
 
+def test_postgresql_may_place_chunks_by_messages(tmp_path: Path) -> None:
+    text = GOOD.replace('kind = "mariadb"', 'kind = "postgresql"').replace(
+        'host = "db1"', 'placement = "message"'
+    )
+    assert load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"}).placement == "message"
+
+
 def test_the_password_is_never_shown(tmp_path: Path) -> None:
     settings = load(write(tmp_path, GOOD), {"SOURCE_PASSWORD": "geheim"})
     assert "geheim" not in repr(settings)
@@ -74,6 +81,10 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
         (('user = "writer"', ""), "[target] needs the setting 'user'"),
         (("SOURCE_PASSWORD", "NOT_SET"), "the environment has no variable NOT_SET"),
         (('user = "writer"', 'user = "writer"\nsilence_s = 0'), "target.silence_s: 0 is not above 0"),
+        (
+            ('host = "db1"', 'placement = "message"'),
+            "source.placement: 'message' is none of witness, watermark",
+        ),
         (('host = "db1"', 'streaming = "no"'), "source.streaming: 'no' is not true or false"),
         (('host = "db1"', "host = true"), "source.host: True is not a text"),
     ],

@@ -25,6 +25,7 @@ from migrator.adapters.postgres.pgoutput import (
     Commit,
     Delete,
     Insert,
+    LogicalMessage,
     RawRow,
     Relation,
     RowMessage,
@@ -63,6 +64,7 @@ from migrator.model.table import TableSchema
 
 _OPENING = "the source log can't be opened"
 _PUBLICATION_CHECK_S = 10.0
+_MARK_KINDS = frozenset(kind.value for kind in MarkKind)
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MAX_MESSAGES_PER_READ = 200_000
 """A server that sends nothing of interest must not keep ``read`` busy for ever."""
@@ -236,8 +238,13 @@ class PostgresLogReader:
             if schema is not None:
                 self._hand_out_part()
                 self._records.append(SchemaChange(schema))
-        elif isinstance(message, Truncate) and not self._skipping:
+        elif self._skipping:
+            return 0
+        elif isinstance(message, Truncate):
             self._truncate(message)
+        elif isinstance(message, LogicalMessage) and message.prefix == self._source.slot:
+            kind, _, token = message.content.decode(errors="replace").partition(" ")
+            self._mark(token, kind)
         return 0
 
     def _change(self, message: RowMessage, size_bytes: int) -> int:
@@ -291,6 +298,11 @@ class PostgresLogReader:
         """Columns: migration, token, kind. Other migrations' rows are theirs."""
         migration, token, kind = new[:3]
         if migration == self._source.migration and isinstance(token, str) and isinstance(kind, str):
+            self._mark(token, kind)
+
+    def _mark(self, token: str, kind: str) -> None:
+        """A watermark in its place. What isn't one of ours means as little as one of an earlier attempt."""
+        if kind in _MARK_KINDS:
             self._hand_out_part()
             self._records.append(WatermarkSeen(token, MarkKind(kind)))
 

@@ -13,7 +13,7 @@ from migrator.adapters.postgres.publication import create_statement, is_right
 from migrator.adapters.postgres.reflection import Query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
-from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, PostgresSource
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
@@ -34,6 +34,12 @@ SELECT pg_catalog.pg_is_in_recovery(),
        pg_catalog.current_database()::text,
        r.rolname::text
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
+"""
+_FORBIDDEN_MESSAGES = """
+SELECT pg_catalog.format('%I(%s)', p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid))
+FROM pg_catalog.pg_proc p
+WHERE p.proname = 'pg_logical_emit_message' AND p.proargtypes[2] = 'pg_catalog.text'::pg_catalog.regtype
+  AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE')
 """
 
 
@@ -144,6 +150,11 @@ def _publication(
     if source.placement == WATERMARK:
         captured.append(WATERMARK_ID)
         yield from _watermark(query, role)
+    for (function,) in query(_FORBIDDEN_MESSAGES, []) if source.placement == MESSAGE else ():
+        problem = f"role {role!r} may not write logical messages"
+        yield Finding(
+            "message", role, problem, f'GRANT EXECUTE ON FUNCTION pg_catalog.{function} TO "{role}";'
+        )
     present = [table for table in captured if reflect(query, table) is not None]
     if superuser or is_right(query, source.slot, captured) or not present:
         return

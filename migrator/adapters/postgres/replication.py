@@ -20,7 +20,7 @@ from migrator.adapters.postgres.connection import connect, named_failure
 from migrator.adapters.postgres.lsn import format_lsn, parse_lsn
 from migrator.adapters.postgres.pgoutput import POSTGRES_EPOCH_US
 from migrator.adapters.postgres.publication import changed_publication
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.settings import MESSAGE, PostgresSource
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 
 SLOT_STATE = (
@@ -94,10 +94,14 @@ class ReplicationStream:
         SourceError.
         """
         publication = pq.Escaping(self._pg).escape_identifier(self._source.slot.encode()).decode()
-        options = "proto_version '2', streaming 'on'" if self._source.streaming else "proto_version '1'"
+        options = ["proto_version '1'", f"publication_names '{publication}'"]
+        if self._source.streaming:
+            options = ["proto_version '2'", "streaming 'on'", *options[1:]]
+        if self._source.placement == MESSAGE:
+            options.append("messages 'true'")
         result = self._pg.exec_(
             f"START_REPLICATION SLOT {publication} LOGICAL {format_lsn(start_lsn)} "
-            f"({options}, publication_names '{publication}')".encode()
+            f"({', '.join(options)})".encode()
         )
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failure(result)

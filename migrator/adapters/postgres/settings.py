@@ -10,6 +10,8 @@ from migrator.errors import ConfigError
 
 WITNESS = "witness"
 WATERMARK = "watermark"
+MESSAGE = "message"
+PLACEMENTS = (WITNESS, WATERMARK, MESSAGE)
 CONTROL_SCHEMA = "migrator"
 WATERMARK_TABLE = "watermark"
 
@@ -26,7 +28,8 @@ class PostgresSource:
         schema: schema of the tables when a name doesn't bring its own (``schema.table``).
         migration: name of the migration; slot and publication are called ``migrator_<migration>``.
         sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
-        placement: ``witness`` (nothing is written) or ``watermark`` (DBLog's watermark row).
+        placement: ``witness`` (nothing is written), ``watermark`` (DBLog's watermark row), or ``message`` (the same
+            marks as logical messages, without a table).
         streaming: whether the server sends large transactions while they run (see ``reassembly``).
         spill_folder: where they are collected meanwhile; None for the system's temporary folder.
         part_rows: most row changes of one transaction part.
@@ -65,10 +68,10 @@ class PostgresSource:
             ),
             (self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
             (
-                self.placement not in (WITNESS, WATERMARK),
+                self.placement not in PLACEMENTS,
                 "placement",
                 self.placement,
-                f"{WITNESS} | {WATERMARK}",
+                " | ".join(PLACEMENTS),
             ),
             (self.part_rows < 1, "part_rows", self.part_rows, "at least 1"),
             (self.part_bytes < 1, "part_bytes", self.part_bytes, "at least 1"),
@@ -82,7 +85,7 @@ class PostgresSource:
 
     @property
     def slot(self) -> str:
-        """Name of the replication slot and of the publication."""
+        """Name of the replication slot and of the publication, and prefix of our logical messages."""
         return f"migrator_{self.migration}"
 
     @property
