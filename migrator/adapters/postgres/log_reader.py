@@ -121,8 +121,7 @@ class PostgresLogReader:
             slot = within(self._source, _OPENING, stream.slot, stream.close)
             if slot is None:
                 raise lost_slot(self._source, "the slot doesn't exist")
-            if slot.lost:
-                raise lost_slot(self._source, slot.lost)
+            slot.checked(self._source)
             self._check_publication()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
             lsn = self._checked_start(start, slot.confirmed, flushed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from migrator.adapters.postgres.open_transactions import open_transactions
 from migrator.adapters.postgres.preflight_tables import table_findings
 from migrator.adapters.postgres.publication import create_statement, is_right
 from migrator.adapters.postgres.reflection import Query, reflect
@@ -64,6 +65,16 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
         problem = f"role {role!r} may not read the log"
         found.append(Finding("replication_role", role, problem, f'ALTER ROLE "{role}" REPLICATION;'))
     found += _warnings(source, settings)
+    if slot is None and (waited_for := open_transactions(query, prepared_only=True)):
+        found.append(
+            Finding(
+                "prepared_transactions",
+                "server",
+                f"the first run waits until these end, before it makes its slot: {waited_for}",
+                "COMMIT PREPARED '...'; or ROLLBACK PREPARED '...';",
+                fatal=False,
+            )
+        )
     for table in tables:
         found += table_findings(query, table, role)
     found += _publication(source, query, tables, bool(superuser), bool(may_create), database, role)
@@ -103,6 +114,13 @@ def _log(
             source.slot,
             f"the replication slot no longer holds the log: {slot.lost}",
             f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew",
+        )
+    elif slot is not None and slot.unfit:
+        yield Finding(
+            "slot",
+            source.slot,
+            f"a replication slot of this name can't be read: {slot.unfit}",
+            f"SELECT pg_drop_replication_slot('{source.slot}'); the first run makes its own",
         )
 
 
