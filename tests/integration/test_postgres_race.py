@@ -6,15 +6,15 @@ Placed, not hoped for: with a synchronous standby that doesn't exist, T1 waits a
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.settings import WATERMARK
+from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, WITNESS
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import MarkKind, TransactionId, TransactionPart, WatermarkSeen
+from tests.fix_postgres_commits import Capturing, HangingCommit, let_go, no_standby_answers
 from tests.fix_postgres_source import (
     WATERMARK_TABLE,
     chunk_reader,
@@ -24,7 +24,6 @@ from tests.fix_postgres_source import (
     read_to,
     read_until,
     source_of,
-    wait_for,
 )
 from tests.servers import Database, PostgresServer
 
@@ -32,52 +31,55 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def ghost_standby(postgres: PostgresServer, old_pg: Database) -> Iterator[Database]:
-    """A source whose sessions with synchronous_commit=on wait for a standby that never comes."""
+def one_table(old_pg: Database) -> Database:
+    """Ten rows (k, 'old'), and the watermark table."""
     old_pg.execute(
         "CREATE TABLE t (k int PRIMARY KEY, v text)",
         "ALTER TABLE t REPLICA IDENTITY FULL",
         "INSERT INTO t SELECT g, 'old' FROM generate_series(1, 10) g",
         *WATERMARK_TABLE,
-        f'ALTER DATABASE "{old_pg.database}" SET synchronous_commit = local',
     )
-    try:
-        yield old_pg
-    finally:
-        postgres.admin.execute("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+    return old_pg
 
 
-class HangingCommit:
-    """T1: an update whose COMMIT hangs after its commit record is in the log."""
-
-    def __init__(self, database: Database, statement: str):
-        self._connection = database.connect(autocommit=False)
-        self._connection.execute("SET synchronous_commit = on")
-        self._connection.execute(statement)
-        row = self._connection.execute("SELECT pg_current_xact_id()::text").fetchone()
-        self.xid = int(row[0]) % 2**32
-        self._thread = threading.Thread(target=self._connection.commit, daemon=True)
-        self._thread.start()
-        pid = self._connection.info.backend_pid
-        wait_for(database, f"SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = {pid}")
-
-    def finish(self) -> None:
-        self._thread.join(20)
-        assert not self._thread.is_alive()
-        self._connection.close()
+@pytest.mark.parametrize(
+    ("placement", "witness"),
+    [(WITNESS, True), (WATERMARK, True), (MESSAGE, True), (WATERMARK, False), (MESSAGE, False)],
+)
+def test_a_commit_that_is_delivered_before_it_is_visible_wins_over_the_chunk(
+    postgres: PostgresServer, one_table: Database, placement: str, witness: bool
+) -> None:
+    """Marks alone let the old row follow the new one, as a row or as a message: the witness is needed with each."""
+    source = source_of(one_table, placement=placement)
+    (schema,) = prepared(source, "t")
+    with (
+        no_standby_answers(postgres.admin, one_table),
+        Capturing(source, schema, witness=witness) as capturing,
+    ):
+        t1 = HangingCommit(one_table, "UPDATE t SET v = 'NEW' WHERE k = 5")
+        (part,) = parts(capturing.deliver())
+        assert part.id == (t1.xid,)
+        chunk = capturing.read_chunk()
+        assert chunk.rows.to_pylist()[4] == {"k": 5, "v": "old"}
+        capturing.deliver()
+        assert capturing.chunks_placed == 1
+        assert capturing.rows["5",] == ("5", "NEW" if witness else "old")
+        assert len(capturing.rows) == 10
+        let_go(postgres.admin)
+        t1.finish()
 
 
 def test_the_plain_window_emits_a_stale_row_and_the_witness_does_not(
-    postgres: PostgresServer, ghost_standby: Database
+    postgres: PostgresServer, one_table: Database
 ) -> None:
-    source = source_of(ghost_standby, placement=WATERMARK)
+    source = source_of(one_table, placement=WATERMARK)
     schemas = prepared(source, "t")
-    with log_reader(source, schemas) as log, chunk_reader(source) as chunks:
-        postgres.admin.execute(
-            "ALTER SYSTEM SET synchronous_standby_names = 'ghost'", "SELECT pg_reload_conf()"
-        )
-        wait_for(ghost_standby, "SELECT current_setting('synchronous_standby_names') = 'ghost'")
-        t1 = HangingCommit(ghost_standby, "UPDATE t SET v = 'NEW' WHERE k = 5")
+    with (
+        no_standby_answers(postgres.admin, one_table),
+        log_reader(source, schemas) as log,
+        chunk_reader(source) as chunks,
+    ):
+        t1 = HangingCommit(one_table, "UPDATE t SET v = 'NEW' WHERE k = 5")
 
         marks = PostgresWatermarkWriter(source)
         marks.write("w", MarkKind.LOW)
@@ -101,7 +103,7 @@ def test_the_plain_window_emits_a_stale_row_and_the_witness_does_not(
         assert not chunk.witness.contains((t1.xid,))
         assert not chunks.witness().contains((t1.xid,))
 
-        postgres.admin.execute("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        let_go(postgres.admin)
         t1.finish()
         assert chunks.witness().contains((t1.xid,))
         fresh = chunks.read(ChunkRequest(2, schemas[0].id, None, 100), schemas[0])

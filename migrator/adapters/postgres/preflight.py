@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from migrator.adapters.postgres.open_transactions import open_transactions
 from migrator.adapters.postgres.preflight_tables import table_findings
 from migrator.adapters.postgres.publication import create_statement, is_right
 from migrator.adapters.postgres.reflection import Query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
-from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, PostgresSource
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
@@ -34,6 +35,12 @@ SELECT pg_catalog.pg_is_in_recovery(),
        pg_catalog.current_database()::text,
        r.rolname::text
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
+"""
+_FORBIDDEN_MESSAGES = """
+SELECT pg_catalog.format('%I(%s)', p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid))
+FROM pg_catalog.pg_proc p
+WHERE p.proname = 'pg_logical_emit_message' AND p.proargtypes[2] = 'pg_catalog.text'::pg_catalog.regtype
+  AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE')
 """
 
 
@@ -58,6 +65,16 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
         problem = f"role {role!r} may not read the log"
         found.append(Finding("replication_role", role, problem, f'ALTER ROLE "{role}" REPLICATION;'))
     found += _warnings(source, settings)
+    if slot is None and (waited_for := open_transactions(query, prepared_only=True)):
+        found.append(
+            Finding(
+                "prepared_transactions",
+                "server",
+                f"the first run waits until these end, before it makes its slot: {waited_for}",
+                "COMMIT PREPARED '...'; or ROLLBACK PREPARED '...';",
+                fatal=False,
+            )
+        )
     for table in tables:
         found += table_findings(query, table, role)
     found += _publication(source, query, tables, bool(superuser), bool(may_create), database, role)
@@ -97,6 +114,13 @@ def _log(
             source.slot,
             f"the replication slot no longer holds the log: {slot.lost}",
             f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew",
+        )
+    elif slot is not None and slot.unfit:
+        yield Finding(
+            "slot",
+            source.slot,
+            f"a replication slot of this name can't be read: {slot.unfit}",
+            f"SELECT pg_drop_replication_slot('{source.slot}'); the first run makes its own",
         )
 
 
@@ -144,6 +168,11 @@ def _publication(
     if source.placement == WATERMARK:
         captured.append(WATERMARK_ID)
         yield from _watermark(query, role)
+    for (function,) in query(_FORBIDDEN_MESSAGES, []) if source.placement == MESSAGE else ():
+        problem = f"role {role!r} may not write logical messages"
+        yield Finding(
+            "message", role, problem, f'GRANT EXECUTE ON FUNCTION pg_catalog.{function} TO "{role}";'
+        )
     present = [table for table in captured if reflect(query, table) is not None]
     if superuser or is_right(query, source.slot, captured) or not present:
         return
