@@ -8,7 +8,7 @@ doesn't wait for a large one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrator.core.passes import FIRST
@@ -72,7 +72,7 @@ class DumpPlan:
 
     Args:
         dumps: progress of the first dump, per table.
-        limit_rows: bound of rows of a chunk.
+        limit_rows: bound of rows of a chunk, of any table or per table.
         max_waiting: how many chunks one worker may have read or be reading that wait for their place in the log;
             with every further worker it is one more. Bounds memory.
         token_prefix: of the watermarks; empty where none are written.
@@ -83,7 +83,7 @@ class DumpPlan:
     def __init__(
         self,
         dumps: Sequence[TableDump],
-        limit_rows: int,
+        limit_rows: int | Callable[[TableId], int],
         max_waiting: int = 3,
         token_prefix: str = "",
         requests: Sequence[TableDump] = (),
@@ -99,7 +99,7 @@ class DumpPlan:
         self._served = FIRST
         self._in_flight: set[int] = set()
         self._workers = workers
-        self._limit_rows = limit_rows
+        self._limit_rows = limit_rows if callable(limit_rows) else lambda table: limit_rows
         self._max_waiting = max_waiting
         self._token_prefix = token_prefix
         self._next_id = 1
@@ -111,10 +111,6 @@ class DumpPlan:
     def requests(self) -> tuple[TableDump, ...]:
         """Progress of the open dump requests, by what was emitted."""
         return tuple(dump for dump in self._dumps.values() if dump.request != FIRST)
-
-    def resize(self, limit_rows: int) -> None:
-        """Bound of rows for the next requests."""
-        self._limit_rows = limit_rows
 
     def employ(self, workers: int) -> None:
         """How many reads may be under way from now on; more that are, end as they would."""
@@ -204,7 +200,7 @@ class DumpPlan:
             id=piece.id,
             table=table,
             after=piece.after,
-            limit_rows=self._limit_rows,
+            limit_rows=self._limit_rows(table),
             token=f"{self._token_prefix}{piece.id}" if self._token_prefix else "",
             dump=name,
             scope=scope,
@@ -296,11 +292,3 @@ def _estimate(scope: Scope, table_rows: int) -> int:
     if scope.keys:
         return len(scope.keys)
     return table_rows if scope == WHOLE else 0
-
-
-def next_limit(limit_rows: int, elapsed_s: float, *, target_s: float, least: int, most: int) -> int:
-    """Rows for the next chunk so that a read takes about ``target_s``; at most doubled or halved at a time."""
-    if elapsed_s <= 0:
-        return most
-    wanted = limit_rows * target_s / elapsed_s
-    return int(min(most, max(least, min(2 * limit_rows, max(limit_rows / 2, wanted)))))

@@ -147,8 +147,7 @@ class CaptureSteps:
                 self._core.on_bounded(item.request)
             case ChunkRead():
                 self._step("capture.chunk")
-                self._pacer.note(item.chunk.elapsed_s, full=_full(item.chunk))
-                self._plan.resize(self._pacer.limit_rows)
+                self._weigh(item.chunk)
                 return self._core.on_chunk(item.chunk)
             case ChunkRefused():
                 self._core.on_refusal(item.request)
@@ -161,8 +160,7 @@ class CaptureSteps:
 
     def _follow(self, book: RequestBook) -> None:
         self._pacer.follow(book.pace)
-        self._plan.resize(self._pacer.limit_rows)
-        self._employ(book.pace.workers or self._limits.dump_workers)
+        self._employ(self._pacer.workers)
         for request in book.requests:
             missing = set(request.tables) - self._tables
             if request.is_open() and missing:
@@ -172,6 +170,11 @@ class CaptureSteps:
         self._core.on_requests(readable, self._estimates)
         self._dirty |= self._plan.requests() != before  # the checkpoint says which are open
         self._progress.set(requests_left=book.running())
+
+    def _weigh(self, chunk: Chunk) -> None:
+        request = chunk.request
+        self._pacer.weigh(request.table, chunk.row_count, chunk.rows.nbytes)
+        self._pacer.note(request.table, request.limit_rows, chunk.elapsed_s, full=_full(chunk))
 
     def _employ(self, workers: int) -> None:
         self._workers = workers
@@ -241,8 +244,11 @@ def _drop_keys(schema: TableSchema, rows: object, keys: frozenset[Key]) -> tuple
 
 
 def _full(chunk: Chunk) -> bool:
-    """Whether the read had as much to do as it might: the end of a table and listed keys tell nothing of speed."""
-    return not chunk.final and not chunk.request.scope.keys
+    """Whether the read had as much to do as it might: the end of a table, the rest of a range and listed keys tell
+    nothing of speed."""
+    request = chunk.request
+    looked_at = request.boundary_rows() if request.scope.predicate else chunk.row_count
+    return not chunk.final and not request.scope.keys and looked_at >= request.boundary_rows()
 
 
 def _not_captured(request: DumpRequest, missing: set[TableId]) -> RequestError:
