@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from migrator.errors import ConfigError
-from migrator.model.limits import ApplyLimits, CaptureLimits
+from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
 SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
 TARGET_KINDS = ("postgresql",)
@@ -213,6 +213,8 @@ class _Reader:
                 checked = section in ("capture", "apply") or key == "silence_s"
                 if checked and _fits(given, float) and given <= 0:
                     self._problem(section, key, f"{given!r} is not above 0")
+        if self._get("capture", "dump_workers", 1) > MOST_WORKERS:
+            self._problem("capture", "dump_workers", f"there may be {MOST_WORKERS} at most")
 
     def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
         kind = self._choice(section, "kind", kinds, None)

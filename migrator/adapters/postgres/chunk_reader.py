@@ -26,7 +26,7 @@ import adbc_driver_manager
 from migrator.adapters.postgres.arrow_rows import to_schema
 from migrator.adapters.postgres.catalog import insert_position
 from migrator.adapters.postgres.chunk_query import ChunkQuery
-from migrator.adapters.postgres.chunk_scope import scoped
+from migrator.adapters.postgres.chunk_scope import bounded, scoped
 from migrator.adapters.postgres.connection import named_failure
 from migrator.adapters.postgres.lsn import format_lsn
 from migrator.adapters.postgres.reflection import ReflectedTable, reflect
@@ -63,6 +63,19 @@ class PostgresChunkReader:
         self._step = step
         self._connection: WatchedConnection | None = None
         self._queries: dict[str, ChunkQuery] = {}
+
+    def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
+        """See ``ChunkReader.bounded``."""
+
+        def find(cursor: Any) -> ChunkRequest:
+            self._begin(cursor, schema)
+            # One that was compared before will do: the read compares again.
+            query = self._queries.get(schema.version()) or self._query(cursor, schema, "the present")
+            found = bounded(cursor, query, request)
+            cursor.execute("COMMIT")
+            return found
+
+        return self._called(f"the bounds of a chunk of {schema.id} can't be read", schema, find)
 
     def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
         """See ``ChunkReader.read``."""
@@ -101,24 +114,26 @@ class PostgresChunkReader:
         self._connection = connection
         return result
 
-    def _read(self, cursor: Any, request: ChunkRequest, schema: TableSchema, started: float) -> Chunk:
+    def _begin(self, cursor: Any, schema: TableSchema) -> None:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         cursor.execute(f"LOCK TABLE {ChunkQuery.name_of(schema.id)} IN ACCESS SHARE MODE")
+
+    def _read(self, cursor: Any, request: ChunkRequest, schema: TableSchema, started: float) -> Chunk:
+        self._begin(cursor, schema)
         cursor.execute(_SNAPSHOT)
         snapshot, *place = cursor.fetchone()
         self._step("chunk.snapshot")
         query = self._query(cursor, schema, format_lsn(insert_position(place).order))
-        wanted = scoped(cursor, query, request)
-        cursor.execute(wanted.select)
+        cursor.execute(scoped(cursor, query, request))
         raw = cursor.fetch_arrow_table()
         cursor.execute("COMMIT")
-        last_key = wanted.end or query.last_key(raw)
+        last_key, final = request.ending(raw.num_rows, query.last_key(raw))
         return Chunk(
             request=request,
             rows=to_schema(schema, raw.select(range(len(schema.columns)))),
             row_count=raw.num_rows,
             last_key=last_key,
-            final=raw.num_rows < request.limit_rows if wanted.final is None else wanted.final,
+            final=final,
             witness=SnapshotWitness.parse(snapshot),
             high=insert_position(place),
             schema_version=schema.version(),
