@@ -20,11 +20,12 @@ from migrator.model.table import TableId
 
 _OLDEST_VERSION = 150_000
 
-_SETTINGS = """
+SETTINGS = """
 SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN (
   'server_version_num', 'server_version', 'wal_level', 'max_replication_slots', 'max_wal_senders', 'server_encoding',
   'max_slot_wal_keep_size', 'idle_replication_slot_timeout', 'wal_sender_timeout', 'synchronous_standby_names')
 """
+RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
 _FACTS = """
 SELECT pg_catalog.pg_is_in_recovery(),
        (SELECT count(*) FROM pg_catalog.pg_replication_slots),
@@ -46,18 +47,11 @@ WHERE p.proname = 'pg_logical_emit_message' AND p.proargtypes[2] = 'pg_catalog.t
 
 def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) -> list[Finding]:
     """All findings for a source and the tables to capture."""
-    settings: dict[str, str] = dict(query(_SETTINGS, []))
+    settings: dict[str, str] = dict(query(SETTINGS, []))
     recovery, slots, senders, replication, superuser, may_create, database, role = query(_FACTS, [])[0]
-    found = list(_version(settings))
+    found = list(version(settings))
     if recovery:
-        found.append(
-            Finding(
-                "standby",
-                source.address,
-                "this server is a standby: its snapshots don't say which transactions a chunk contains",
-                "point source.host at the primary",
-            )
-        )
+        found.append(standby(source))
     slot_rows = query(f"{SLOT_STATE} WHERE slot_name = $1", [source.slot])
     slot = SlotState.of(*slot_rows[0]) if slot_rows else None
     found += _log(source, settings, slots, senders, slot)
@@ -81,7 +75,18 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
     return found
 
 
-def _version(settings: dict[str, str]) -> Iterator[Finding]:
+def standby(source: PostgresSource) -> Finding:
+    """The finding about a server that isn't a primary."""
+    return Finding(
+        "standby",
+        source.address,
+        "this server is a standby: its snapshots don't say which transactions a chunk contains",
+        "point source.host at the primary",
+    )
+
+
+def version(settings: dict[str, str]) -> Iterator[Finding]:
+    """Findings about the server's version and the database's encoding, from rows of ``SETTINGS``."""
     if int(settings["server_version_num"]) < _OLDEST_VERSION:
         problem = f"the source is PostgreSQL {settings['server_version']}"
         yield Finding("server_version", "server", problem, "upgrade the source to PostgreSQL 15 or later")

@@ -12,6 +12,8 @@ WITNESS = "witness"
 WATERMARK = "watermark"
 MESSAGE = "message"
 PLACEMENTS = (WITNESS, WATERMARK, MESSAGE)
+SERVER_LOG = "server"
+CHANGE_TABLES = "change_tables"
 CONTROL_SCHEMA = "migrator"
 WATERMARK_TABLE = "watermark"
 
@@ -37,6 +39,9 @@ class PostgresSource:
         connect_timeout_s: for every new connection.
         silence_s: how long a log stream may be silent before the reader asks for a sign of life; after twice
             that the connection counts as dead.
+        log: ``server`` (its own log) or ``change_tables`` (see ``migrator.adapters.postgres.change_tables``).
+        poll_s: least time between two polls of change tables.
+        forget_changes: whether to delete rows of change tables that were delivered and are durable.
     """
 
     host: str
@@ -57,6 +62,9 @@ class PostgresSource:
     part_bytes: int = 64 << 20
     connect_timeout_s: int = 10
     silence_s: float = 20.0
+    log: str = SERVER_LOG
+    poll_s: float = 0.1
+    forget_changes: bool = False
 
     def __post_init__(self) -> None:
         problems = [
@@ -73,8 +81,21 @@ class PostgresSource:
                 self.placement,
                 " | ".join(PLACEMENTS),
             ),
+            (
+                self.log not in (SERVER_LOG, CHANGE_TABLES),
+                "log",
+                self.log,
+                f"{SERVER_LOG} | {CHANGE_TABLES}",
+            ),
+            (
+                self.log == CHANGE_TABLES and self.placement != WITNESS,
+                "placement",
+                self.placement,
+                f"{WITNESS} with log = {CHANGE_TABLES}",
+            ),
             (self.part_rows < 1, "part_rows", self.part_rows, "at least 1"),
             (self.part_bytes < 1, "part_bytes", self.part_bytes, "at least 1"),
+            (self.poll_s < 0, "poll_s", self.poll_s, "0 or more"),
             (self.silence_s <= 0, "silence_s", self.silence_s, "more than 0"),
         ]
         for wrong, name, value, allowed in problems:
