@@ -139,7 +139,8 @@ class ChunkQuery:
 
     def _output(self, reflected: ReflectedColumn) -> str:
         """The text the log has: the type's output function. A cast to text isn't always that (inet, char(n), xml)."""
-        return f"{reflected.output_function}({_identifier(reflected.column.name)})::text"
+        name = _identifier(reflected.column.name)
+        return f"{reflected.output_function}({name}{reflected.output_cast})::text"
 
 
 def _identifier(name: str) -> str:

@@ -29,9 +29,13 @@ WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'p', 
 _COLUMNS = """
 SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
        pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated::text,
-       coalesce(l.collname::text, ''), t.typoutput::pg_catalog.regproc::text
+       coalesce(l.collname::text, ''), t.typoutput::pg_catalog.regproc::text,
+       CASE WHEN t.typtype <> 'd' AND i.typtype <> 'p' AND i.oid <> t.oid
+            THEN '::' || pg_catalog.format_type(i.oid, NULL) ELSE '' END
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+JOIN pg_catalog.pg_proc f ON f.oid = t.typoutput
+JOIN pg_catalog.pg_type i ON i.oid = f.proargtypes[0]
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation AND l.collname <> 'default'
 WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
@@ -58,12 +62,14 @@ class ReflectedColumn:
         number: ``attnum``, which tells a column from a later one of the same name.
         base_oid: its type, domains followed.
         output_function: SQL name of its type's output function.
+        output_cast: the cast that its argument needs: a type may print by another's function (refcursor).
     """
 
     column: Column
     number: int
     base_oid: int
     output_function: str
+    output_cast: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +103,13 @@ def reflect(query: Query, table: TableId) -> ReflectedTable | None:
     oid, kind, persistence = found[0]
     domains = domains_of(query)
     columns = []
-    for number, name, type_oid, modifier, declared, not_null, generated, collation, output in query(
-        _COLUMNS, [oid]
-    ):
+    rows = query(_COLUMNS, [oid])
+    for number, name, type_oid, modifier, declared, not_null, generated, collation, output, cast in rows:
         if generated:
             continue
         base, base_modifier = base_type(type_oid, modifier, domains)
         column = Column(name, logical_type(base, base_modifier), not not_null, declared, collation)
-        columns.append(ReflectedColumn(column, number, base, output))
+        columns.append(ReflectedColumn(column, number, base, output, cast))
     key = choose_key(query(_KEYS, [oid]))
     schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
     return ReflectedTable(oid, kind, persistence, schema, tuple(columns))
