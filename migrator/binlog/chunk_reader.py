@@ -11,9 +11,9 @@ import pymysql
 
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.catalog import key_index
-from migrator.binlog.chunk_scope import Selected, key_of_last, select_chunk
+from migrator.binlog.chunk_scope import bounded, key_of_last, select_chunk
 from migrator.binlog.packet_buffer import BufferedConnection
-from migrator.binlog.result_set import Signature
+from migrator.binlog.result_set import ResultSet, Signature
 from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.columnar.text import columns_to_table
 from migrator.errors import ConnectionFailed, SchemaError
@@ -22,6 +22,7 @@ from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
 
 _UNKNOWN_COLUMN, _NO_TABLE, _NO_KEY, _DEFINITION_CHANGED = 1054, 1146, 1176, 1412
+_CHANGED = (_UNKNOWN_COLUMN, _NO_TABLE, _NO_KEY, _DEFINITION_CHANGED)
 _ATTEMPTS = 3
 
 
@@ -35,6 +36,22 @@ class BinlogChunkReader(ABC):
         self._checked: dict[tuple[TableId, str], Signature] = {}
         self._indexes: dict[tuple[TableId, str], str | None] = {}
 
+    def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
+        """See ``ChunkReader.bounded``. Each key is looked up in a read view of its own."""
+        try:
+            with named_errors(self._source, f"the bounds of a chunk of {schema.id} can't be read"):
+                connection = self._connected()
+                try:
+                    return bounded(connection, schema, self._index(schema), request)
+                except pymysql.err.MySQLError as error:
+                    self._indexes.pop((schema.id, schema.version()), None)
+                    if error.args and error.args[0] in _CHANGED:
+                        raise _changed(schema, str(error.args[1])) from error
+                    raise
+        except ConnectionFailed:
+            self.close()
+            raise
+
     def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
         """Reads one chunk in a read view of its own, with its witness and its high position.
 
@@ -44,24 +61,22 @@ class BinlogChunkReader(ABC):
         began = time.monotonic()
         try:
             with named_errors(self._source, f"a chunk of {schema.id} can't be read"):
-                selected, witness = self._snapshot(request, schema)
+                result, witness = self._snapshot(request, schema)
                 high = self._log_end(self._connection)
         except ConnectionFailed:
             self.close()
             raise
-        result = selected.result
         count = len(result.columns[0])
+        last_row = (
+            key_of_last(schema, [result.columns[place] for place in schema.key_indexes()]) if count else None
+        )
+        last_key, final = request.ending(count, last_row)
         return Chunk(
             request=request,
             rows=columns_to_table(schema, result.columns),
             row_count=count,
-            last_key=selected.end
-            or (
-                key_of_last(schema, [result.columns[place] for place in schema.key_indexes()])
-                if count
-                else None
-            ),
-            final=count < request.limit_rows if selected.final is None else selected.final,
+            last_key=last_key,
+            final=final,
             witness=witness,
             high=high,
             schema_version=schema.version(),
@@ -96,30 +111,30 @@ class BinlogChunkReader(ABC):
             self._prepare_session(connection)
         return self._connection
 
-    def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[Selected, Witness]:
+    def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[ResultSet, Witness]:
         for attempt in range(1, _ATTEMPTS + 1):
             witness = self._begin_view(self._connected())
             self._step("chunk.snapshot")
             try:
-                selected = self._select(request, schema)
+                result = select_chunk(self._connection, schema, self._index(schema), request)
             except pymysql.err.MySQLError as error:
                 code = error.args[0] if error.args else 0
                 self._indexes.pop((schema.id, schema.version()), None)
                 if code == _DEFINITION_CHANGED and attempt < _ATTEMPTS:
                     continue  # ALTER TABLE between snapshot and SELECT: a newer snapshot can read the table
-                if code in (_UNKNOWN_COLUMN, _NO_TABLE, _NO_KEY, _DEFINITION_CHANGED):
+                if code in _CHANGED:
                     raise _changed(schema, str(error.args[1])) from error
                 raise
             self._end_view(self._connection)
-            self._check(schema, selected.result.signature)
-            return selected, witness
+            self._check(schema, result.signature)
+            return result, witness
         raise _changed(schema, "its definition keeps changing")
 
-    def _select(self, request: ChunkRequest, schema: TableSchema) -> Selected:
+    def _index(self, schema: TableSchema) -> str | None:
         known = (schema.id, schema.version())
         if known not in self._indexes:
             self._indexes[known] = key_index(self._connection, schema)
-        return select_chunk(self._connection, schema, self._indexes[known], request)
+        return self._indexes[known]
 
     def _check(self, schema: TableSchema, signature: Signature) -> None:
         """Compares the table with the catalog when its result looks other than before (or was never seen).

@@ -1,15 +1,15 @@
-"""The SELECT of a chunk, and what a dump request makes of it: key range, listed keys, or a predicate.
+"""What a chunk reads: a range of keys, and of a dump request also listed keys, or the rows a predicate holds for.
 
-A predicate is asked of a bounded range of keys only: first the key is found at which ``limit_rows`` rows end, then
-the rows up to there are selected. So a predicate that few rows satisfy never makes a chunk scan the table in one go.
+A predicate is asked of a bounded range of keys only: the key at which ``limit_rows`` rows end is found first
+(``ChunkRequest.ahead``). So a predicate that few rows satisfy never makes a chunk scan the table in one go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from migrator.binlog.keyset import chunk_select, compared, end_select, listed
+from migrator.binlog.keyset import Quote, chunk_select, compared, last_key, listed, nth_key
 from migrator.binlog.packet_buffer import BufferedConnection
 from migrator.binlog.result_set import ResultSet, read_columns
 from migrator.model.chunk import ChunkRequest
@@ -17,48 +17,50 @@ from migrator.model.event import Key, Value
 from migrator.model.table import TableSchema
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """The rows of a chunk.
-
-    Attributes:
-        result: the rows.
-        end: where the next chunk begins, if the rows themselves don't tell.
-        final: whether it is the last chunk, if the rows themselves don't tell.
-    """
-
-    result: ResultSet
-    end: Key | None = None
-    final: bool | None = None
-
-
 def select_chunk(
     connection: BufferedConnection, schema: TableSchema, index: str | None, request: ChunkRequest
-) -> Selected:
+) -> ResultSet:
     """Reads the rows in the connection's present read view.
 
     Raises PyMySQL's errors, and ``SourceError`` for a key that isn't one of this table.
     """
-    scope, after, escape = request.scope, request.after, connection.escape
-    if scope.keys:
-        conditions = [listed(schema, request.listed(), escape)]
-        sql = chunk_select(schema, index, None, request.limit_rows, escape, conditions)
-        return Selected(read_columns(connection, sql), request.listed()[-1], request.ends_list())
-    conditions, end, final = [], None, None
-    if scope.low is not None and after is None:
-        conditions.append(compared(schema, ">=", scope.low, escape))
-    if scope.high is not None:
-        conditions.append(compared(schema, "<=", scope.high, escape))
-    if scope.predicate:
-        begun = [compared(schema, ">", after, escape)] if after is not None else []
-        keys = read_columns(connection, end_select(schema, index, begun, request.limit_rows)).columns
-        final = not keys[0]
-        if not final:
-            end = key_of_last(schema, keys)
-            conditions.append(compared(schema, "<=", end, escape))
-        conditions.append(f"({scope.predicate}\n)")
-    sql = chunk_select(schema, index, after, request.limit_rows, escape, conditions)
-    return Selected(read_columns(connection, sql), end, final)
+    if request.scope.keys:
+        conditions = [listed(schema, request.listed(), connection.escape)]
+    else:
+        conditions = _range(schema, request, connection.escape)
+    if request.scope.predicate:
+        conditions.append(f"({request.scope.predicate}\n)")
+    return read_columns(connection, chunk_select(schema, index, request.limit_rows, conditions))
+
+
+def bounded(
+    connection: BufferedConnection, schema: TableSchema, index: str | None, request: ChunkRequest
+) -> ChunkRequest:
+    """See ``ChunkReader.bounded``. Raises what ``select_chunk`` raises."""
+
+    def found(sql: str) -> Key | None:
+        columns = read_columns(connection, sql).columns
+        return key_of_last(schema, columns) if columns[0] else None
+
+    if request.end is None:
+        sql = last_key(schema, index, _range(schema, request, connection.escape))
+        request = replace(request, end=found(sql))
+    if not request.ahead:
+        return request
+    conditions = _range(schema, request, connection.escape)
+    until = found(nth_key(schema, index, conditions, request.boundary_rows()))
+    return replace(request, until=None if until == request.end else until)
+
+
+def _range(schema: TableSchema, request: ChunkRequest, quote_text: Quote) -> list[str]:
+    """The conditions that a row's key lies between the request's bounds."""
+    scope, after, top = request.scope, request.after, request.top()
+    bounds = (
+        (">", after),
+        (">=", scope.low if after is None else None),
+        ("<=", scope.high if top is None else top),
+    )
+    return [compared(schema, operator, key, quote_text) for operator, key in bounds if key is not None]
 
 
 def key_of_last(schema: TableSchema, columns: Sequence[Sequence[bytes | None]]) -> Key:

@@ -24,29 +24,32 @@ def base_type(column: Column) -> str:
 
 
 def chunk_select(
-    schema: TableSchema,
-    index: str | None,
-    after: Key | None,
-    limit_rows: int,
-    quote_text: Quote,
-    conditions: Sequence[str] = (),
+    schema: TableSchema, index: str | None, limit_rows: int, conditions: Sequence[str] = ()
 ) -> str:
-    """The statement that reads the rows after a key for which further conditions hold."""
+    """The statement that reads the first rows in key order for which the conditions hold."""
     columns = ", ".join(_printed(column) for column in schema.columns)
-    wanted = [*([compared(schema, ">", after, quote_text)] if after is not None else []), *conditions]
-    return f"SELECT {columns}{_ordered(schema, index, wanted)} LIMIT {limit_rows:d}"
+    return f"SELECT {columns}{_ordered(schema, index, conditions)} LIMIT {limit_rows:d}"
 
 
-def end_select(schema: TableSchema, index: str | None, conditions: Sequence[str], limit_rows: int) -> str:
-    """The statement that reads the key of the last one of the next ``limit_rows`` rows; none if there are fewer."""
-    key = ", ".join(_printed(schema.columns[place]) for place in schema.key_indexes())
-    return f"SELECT {key}{_ordered(schema, index, conditions)} LIMIT 1 OFFSET {limit_rows - 1:d}"
+def nth_key(schema: TableSchema, index: str | None, conditions: Sequence[str], number: int) -> str:
+    """The statement that reads the key of the ``number``-th row (from 1) in key order; none if there are fewer."""
+    return f"SELECT {_key(schema)}{_ordered(schema, index, conditions)} LIMIT 1 OFFSET {number - 1:d}"
 
 
-def _ordered(schema: TableSchema, index: str | None, conditions: Sequence[str]) -> str:
+def last_key(schema: TableSchema, index: str | None, conditions: Sequence[str]) -> str:
+    """The statement that reads the key of the last row in key order; none if there is none."""
+    return f"SELECT {_key(schema)}{_ordered(schema, index, conditions, ' DESC')} LIMIT 1"
+
+
+def _key(schema: TableSchema) -> str:
+    return ", ".join(_printed(schema.columns[place]) for place in schema.key_indexes())
+
+
+def _ordered(schema: TableSchema, index: str | None, conditions: Sequence[str], order: str = "") -> str:
     hint = f" FORCE INDEX ({quote(index)})" if index else ""
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f" FROM {quote_table(schema.id)}{hint}{where} ORDER BY {', '.join(map(quote, schema.key))}"
+    names = ", ".join(f"{quote(name)}{order}" for name in schema.key)
+    return f" FROM {quote_table(schema.id)}{hint}{where} ORDER BY {names}"
 
 
 def compared(schema: TableSchema, operator: str, bound: Key, quote_text: Quote) -> str:

@@ -14,6 +14,7 @@ from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.options import config_option
 from migrator.errors import RequestError
+from migrator.model.limits import MOST_WORKERS
 from migrator.model.progress import TableDump
 from migrator.model.request import DumpRequest, RequestBook
 from migrator.run.dump_order import DumpOrder
@@ -131,9 +132,14 @@ def list_requests(config: Path, as_json: bool) -> None:
     default=None,
     help="Seconds that 95% of chunk reads should stay below: else smaller chunks, longer pauses. 0: no bound.",
 )
-def pace(config: Path, chunk_rows: int | None, delay_s: float | None, p95_s: float | None) -> None:
+@click.option(
+    "--workers",
+    type=click.IntRange(0, MOST_WORKERS),
+    default=None,
+    help="Chunks read at the same time; 0: as configured ([capture] dump_workers).",
+)
+def pace(config: Path, **given: float | None) -> None:
     """Show or change how gently chunks are read, by the first dump too; holds from the next chunk on."""
-    given = {"chunk_rows": chunk_rows, "delay_s": delay_s, "p95_s": p95_s}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     store = wiring.requests(configuration.load(config))
     book = (
@@ -172,7 +178,8 @@ def _pace_line(book: RequestBook) -> str:
     pace = book.pace
     rows = f"{pace.chunk_rows:,} rows a chunk" if pace.chunk_rows else "chunks adapt"
     bound = f", p95 below {pace.p95_s:g} s" if pace.p95_s else ""
-    return f"pace: {rows}, {pace.delay_s:g} s between chunks{bound}"
+    workers = f", {pace.workers} worker(s)" if pace.workers else ""
+    return f"pace: {rows}, {pace.delay_s:g} s between chunks{bound}{workers}"
 
 
 def plain(value: object) -> object:

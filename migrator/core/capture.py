@@ -179,8 +179,12 @@ class Capture:
             case WatermarkSeen():
                 return self._on_watermark(record)
 
+    def on_bounded(self, request: ChunkRequest) -> None:
+        """Where a chunk ends that is being read is known (see ``DumpPlan.bounded``)."""
+        self._plan.bounded(request)
+
     def on_chunk(self, chunk: Chunk) -> list[Output]:
-        """A chunk was read."""
+        """A chunk was read. Chunks may come in another order than they were asked for."""
         self._newest_witness = chunk.witness or self._newest_witness
         if not self._plan.arrived(chunk):
             self._forget(chunk)
@@ -279,9 +283,12 @@ class Capture:
     def _place_chunks(self) -> list[Output]:
         """Emits every waiting chunk whose place in the log has been reached."""
         outputs: list[Output] = []
-        for chunk in list(self._waiting):
-            if chunk in self._waiting and self._plan.is_head(chunk) and self._reached(chunk):
-                outputs += self._place(chunk)
+        before = len(self._waiting) + 1
+        while len(self._waiting) < before:  # one that goes out may let another go that came before it
+            before = len(self._waiting)
+            for chunk in list(self._waiting):
+                if chunk in self._waiting and self._plan.is_head(chunk) and self._reached(chunk):
+                    outputs += self._place(chunk)
         return outputs
 
     def _reached(self, chunk: Chunk) -> bool:

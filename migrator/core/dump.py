@@ -8,7 +8,7 @@ doesn't wait for a large one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrator.core.passes import FIRST
@@ -23,36 +23,71 @@ _Job = tuple[str, TableId]
 
 
 @dataclass(slots=True)
+class _Piece:
+    """A range of one table's keys that is one chunk, from the moment it is known until it is emitted.
+
+    Attributes:
+        id: of its request.
+        after: where it begins, exclusive.
+        until: where it ends, inclusive, if that was found before it was read.
+        asked: whether its chunk was asked for.
+        open: whether where it ends is still unknown: until then nothing behind it can be asked for.
+    """
+
+    id: int
+    after: Key | None
+    until: Key | None = None
+    asked: bool = True
+    open: bool = True
+
+
+@dataclass(slots=True)
 class _Reading:
-    """How far one table has been read, which runs ahead of how far it has been emitted."""
+    """How far one table has been read, which runs ahead of how far it has been emitted.
+
+    ``pieces`` are being read or wait for their place in the log, in key order; only the last one may be open.
+    """
 
     after: Key | None
-    outstanding: deque[int] = field(default_factory=deque)
-    """Ids of the chunks that are being read or wait for their place in the log, in key order."""
+    pieces: deque[_Piece] = field(default_factory=deque)
     exhausted: bool = False
+    end: Key | None = None
+
+    def piece(self, request: ChunkRequest) -> _Piece | None:
+        """The request's piece, unless it was given up."""
+        return next((piece for piece in self.pieces if piece.id == request.id), None)
+
+    def goes_on(self) -> bool:
+        """Whether there is a next piece, and where it begins is known."""
+        return not self.exhausted and not (self.pieces and self.pieces[-1].open)
 
 
 class DumpPlan:
-    """Chunks of each table in key order, one SELECT under way at a time.
+    """Chunks of each table, read by one or several workers and emitted in key order.
 
     Reading runs ahead of emitting: the next SELECT needs only the last key of the previous one, not its place in the
-    log. At most ``max_waiting`` chunks wait, which bounds memory.
+    log. Of one table several chunks are read side by side once it is known where they end (``ChunkRequest.ahead``).
+    With one worker that is found by reading them. A range found ahead may have grown past the row limit when it is
+    read: the rest of it is a piece of its own, before those behind it.
 
     Args:
         dumps: progress of the first dump, per table.
-        limit_rows: bound of rows of a chunk.
-        max_waiting: how many chunks may wait for their place in the log.
+        limit_rows: bound of rows of a chunk, of any table or per table.
+        max_waiting: how many chunks one worker may have read or be reading that wait for their place in the log;
+            with every further worker it is one more. Bounds memory.
         token_prefix: of the watermarks; empty where none are written.
         requests: progress of dump requests. They go on once ``follow`` says what is wanted of them.
+        workers: how many reads may be under way.
     """
 
     def __init__(
         self,
         dumps: Sequence[TableDump],
-        limit_rows: int,
+        limit_rows: int | Callable[[TableId], int],
         max_waiting: int = 3,
         token_prefix: str = "",
         requests: Sequence[TableDump] = (),
+        workers: int = 1,
     ):
         self._dumps: dict[_Job, TableDump] = {
             (dump.request, dump.table): dump for dump in (*dumps, *requests)
@@ -62,8 +97,9 @@ class DumpPlan:
         self._running = [FIRST]
         self._refused: set[str] = set()
         self._served = FIRST
-        self._in_flight: int | None = None
-        self._limit_rows = limit_rows
+        self._in_flight: set[int] = set()
+        self._workers = workers
+        self._limit_rows = limit_rows if callable(limit_rows) else lambda table: limit_rows
         self._max_waiting = max_waiting
         self._token_prefix = token_prefix
         self._next_id = 1
@@ -76,9 +112,9 @@ class DumpPlan:
         """Progress of the open dump requests, by what was emitted."""
         return tuple(dump for dump in self._dumps.values() if dump.request != FIRST)
 
-    def resize(self, limit_rows: int) -> None:
-        """Bound of rows for the next requests."""
-        self._limit_rows = limit_rows
+    def employ(self, workers: int) -> None:
+        """How many reads may be under way from now on; more that are, end as they would."""
+        self._workers = workers
 
     # -- dump requests ------------------------------------------------------------------------------------------
 
@@ -114,71 +150,113 @@ class DumpPlan:
     # -- chunks -------------------------------------------------------------------------------------------------
 
     def next_request(self) -> ChunkRequest | None:
-        """The next chunk to read, or None when a read is under way, enough chunks wait, or all is read."""
-        if self._in_flight is not None:
-            return None
-        if sum(len(reading.outstanding) for reading in self._reading.values()) >= self._max_waiting:
-            return None
-        job = self._next_job()
+        """The next chunk to read, or None when all workers read, enough chunks wait, or nothing can be asked for."""
+        job = self._next_job() if len(self._in_flight) < self._workers else None
         if job is None:
             return None
         reading = self._reading[job]
-        request = self._request(job, reading.after)
-        self._served, self._in_flight = job[0], request.id
-        reading.outstanding.append(request.id)
-        return request
+        piece = next((piece for piece in reading.pieces if not piece.asked), None)
+        if piece is None:
+            piece = _Piece(self._new_id(), reading.after)
+            reading.pieces.append(piece)
+            self._served = job[0]
+        piece.asked = True
+        self._in_flight.add(piece.id)
+        return self._request(job, piece)
 
     def next_table(self) -> TableId | None:
-        """The table that the next request will be about, if any table is left to read."""
+        """The table that the next request will be about, if there is one."""
         job = self._next_job()
         return None if job is None else job[1]
 
     def _next_job(self) -> _Job | None:
-        """The first unread table of the lane whose turn it is, which is the one after the lane served last."""
+        """A table with the rest of a range to read, else the next one in turn.
+
+        A rest comes first, and of a paused lane too: chunks behind it wait for it, in memory. One at the head of its
+        table is read however many chunks wait, since it is what they wait for.
+        """
+        asked = sum(piece.asked for reading in self._reading.values() for piece in reading.pieces)
+        room = asked < self._max_waiting + self._workers - 1
+        for job, reading in self._reading.items():
+            if any(not piece.asked and (room or n == 0) for n, piece in enumerate(reading.pieces)):
+                return job
+        return self._job_in_turn() if room else None
+
+    def _job_in_turn(self) -> _Job | None:
+        """The first table that can be read on of the lane whose turn it is, the one after the lane served last."""
         first: dict[str, _Job] = {}
         for job, reading in self._reading.items():
-            if not reading.exhausted:
+            if reading.goes_on():
                 first.setdefault(job[0], job)
         lanes = self._running
         start = lanes.index(self._served) + 1 if self._served in lanes else 0
         turns = (*lanes[start:], *lanes[:start])
         return next((first[lane] for lane in turns if lane in first), None)
 
-    def _request(self, job: _Job, after: Key | None) -> ChunkRequest:
-        number, self._next_id = self._next_id, self._next_id + 1
-        token = f"{self._token_prefix}{number}" if self._token_prefix else ""
+    def _request(self, job: _Job, piece: _Piece) -> ChunkRequest:
         name, table = job
-        return ChunkRequest(number, table, after, self._limit_rows, token, name, self._scopes[name])
+        scope = self._scopes[name]
+        return ChunkRequest(
+            id=piece.id,
+            table=table,
+            after=piece.after,
+            limit_rows=self._limit_rows(table),
+            token=f"{self._token_prefix}{piece.id}" if self._token_prefix else "",
+            dump=name,
+            scope=scope,
+            end=self._reading[job].end,
+            until=piece.until,
+            ahead=not scope.keys and (self._workers > 1 or bool(scope.predicate)),
+        )
+
+    def _new_id(self) -> int:
+        number, self._next_id = self._next_id, self._next_id + 1
+        return number
+
+    def bounded(self, request: ChunkRequest) -> None:
+        """Notes bounds that were found: the next chunk of the table may be asked for beside this one."""
+        reading = self._reading.get((request.dump, request.table))
+        piece = None if reading is None else reading.piece(request)
+        if reading is None or piece is None:
+            return
+        reading.end = request.end
+        if request.until is not None:
+            piece.until, piece.open, reading.after = request.until, False, request.until
 
     def arrived(self, chunk: Chunk) -> bool:
         """Notes a read; False if the chunk was given up meanwhile (it is read again, or not wanted any more)."""
         self.over(chunk.request)
-        if not self.expects(chunk):
+        reading = self._reading.get(_job(chunk))
+        piece = None if reading is None else reading.piece(chunk.request)
+        if reading is None or piece is None:
             return False
-        reading = self._reading[_job(chunk)]
-        reading.after = chunk.last_key if chunk.last_key is not None else reading.after
-        reading.exhausted = chunk.final
+        if piece.open:
+            piece.open = False
+            reading.after = chunk.last_key if chunk.last_key is not None else reading.after
+            reading.exhausted = chunk.final
+        elif chunk.last_key != piece.until:  # the range has grown: the row limit came before its end
+            rest = _Piece(self._new_id(), chunk.last_key, piece.until, asked=False, open=False)
+            reading.pieces.insert(reading.pieces.index(piece) + 1, rest)
         return True
 
     def over(self, request: ChunkRequest) -> None:
         """A read has ended, in whichever way."""
-        if self._in_flight == request.id:
-            self._in_flight = None
+        self._in_flight.discard(request.id)
 
     def expects(self, chunk: Chunk) -> bool:
         """Whether the chunk is still wanted."""
         reading = self._reading.get(_job(chunk))
-        return reading is not None and chunk.request.id in reading.outstanding
+        return reading is not None and reading.piece(chunk.request) is not None
 
     def is_head(self, chunk: Chunk) -> bool:
         """Whether the chunk is the next one of its table in key order."""
-        outstanding = self._reading[_job(chunk)].outstanding
-        return bool(outstanding) and outstanding[0] == chunk.request.id
+        pieces = self._reading[_job(chunk)].pieces
+        return bool(pieces) and pieces[0].id == chunk.request.id
 
     def emitted(self, chunk: Chunk, dropped_rows: int) -> TableDump:
         """Moves the table's progress past an emitted chunk."""
         job = _job(chunk)
-        self._reading[job].outstanding.popleft()
+        self._reading[job].pieces.popleft()
         old = self._dumps[job]
         new = replace(
             old,
@@ -197,7 +275,8 @@ class DumpPlan:
         The later ones go too: a second read of the same range may end at another key, and their range began where
         the first read ended.
         """
-        self._reading[name, table] = _begun(self._dumps[name, table])
+        end = self._reading[name, table].end
+        self._reading[name, table] = replace(_begun(self._dumps[name, table]), end=end)
 
 
 def _job(chunk: Chunk) -> _Job:
@@ -213,11 +292,3 @@ def _estimate(scope: Scope, table_rows: int) -> int:
     if scope.keys:
         return len(scope.keys)
     return table_rows if scope == WHOLE else 0
-
-
-def next_limit(limit_rows: int, elapsed_s: float, *, target_s: float, least: int, most: int) -> int:
-    """Rows for the next chunk so that a read takes about ``target_s``; at most doubled or halved at a time."""
-    if elapsed_s <= 0:
-        return most
-    wanted = limit_rows * target_s / elapsed_s
-    return int(min(most, max(least, min(2 * limit_rows, max(limit_rows / 2, wanted)))))

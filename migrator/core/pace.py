@@ -1,24 +1,28 @@
-"""How large chunks are and how long reading rests between them: adaptation, the operator's pace, throttle."""
+"""How large chunks are and how long reading rests between them: adaptation, the operator's pace, throttles."""
 
 from __future__ import annotations
 
 from collections import deque
 
-from migrator.core.dump import next_limit
 from migrator.model.limits import CaptureLimits
 from migrator.model.request import Pace
+from migrator.model.table import TableId
 
 _LATEST = 20
 _LONGEST_REST_S = 10.0
 _SHORTEST_REST_S = 0.05
+_SAMPLE_ROWS = 1_000
+"""Rows of a chunk of a table whose rows were not weighed yet."""
 
 
 class Pacer:
-    """Chunk size and rest, from the times that chunk reads took.
+    """Chunk size and rest, from the times and sizes of chunk reads.
 
-    Without ``Pace.p95_s`` the size aims at ``CaptureLimits.chunk_target_s``, or is the operator's. With it: when the
-    95th percentile of the latest reads (of fewer than 20: the slowest) is above the bound, chunks are halved down to
-    ``chunk_rows_min`` and the rest is doubled up to 10 s; each read below it takes both a step back.
+    Every table has a size of its own, since one may have wide rows and another narrow ones. It aims at
+    ``CaptureLimits.chunk_target_s``, or is the operator's, and in any case at no more than ``chunk_bytes``. With
+    ``Pace.p95_s``: when the 95th percentile of the latest reads (of fewer than 20: the slowest) is above the bound,
+    chunks are halved down to ``chunk_rows_min`` and the rest is doubled up to 10 s; each read below it takes both a
+    step back.
 
     Args:
         limits: the bounds of the adaptation.
@@ -27,7 +31,8 @@ class Pacer:
 
     def __init__(self, limits: CaptureLimits, pace: Pace):
         self._limits = limits
-        self._adapted_rows = limits.chunk_rows
+        self._adapted_rows: dict[TableId, int] = {}
+        self._row_bytes: dict[TableId, float] = {}
         self._ceiling_rows = limits.chunk_rows_max
         self._rest_s = 0.0
         self._times_s: deque[float] = deque(maxlen=_LATEST)
@@ -40,37 +45,62 @@ class Pacer:
             self._ceiling_rows, self._rest_s = self._limits.chunk_rows_max, 0.0
         self._pace = pace
 
+    def limit_rows(self, table: TableId) -> int:
+        """Rows of the table's next chunk at most."""
+        wanted = self._pace.chunk_rows or self._adapted_rows.get(table, self._limits.chunk_rows)
+        row_bytes = self._row_bytes.get(table)
+        weighed = _SAMPLE_ROWS if row_bytes is None else max(1, int(self._limits.chunk_bytes / row_bytes))
+        return min(wanted, self._ceiling_rows, weighed)
+
     @property
-    def limit_rows(self) -> int:
-        """Rows of the next chunk at most."""
-        return min(self._pace.chunk_rows or self._adapted_rows, self._ceiling_rows)
+    def workers(self) -> int:
+        """How many reads may be under way."""
+        return self._pace.workers or self._limits.dump_workers
 
     @property
     def rest_s(self) -> float:
         """How long to rest before the next read, in seconds."""
         return self._pace.delay_s + self._rest_s
 
-    def note(self, elapsed_s: float, full: bool) -> None:
-        """A read took so long. ``full``: it held as many rows as it might; only then does it tell about the size."""
+    def weigh(self, table: TableId, rows: int, size_bytes: int) -> None:
+        """A chunk had so many rows, of so many bytes. Wider rows count at once, narrower ones by and by."""
+        if rows:
+            found = max(1.0, size_bytes / rows)
+            known = self._row_bytes.get(table, found)
+            self._row_bytes[table] = max(found, (known + found) / 2)
+
+    def note(self, table: TableId, limit_rows: int, elapsed_s: float, full: bool) -> None:
+        """A read of at most so many rows took so long.
+
+        ``full``: it had as much to do as it might; only then does it tell about the size.
+        """
         limits = self._limits
         if full:
-            self._adapted_rows = next_limit(
-                self.limit_rows,
+            self._adapted_rows[table] = next_limit(
+                limit_rows,
                 elapsed_s,
                 target_s=limits.chunk_target_s,
                 least=limits.chunk_rows_min,
                 most=limits.chunk_rows_max,
             )
         if self._pace.p95_s:
-            self._throttle(elapsed_s)
+            self._throttle(limit_rows, elapsed_s)
 
-    def _throttle(self, elapsed_s: float) -> None:
+    def _throttle(self, limit_rows: int, elapsed_s: float) -> None:
         self._times_s.append(elapsed_s)
         slow = sorted(self._times_s)[max(0, -(-95 * len(self._times_s) // 100) - 1)] > self._pace.p95_s
         if slow:
-            self._ceiling_rows = max(self._limits.chunk_rows_min, self.limit_rows // 2)
+            self._ceiling_rows = max(self._limits.chunk_rows_min, min(limit_rows, self._ceiling_rows) // 2)
             self._rest_s = min(_LONGEST_REST_S, max(2 * self._rest_s, elapsed_s))
             self._times_s.clear()  # what was slow has had its answer
         else:
             self._ceiling_rows = min(self._limits.chunk_rows_max, self._ceiling_rows * 5 // 4 + 1)
             self._rest_s = self._rest_s / 2 if self._rest_s > _SHORTEST_REST_S else 0.0
+
+
+def next_limit(limit_rows: int, elapsed_s: float, *, target_s: float, least: int, most: int) -> int:
+    """Rows for the next chunk so that a read takes about ``target_s``; at most doubled or halved at a time."""
+    if elapsed_s <= 0:
+        return most
+    wanted = limit_rows * target_s / elapsed_s
+    return int(min(most, max(least, min(2 * limit_rows, max(limit_rows / 2, wanted)))))

@@ -39,6 +39,10 @@ class ChunkRequest:
         token: watermark token when the placement writes watermarks, else empty.
         dump: ``DumpRequest.name`` of the request it belongs to; empty for the table's first dump.
         scope: which rows of the table are wanted.
+        end: key of the table's last row when this dump of it began, inclusive: what was inserted behind it comes by
+            the log. None: not looked for yet, or there was no row.
+        until: key at which this chunk ends, inclusive; None: not before ``end``.
+        ahead: ``until`` is to be found first, so that the next chunk can be asked for before this one was read.
     """
 
     id: int
@@ -48,6 +52,33 @@ class ChunkRequest:
     token: str = ""
     dump: str = ""
     scope: Scope = WHOLE
+    end: Key | None = None
+    until: Key | None = None
+    ahead: bool = False
+
+    def top(self) -> Key | None:
+        """Last key that may be read, inclusive; None is open."""
+        return self.end if self.until is None else self.until
+
+    def unbounded(self) -> bool:
+        """Whether ``ChunkReader.bounded`` has something to find first."""
+        return not self.scope.keys and (self.end is None or (self.ahead and self.until is None))
+
+    def boundary_rows(self) -> int:
+        """How many rows lie up to ``until`` when it is found: a tenth less than the bound, so that a range may grow
+        a little before it has to be read in two."""
+        return max(1, self.limit_rows * 9 // 10)
+
+    def ending(self, row_count: int, last_row: Key | None) -> tuple[Key | None, bool]:
+        """``Chunk.last_key`` and ``Chunk.final`` of a read that brought so many rows up to that key.
+
+        Two texts may be one key to the source. Where that hides that the end was reached, one more read tells.
+        """
+        if self.scope.keys:
+            return self.listed()[-1], self.ends_list()
+        if row_count >= self.limit_rows and last_row != self.top():
+            return last_row, False
+        return (last_row, True) if self.until is None else (self.until, False)
 
     def listed(self) -> tuple[Key, ...]:
         """Of a scope with listed keys, those of this chunk."""
@@ -77,8 +108,8 @@ class Chunk:
         request: what was asked.
         rows: a ``pyarrow.Table`` in the table's schema, ordered by key (the core never looks inside).
         row_count: number of rows.
-        last_key: where the next chunk begins: key of the last row as canonical text, or of the last row that was
-            looked at; None when there are no rows.
+        last_key: up to where the chunk has every row that is wanted, and where the next one begins: canonical text;
+            None when there are no rows. Before ``request.until`` if the row limit came first.
         final: whether the table, or the part of it that is wanted, ends here.
         witness: from the same snapshot as the SELECT, or None where the source has none (then placement by
             watermarks only).

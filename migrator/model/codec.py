@@ -155,11 +155,10 @@ def manifest_from_json(document: Json) -> Manifest:
 
 def requests_to_json(book: RequestBook) -> dict[str, Any]:
     """The document of a book of dump requests."""
-    pace = book.pace
     return {
         "format": FORMAT,
         "started": book.started,
-        "pace": {"chunk_rows": pace.chunk_rows, "delay_s": pace.delay_s, "p95_s": pace.p95_s},
+        "pace": _pace(book.pace),
         "requests": [
             {
                 "id": request.id,
@@ -188,6 +187,14 @@ def requests_from_json(document: Json) -> RequestBook:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("book of dump requests", error) from error
+
+
+def _pace(pace: Pace) -> dict[str, Any]:
+    """What is as by default is left out where older versions know nothing of it."""
+    document = {"chunk_rows": pace.chunk_rows, "delay_s": pace.delay_s, "p95_s": pace.p95_s}
+    return document | {
+        name: getattr(pace, name) for name in ("workers",) if getattr(pace, name) != getattr(Pace(), name)
+    }
 
 
 def _to_request(document: Json) -> DumpRequest:

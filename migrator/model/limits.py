@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MOST_WORKERS = 16
+"""Workers of a dump at most: each is a thread and a connection."""
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureLimits:
@@ -13,6 +16,10 @@ class CaptureLimits:
         chunk_rows: rows of the first chunk; later ones adapt to ``chunk_target_s``.
         chunk_rows_min, chunk_rows_max: bounds of the adaptation.
         chunk_target_s: how long one chunk SELECT should take, which bounds how long a read view is held.
+        chunk_bytes: how large one chunk should be at most in memory, by the rows that the table had so far. About
+            ``dump_workers`` + 2 chunks are held.
+        dump_workers: how many chunks are read at the same time, each over a connection of its own. 1: as DBLog does,
+            one after the other, without looking for the end of a chunk first.
         segment_rows: a segment is written at the latest when it holds this many rows.
         linger_s: a segment is written at the latest this long after its first row.
         heartbeat_s: how often the position moves on while there is nothing to write.
@@ -23,6 +30,8 @@ class CaptureLimits:
     chunk_rows_min: int = 500
     chunk_rows_max: int = 100_000
     chunk_target_s: float = 0.4
+    chunk_bytes: int = 32 << 20
+    dump_workers: int = 2
     segment_rows: int = 100_000
     linger_s: float = 0.03
     heartbeat_s: float = 0.5

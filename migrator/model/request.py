@@ -97,14 +97,16 @@ class Pace:
 
     Attributes:
         chunk_rows: rows of a chunk; 0 leaves it to the adaptation (``CaptureLimits``).
-        delay_s: pause between two chunk reads.
+        delay_s: how long no read begins after one ended.
         p95_s: while 95% of the latest chunk reads don't stay below this, chunks get smaller and pauses longer; 0: no
             such bound.
+        workers: how many chunks are read at the same time; 0: ``CaptureLimits.dump_workers``.
     """
 
     chunk_rows: int = 0
     delay_s: float = 0.0
     p95_s: float = 0.0
+    workers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

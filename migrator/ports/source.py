@@ -71,8 +71,19 @@ class LogReader(Protocol):
 class ChunkReader(Protocol):
     """Reads chunks beside the log. One thread uses it at a time, another than the log reader's."""
 
+    def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
+        """The request with the bounds it lacks: ``end``, and of one that goes ``ahead`` also ``until``.
+
+        Cheap: keys are looked up in the index, no row is read. What is found may be out of date at once, harmlessly:
+        rows that come or go in between change how many a chunk has, and ``limit_rows`` still bounds them. Raises
+        what ``read`` raises.
+        """
+        ...
+
     def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
         """Reads one chunk in a read view of its own, together with its witness and its high position.
+
+        Its rows are those after ``after`` up to ``top``, as far as ``limit_rows`` goes (see ``ChunkRequest.ending``).
 
         Raises ``SourceError`` when a value can't be represented, ``SchemaError`` when the table no longer has
         this schema, ``ConnectionFailed``.

@@ -72,13 +72,18 @@ class CaptureLoop:
             stopping,
             {
                 "log": steps.log.run,
-                "chunks": steps.chunks.run,
                 "witnesses": steps.witnesses.run,
                 "requests": steps.requests.run,
             },
         )
         written = read = time.monotonic()
+        workers = 0
         while not stopping.requested():
+            fresh = steps.chunks[workers:]  # an operator may want more of them at any time
+            threads += started_threads(
+                stopping, {f"chunks {n}": pump.run for n, pump in enumerate(fresh, workers + 1)}
+            )
+            workers += len(fresh)
             rested = time.monotonic() - read >= steps.rest_s()
             if rested and self._backlog_bytes() <= self._limits.backlog_bytes:
                 steps.ask()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -23,7 +24,9 @@ from migrator.run.progress import Progress
 from migrator.run.request_pump import RequestPump
 from migrator.run.segment_builder import SegmentBuilder
 from migrator.run.source_threads import (
+    Asked,
     BookRead,
+    ChunkBounded,
     ChunkPump,
     ChunkRead,
     ChunkRefused,
@@ -39,7 +42,7 @@ from migrator.run.steps import Step, no_step
 
 @dataclass(frozen=True, slots=True)
 class SourcePorts:
-    """Factories of the source connections; each thread makes its own."""
+    """Factories of the source connections; each thread makes its own, so they are called by several at once."""
 
     log_reader: Callable[[], LogReader]
     chunk_reader: Callable[[], ChunkReader]
@@ -65,6 +68,9 @@ class CaptureSteps:
         has_witness: whether the source has witnesses (see ``Capture``).
 
     Connects the log. Raises what ``LogReader.start`` and ``RequestStore.read`` raise.
+
+    Attributes:
+        chunks: the dump's workers; there may be more of them after a ``take``. Those no longer wanted stay, idle.
     """
 
     def __init__(
@@ -90,6 +96,10 @@ class CaptureSteps:
         self._step = step
         self._estimates = estimates
         self._tables = frozenset(schemas)
+        self._ports = ports
+        self._asked: Asked = queue.Queue()
+        self._workers = 0
+        self.chunks: list[ChunkPump] = []
         book = requests.read()
         self._pacer = Pacer(limits, book.pace)
         self._dirty = False
@@ -105,17 +115,15 @@ class CaptureSteps:
         )
         self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
         self._builder = SegmentBuilder(dict(schemas))
-        self.chunks = ChunkPump(ports.chunk_reader, ports.watermarks, inputs, progress, step)
         self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
         self.requests = RequestPump(requests, book, inputs, progress)
         self._follow(book)
         self._publish(checkpoint)
 
     def ask(self) -> None:
-        """Asks for the next chunk, if one is to be read now."""
-        request = self._core.next_request()
-        if request is not None:
-            self.chunks.ask(request, self._core.schema(request.table))
+        """Asks for the next chunks, as many as workers are free for, if any is to be read now."""
+        while (request := self._core.next_request()) is not None:
+            self._asked.put((request, self._core.schema(request.table)))
 
     def take(self, item: Input) -> None:
         """An input: what the core makes of it goes into the segment being collected."""
@@ -135,10 +143,11 @@ class CaptureSteps:
             case Records():
                 self._dirty = True
                 return [output for record in item.records for output in self._core.on_record(record)]
+            case ChunkBounded():
+                self._core.on_bounded(item.request)
             case ChunkRead():
                 self._step("capture.chunk")
-                self._pacer.note(item.chunk.elapsed_s, full=_full(item.chunk))
-                self._plan.resize(self._pacer.limit_rows)
+                self._weigh(item.chunk)
                 return self._core.on_chunk(item.chunk)
             case ChunkRefused():
                 self._core.on_refusal(item.request)
@@ -151,7 +160,7 @@ class CaptureSteps:
 
     def _follow(self, book: RequestBook) -> None:
         self._pacer.follow(book.pace)
-        self._plan.resize(self._pacer.limit_rows)
+        self._employ(self._pacer.workers)
         for request in book.requests:
             missing = set(request.tables) - self._tables
             if request.is_open() and missing:
@@ -161,6 +170,28 @@ class CaptureSteps:
         self._core.on_requests(readable, self._estimates)
         self._dirty |= self._plan.requests() != before  # the checkpoint says which are open
         self._progress.set(requests_left=book.running())
+
+    def _weigh(self, chunk: Chunk) -> None:
+        request = chunk.request
+        self._pacer.weigh(request.table, chunk.row_count, chunk.rows.nbytes)
+        self._pacer.note(request.table, request.limit_rows, chunk.elapsed_s, full=_full(chunk))
+
+    def _employ(self, workers: int) -> None:
+        self._workers = workers
+        self._plan.employ(workers)
+        while len(self.chunks) < workers:
+            number = len(self.chunks)
+            self.chunks.append(
+                ChunkPump(
+                    self._ports.chunk_reader,
+                    self._ports.watermarks,
+                    self.inputs,
+                    self._progress,
+                    self._step,
+                    self._asked,
+                    wanted=lambda number=number: number < self._workers,  # type: ignore[misc]
+                )
+            )
 
     def rest_s(self) -> float:
         """How long to rest between two chunk reads, in seconds."""
@@ -213,8 +244,11 @@ def _drop_keys(schema: TableSchema, rows: object, keys: frozenset[Key]) -> tuple
 
 
 def _full(chunk: Chunk) -> bool:
-    """Whether the read had as much to do as it might: the end of a table and listed keys tell nothing of speed."""
-    return not chunk.final and not chunk.request.scope.keys
+    """Whether the read had as much to do as it might: the end of a table, the rest of a range and listed keys tell
+    nothing of speed."""
+    request = chunk.request
+    looked_at = request.boundary_rows() if request.scope.predicate else chunk.row_count
+    return not chunk.final and not request.scope.keys and looked_at >= request.boundary_rows()
 
 
 def _not_captured(request: DumpRequest, missing: set[TableId]) -> RequestError:

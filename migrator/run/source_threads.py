@@ -1,4 +1,4 @@
-"""The threads that read the source: one for the log, one for chunks, one for witnesses.
+"""The threads that read the source: one for the log, one or several for chunks, one for witnesses.
 
 They only fetch and hand over; every decision is the core's. Each owns its connections, and a connection that was
 lost is made again at the place reached, for as long as the failure is retryable.
@@ -34,6 +34,13 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkBounded:
+    """It is known where a chunk ends that is about to be read."""
+
+    request: ChunkRequest
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkRead:
     """A finished chunk read."""
 
@@ -62,8 +69,10 @@ class BookRead:
     book: RequestBook
 
 
-Input = Records | ChunkRead | ChunkRefused | Witnessed | BookRead
+Input = Records | ChunkBounded | ChunkRead | ChunkRefused | Witnessed | BookRead
 Inputs = queue.Queue[Input]
+Asked = queue.Queue[tuple[ChunkRequest, TableSchema]]
+"""Chunks to read; each is taken by one pump."""
 
 RETRY_WAITS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Waits before the next attempts to reach a server; the last one repeats."""
@@ -172,7 +181,16 @@ class LogPump:
 
 
 class ChunkPump:
-    """Reads the chunks it is asked for, with watermarks around the SELECT where that placement is configured."""
+    """Reads chunks, with watermarks around the SELECT where that placement is configured. One of several workers.
+
+    Args:
+        make, make_marks: connections of its own, made when first needed.
+        inputs: where it hands over.
+        progress: takes notes.
+        step: hook at named points.
+        asked: chunks to read, shared with the other workers.
+        wanted: whether it is to work; while not, it holds no connection.
+    """
 
     def __init__(
         self,
@@ -181,13 +199,17 @@ class ChunkPump:
         inputs: Inputs,
         progress: Progress,
         step: Step = no_step,
+        asked: Asked | None = None,
+        wanted: Callable[[], bool] = lambda: True,
     ):
         self._make = make
         self._make_marks = make_marks
         self._inputs = inputs
         self._progress = progress
         self._step = step
-        self._requests: queue.Queue[tuple[ChunkRequest, TableSchema]] = queue.Queue()
+        self._requests: Asked = queue.Queue() if asked is None else asked
+        self._wanted = wanted
+        self._bounded: ChunkRequest | None = None
         self._reader: ChunkReader | None = None
         self._marks: WatermarkWriter | None = None
 
@@ -203,6 +225,10 @@ class ChunkPump:
         """Reads until a stop is requested."""
         try:
             while not stopping.requested():
+                if not self._wanted():
+                    self._close()
+                    stopping.wait(0.2)
+                    continue
                 try:
                     request, schema = self._requests.get(timeout=0.2)
                 except queue.Empty:
@@ -241,6 +267,12 @@ class ChunkPump:
         """
         if self._reader is None:
             self._reader = self._make()
+        if self._bounded is not None and self._bounded.id == request.id:
+            request = self._bounded  # a repeated attempt reads the range that was announced
+        if request.unbounded():
+            request = self._bounded = self._reader.bounded(request, schema)
+            hand_over(self._inputs, ChunkBounded(request), stopping)
+            yield
         marks = self._marks_for(request)
         self._step("chunk.begin")
         if marks is not None:
@@ -327,4 +359,15 @@ def started_threads(
     return [stopping.thread(name, lambda run=run: run(stopping)) for name, run in pumps.items()]  # type: ignore[misc]
 
 
-__all__ = ["ChunkPump", "ChunkRead", "Inputs", "LogPump", "Records", "TableId", "WitnessPump", "Witnessed"]
+__all__ = [
+    "Asked",
+    "ChunkBounded",
+    "ChunkPump",
+    "ChunkRead",
+    "Inputs",
+    "LogPump",
+    "Records",
+    "TableId",
+    "WitnessPump",
+    "Witnessed",
+]

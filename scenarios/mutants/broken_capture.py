@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from scenarios.simulation.setup import Patch
 from scenarios.simulation.source import SimulatedLogReader
 
 _stale = Capture.stale
+_arrived = DumpPlan.arrived
 _content = SegmentBuilder.content
 _add_part = SegmentBuilder._add_part
 _confirm = TouchedKeys.confirm
@@ -93,6 +95,19 @@ def _dumps_as_read(self: DumpPlan) -> tuple[TableDump, ...]:
     )
 
 
+def _grown_range_cut(self: DumpPlan, chunk: Chunk) -> bool:
+    """A range of keys that has grown past the row limit since its end was found counts as read."""
+    wanted = _arrived(self, chunk)
+    for reading in self._reading.values():
+        reading.pieces = deque(piece for piece in reading.pieces if piece.asked)
+    return wanted
+
+
+def _as_they_come(self: DumpPlan, chunk: Chunk) -> bool:
+    """Chunks of one table go out in the order in which they were read."""
+    return self.expects(chunk)
+
+
 def _never_in_transaction(self: Capture) -> bool:
     """Every segment claims to end on a transaction boundary."""
     return False
@@ -142,6 +157,8 @@ LOW_AFTER_SELECT = (Patch(ChunkPump, "reading", _low_after_select),)
 CONFIRMED_BY_NEWEST = (Patch(TouchedKeys, "confirm", _confirmed_by_newest),)
 INHERITS_NOTHING = (Patch(TouchedKeys, "__init__", _inherits_nothing),)
 FORGETS_LARGE = (Patch(TouchedKeys, "note", _forgets_large),)
+GROWN_RANGE_CUT = (Patch(DumpPlan, "arrived", _grown_range_cut),)
+AS_THEY_COME = (Patch(DumpPlan, "is_head", _as_they_come),)
 DUMPS_AS_READ = (Patch(DumpPlan, "dumps", _dumps_as_read),)
 NEVER_IN_TRANSACTION = (Patch(Capture, "in_transaction", _never_in_transaction),)
 TRANSACTIONS_REVERSED = (Patch(SegmentBuilder, "content", _transactions_reversed),)

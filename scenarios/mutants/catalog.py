@@ -87,6 +87,9 @@ def _simulated(name: str, must_catch: str, seeds: int, patches: Patches, broken:
     return Mutant(name, broken, tuple(must_catch.split()), seeds, simulated=patches, servers=None)
 
 
+SIDE_BY_SIDE = replace(WITNESS, workers=(3,))
+GROWING = replace(SIDE_BY_SIDE, chunk_rows=1)
+
 # name, checkers that must catch it, seeds, where it is broken; what is broken, and the setup if it is not WITNESS
 MUTANTS = (
     _shared("reconciliation-off", "D1 D6", 100, capture.RECONCILIATION_OFF,
@@ -109,6 +112,10 @@ MUTANTS = (
         "a first start begins at the log's end, though commits there are not visible yet"),
     _shared("dumped-as-read", "D3", 200, capture.DUMPS_AS_READ,
         "the dump's stored progress tells what was read, not what was emitted"),
+    _shared("grown-range-cut", "D3", 50, capture.GROWN_RANGE_CUT,
+        "the rest of a range of keys that has grown since its end was found is left out", GROWING),
+    _shared("chunks-as-they-come", "D3", 100, capture.AS_THEY_COME,
+        "chunks of one table go out in the order in which they were read, not in key order", SIDE_BY_SIDE),
     _shared("ordering-off", "D2 D6", 50, capture.TRANSACTIONS_REVERSED,
         "the transactions of a segment change places"),
     _apart("netting-first-image", "D3 D6", 50, apply, "FIRST_IMAGE",

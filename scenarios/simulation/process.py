@@ -115,8 +115,8 @@ class Process:
         self._starting: Iterator[None] | None = None
         self._capture: CaptureSteps | None = None
         self._apply: ApplyLoop | None = None
-        self._request: tuple[ChunkRequest, TableSchema] | None = None
-        self._reading: Iterator[None] | None = None
+        self._requests: dict[ChunkPump, tuple[ChunkRequest, TableSchema]] = {}
+        self._reading: dict[ChunkPump, Iterator[None]] = {}
         self._polling: Iterator[None] | None = None
         self._mapped: deque[Mapped] = deque()
         self._stopping = Stopping()
@@ -150,6 +150,7 @@ class Process:
             chunk_rows=setup.chunk_rows,
             chunk_rows_min=setup.chunk_rows,
             chunk_rows_max=setup.chunk_rows,
+            dump_workers=setup.workers[0],
         )
         self._capture = CaptureSteps(
             SourcePorts(
@@ -200,26 +201,27 @@ class Process:
         except ConnectionFailed as error:
             self._capture.log.disconnected(error)
 
-    def read_chunk(self, _: Dice) -> None:
-        """The chunks' thread: up to the next place where another thread may come in between."""
+    def read_chunk(self, dice: Dice) -> None:
+        """A worker's thread: up to the next place where another thread may come in between."""
         if self._capture is None or self._capture.inputs.full():
             return
-        pump = self._capture.chunks
-        if self._reading is None:
-            if not pump.asked():
-                return
-            self._reading = self._read(pump)
+        able = [pump for pump in self._capture.chunks if pump in self._reading or pump.asked()]
+        if not able:
+            return
+        pump = dice.one_of(able)
+        reading = self._reading.get(pump) or self._read(pump)
+        self._reading[pump] = reading
         try:
-            if next(self._reading, "done") == "done":
-                self._reading = self._request = None
+            if next(reading, "done") == "done":
+                del self._reading[pump], self._requests[pump]
         except ConnectionFailed as error:
             pump.disconnected(error)
-            self._reading = self._read(pump)
+            self._reading[pump] = self._read(pump)
 
     def _read(self, pump: ChunkPump) -> Iterator[None]:
-        if self._request is None:
-            self._request = pump.take()
-        return pump.reading(*self._request, self._stopping)
+        if pump not in self._requests:
+            self._requests[pump] = pump.take()
+        return pump.reading(*self._requests[pump], self._stopping)
 
     def poll(self, _: Dice) -> None:
         """The witnesses' thread: takes one, or hands it over, however old it is by then."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from scenarios.simulation.setup import Setup, patched
 from scenarios.simulation.tables import TRACKED
@@ -36,6 +38,8 @@ def simulate(
             command=command(seed, setup.mutant),
         )
 
+    # not the seed's remainder: that chooses the setup
+    setup = replace(setup, workers=(random.Random(f"workers {seed}").choice(setup.workers),))
     with patched(setup.patches):
         return World(setup, tell).run(decisions(seed, setup) if taken is None else taken, description)
 

@@ -29,6 +29,7 @@ class Setup:
         part_rows: row changes of a transaction that the log reader delivers at once.
         chunk_rows: rows of a chunk.
         max_keys: keys that the core remembers per transaction or window.
+        workers: of a dump; a seed has one of these numbers.
         steps: decisions of a run.
         requests: an operator asks for further dumps.
         faults: crashes, lost leases, broken connections.
@@ -43,6 +44,7 @@ class Setup:
     part_rows: int = 2
     chunk_rows: int = 3
     max_keys: int = 20_000
+    workers: tuple[int, ...] = (1, 2, 3)
     steps: int = 260
     requests: bool = False
     faults: bool = True

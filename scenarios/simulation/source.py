@@ -9,7 +9,7 @@ forgets it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from migrator.columnar.text import rows_to_table
 from migrator.errors import ConnectionFailed
@@ -279,16 +279,23 @@ class SimulatedLogReader:
         """See the port."""
 
 
-def _wanted(request: ChunkRequest, rows: Iterable[int]) -> tuple[list[int], Key | None, bool | None]:
-    """Keys that the request's scope admits; if they don't tell, where the next chunk begins, and if there is one."""
+def _wanted(request: ChunkRequest, rows: Iterable[int]) -> list[int]:
+    """Keys that the request's scope and bounds admit, in order."""
     scope = request.scope
     if scope.keys:
-        listed = {int(str(key[0])) for key in request.listed()}
-        return [key for key in rows if key in listed], request.listed()[-1], request.ends_list()
-    low = None if scope.low is None else int(str(scope.low[0]))
-    high = None if scope.high is None else int(str(scope.high[0]))
-    admitted = [key for key in rows if (low is None or key >= low) and (high is None or key <= high)]
-    return admitted, None, None
+        listed = {_number(key) for key in request.listed()}
+        return sorted(key for key in rows if key in listed)
+    after, low = _number(request.after), _number(scope.low)
+    high = _number(scope.high if request.top() is None else request.top())
+    return sorted(
+        key
+        for key in rows
+        if (after is None or key > after) and (low is None or key >= low) and (high is None or key <= high)
+    )
+
+
+def _number(key: Key | None) -> int | None:
+    return None if key is None else int(str(key[0]))
 
 
 class SimulatedChunkReader:
@@ -297,21 +304,32 @@ class SimulatedChunkReader:
     def __init__(self, link: Link):
         self._link = link
 
+    def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
+        """See the port. Pessimistic: often the end is as far as if rows had come in since."""
+        self._link.use("chunk")
+        rows = self._link.source.visible[request.table]
+        if request.end is None:
+            wanted = _wanted(request, rows)
+            request = replace(request, end=(str(wanted[-1]),) if wanted else None)
+        wanted = _wanted(request, rows)[request.boundary_rows() - 1 + request.id % 3 :]
+        if request.ahead and wanted and (str(wanted[0]),) != request.end:
+            request = replace(request, until=(str(wanted[0]),))
+        return request
+
     def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
         """See the port."""
         self._link.use("chunk")
         source = self._link.source
-        after = int(str(request.after[0])) if request.after and not request.scope.keys else None
         rows = source.visible[request.table]
-        wanted, end, final = _wanted(request, rows)
-        keys = sorted(key for key in wanted if after is None or key > after)[: request.limit_rows]
-        source.notes.append(f"SELECT of {request.table.name} after {after}: {keys}")
+        keys = _wanted(request, rows)[: request.limit_rows]
+        source.notes.append(f"SELECT of {request.table.name} {request.after} to {request.top()}: {keys}")
+        last_key, final = request.ending(len(keys), (str(keys[-1]),) if keys else None)
         return Chunk(
             request,
             rows_to_table(schema, [rows[key].text(key) for key in keys]),
             len(keys),
-            end or ((str(keys[-1]),) if keys else None),
-            len(keys) < request.limit_rows if final is None else final,
+            last_key,
+            final,
             self.witness(),
             source.end(),
             SCHEMAS[request.table].version(),

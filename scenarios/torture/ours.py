@@ -31,6 +31,7 @@ from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.segment_builder import SegmentBuilder
 from migrator.run.source_threads import (
+    ChunkBounded,
     ChunkPump,
     ChunkRead,
     Inputs,
@@ -75,6 +76,10 @@ class RepeatedDump(DumpPlan):
     def next_table(self) -> TableId | None:
         """See ``DumpPlan``."""
         return self._turn.next_table()
+
+    def bounded(self, request: ChunkRequest) -> None:
+        """See ``DumpPlan``."""
+        self._turn.bounded(request)
 
     def arrived(self, chunk: Chunk) -> bool:
         """See ``DumpPlan``."""
@@ -229,6 +234,8 @@ class OurCapture:
             return []
         if isinstance(item, Records):
             return [output for record in item.records for output in capture.on_record(record)]
+        if isinstance(item, ChunkBounded):
+            capture.on_bounded(item.request)
         if isinstance(item, ChunkRead):
             self.chunks += 1
             self.rows_read += item.chunk.row_count

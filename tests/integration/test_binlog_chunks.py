@@ -6,7 +6,7 @@ import pytest
 
 from migrator.adapters.mariadb.witness import BinlogWitness
 from migrator.adapters.mysql.witness import GtidWitness
-from migrator.binlog.keyset import chunk_select
+from migrator.binlog.keyset import chunk_select, compared
 from migrator.errors import ConnectionFailed, SchemaError, SourceError
 from migrator.model.chunk import ChunkRequest
 from tests.integration.binlog_engine import BinlogEngine
@@ -100,7 +100,7 @@ def test_a_chunk_that_follows_a_key_uses_the_index(engine: BinlogEngine, old_bin
         51,
         ("151", "50"),
     )
-    sql = chunk_select(schema, "PRIMARY", ("150", "50"), 100, repr)
+    sql = chunk_select(schema, "PRIMARY", 100, [compared(schema, ">", ("150", "50"), repr)])
     ((plan,),) = old_binlog.query(f"EXPLAIN FORMAT=JSON {sql}")
     by_index, sort = PLAN_WORDS[engine.kind]
     assert by_index in plan

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_query import ChunkQuery
+from migrator.adapters.postgres.chunk_query import AFTER, ChunkQuery
 from migrator.adapters.postgres.connection import connect
 from migrator.adapters.postgres.reflection import psycopg_query, reflect
 from migrator.errors import SchemaError, SourceError
@@ -113,8 +113,9 @@ def test_a_resumed_chunk_is_an_index_range_without_a_sort(
     assert table is not None
     query = ChunkQuery(schema, table)
     with connection.transaction():
-        connection.execute(query.bind_statement, query.bound(after))
-        plan = connection.execute(f"EXPLAIN (FORMAT JSON) {query.select(True, 100)}").fetchone()
+        connection.execute(query.binding(AFTER), query.bound(after))
+        select = query.select(100, [query.compared(">", AFTER)])
+        plan = connection.execute(f"EXPLAIN (FORMAT JSON) {select}").fetchone()
         assert plan is not None
         scan = next(node for node in nodes(plan[0]) if "Index Cond" in node)
     connection.close()

@@ -62,7 +62,7 @@ def test_a_run_that_goes_on_waits_for_its_target(
     migration, stopping = Migration(parts), Stopping()
     thread = stopping.thread("run", lambda: migration.run(stopping, caught_up(parts.catalog.position)))
     deadline = time.monotonic() + 60
-    while not migration.progress.snapshot().note.startswith("start: "):
+    while not migration.progress.snapshot().note.endswith("; starting again"):
         assert time.monotonic() < deadline, "it doesn't say that it waits"
         assert not stopping.requested(), "it has ended"
         stopping.wait(0.05)

@@ -175,8 +175,14 @@ def test_requests_and_pace_are_changed_and_shown_without_any_server(
     assert shown("pace") == "pace: chunks adapt, 0 s between chunks\n"
     assert "50 rows a chunk, 0.5 s between" in shown("pace", "--chunk-rows", "50", "--delay", "0.5")
     assert "0.5 s between chunks, p95 below 2 s" in shown("pace", "--p95", "2")
+    assert "p95 below 2 s, 3 worker(s)" in shown("pace", "--workers", "3")
     assert "r1  running  customer: keys from 1 to ff" in shown("list")
     document = json.loads(shown("list", "--json"))
     assert document["book"]["requests"][0]["generation"] == 2
     assert document["book"]["requests"][0]["state"] == "running"
-    assert document["book"]["pace"] == {"chunk_rows": 50, "delay_s": 0.5, "p95_s": 2.0}
+    assert document["book"]["pace"] == {
+        "chunk_rows": 50,
+        "delay_s": 0.5,
+        "p95_s": 2.0,
+        "workers": 3,
+    }

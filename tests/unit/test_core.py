@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrator.core.capture import Capture, EmitChunk, EmitPart
-from migrator.core.dump import DumpPlan, next_limit
+from migrator.core.dump import DumpPlan
+from migrator.core.pace import next_limit
 from migrator.core.touched import TouchedKeys
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest

@@ -6,7 +6,7 @@ import pytest
 
 from migrator.adapters.mariadb.position import LogPlace, file_number, parse_gtids, parse_position
 from migrator.adapters.mariadb.witness import BinlogWitness
-from migrator.binlog.keyset import chunk_select
+from migrator.binlog.keyset import chunk_select, compared
 from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.errors import ConfigError, SourceError
 from migrator.model.position import Position
@@ -73,10 +73,11 @@ def test_identifiers_and_values_are_quoted() -> None:
         (Column("k`1", "string", False, "varchar(9)"), Column("n", "int64", False, "bigint(20)")),
         ("k`1", "n"),
     )
-    sql = chunk_select(schema, "PRIMARY", ("it's", "5"), 10, lambda text: f"<{text}>")
+    after = compared(schema, ">", ("it's", "5"), lambda text: f"<{text}>")
+    sql = chunk_select(schema, "PRIMARY", 10, [after])
     assert sql == (
         "SELECT `k``1`, `n` FROM `d``b`.`t` FORCE INDEX (`PRIMARY`) WHERE `k``1` >= <it's> AND"
         " ((`k``1` > <it's>) OR (`k``1` = <it's> AND `n` > 5)) ORDER BY `k``1`, `n` LIMIT 10"
     )
     with pytest.raises(SourceError, match="key value"):
-        chunk_select(schema, None, ("x", "5 OR 1=1"), 10, repr)
+        compared(schema, ">", ("x", "5 OR 1=1"), repr)

@@ -2,54 +2,92 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from migrator.core.pace import Pacer
 from migrator.model.limits import CaptureLimits
 from migrator.model.request import Pace
+from tests.unit.test_core import OTHER, TABLE
 
 LIMITS = CaptureLimits(chunk_rows=1000, chunk_rows_min=100, chunk_rows_max=8000, chunk_target_s=0.4)
 
 
+def weighed(limits: CaptureLimits, pace: Pace) -> Pacer:
+    """Rows of the tables are known to be narrow."""
+    pacer = Pacer(limits, pace)
+    for table in (TABLE, OTHER):
+        pacer.weigh(table, 10, 100)
+    return pacer
+
+
 def test_without_a_bound_chunks_adapt_or_are_what_the_operator_says() -> None:
-    pacer = Pacer(LIMITS, Pace())
-    pacer.note(0.1, full=True)
-    assert (pacer.limit_rows, pacer.rest_s) == (2000, 0.0)
-    pacer.note(9.0, full=False)
-    assert pacer.limit_rows == 2000, "the end of a table says nothing about speed"
+    pacer = weighed(LIMITS, Pace())
+    pacer.note(TABLE, pacer.limit_rows(TABLE), 0.1, full=True)
+    assert (pacer.limit_rows(TABLE), pacer.rest_s) == (2000, 0.0)
+    pacer.note(TABLE, pacer.limit_rows(TABLE), 9.0, full=False)
+    assert pacer.limit_rows(TABLE) == 2000, "the end of a table says nothing about speed"
     pacer.follow(Pace(chunk_rows=7, delay_s=1.5))
-    pacer.note(0.1, full=True)
-    assert (pacer.limit_rows, pacer.rest_s) == (7, 1.5)
+    pacer.note(TABLE, pacer.limit_rows(TABLE), 0.1, full=True)
+    assert (pacer.limit_rows(TABLE), pacer.rest_s) == (7, 1.5)
 
 
 def test_slow_reads_make_chunks_smaller_and_rests_longer_until_they_are_fast_again() -> None:
-    pacer = Pacer(LIMITS, Pace(chunk_rows=4000, p95_s=0.5))
-    pacer.note(0.6, full=True)
-    assert (pacer.limit_rows, pacer.rest_s) == (2000, 0.6)
+    pacer = weighed(LIMITS, Pace(chunk_rows=4000, p95_s=0.5))
+    pacer.note(TABLE, pacer.limit_rows(TABLE), 0.6, full=True)
+    assert (pacer.limit_rows(TABLE), pacer.rest_s) == (2000, 0.6)
     for _ in range(10):
-        pacer.note(3.0, full=True)
-    assert (pacer.limit_rows, pacer.rest_s) == (100, 10.0)
+        pacer.note(TABLE, pacer.limit_rows(TABLE), 3.0, full=True)
+    assert (pacer.limit_rows(TABLE), pacer.rest_s) == (100, 10.0)
     for _ in range(40):
-        pacer.note(0.1, full=True)
-    assert (pacer.limit_rows, pacer.rest_s) == (4000, 0.0)
+        pacer.note(TABLE, pacer.limit_rows(TABLE), 0.1, full=True)
+    assert (pacer.limit_rows(TABLE), pacer.rest_s) == (4000, 0.0)
 
 
 def test_one_slow_read_in_twenty_is_not_yet_the_95th_percentile() -> None:
-    pacer = Pacer(LIMITS, Pace(chunk_rows=1000, p95_s=0.5))
+    pacer = weighed(LIMITS, Pace(chunk_rows=1000, p95_s=0.5))
     for _ in range(19):
-        pacer.note(0.1, full=True)
-    pacer.note(0.6, full=True)
-    assert pacer.limit_rows == 1000
-    pacer.note(0.6, full=True)
-    assert pacer.limit_rows == 500
+        pacer.note(TABLE, pacer.limit_rows(TABLE), 0.1, full=True)
+    pacer.note(TABLE, pacer.limit_rows(TABLE), 0.6, full=True)
+    assert pacer.limit_rows(TABLE) == 1000
+    pacer.note(TABLE, pacer.limit_rows(TABLE), 0.6, full=True)
+    assert pacer.limit_rows(TABLE) == 500
 
 
 def test_a_new_bound_is_measured_anew() -> None:
-    pacer = Pacer(LIMITS, Pace(chunk_rows=1000, p95_s=0.5))
-    pacer.note(0.6, full=True)
+    pacer = weighed(LIMITS, Pace(chunk_rows=1000, p95_s=0.5))
+    pacer.note(TABLE, pacer.limit_rows(TABLE), 0.6, full=True)
     pacer.follow(Pace(chunk_rows=1000, p95_s=2.0))
-    assert (pacer.limit_rows, pacer.rest_s) == (1000, 0.0)
+    assert (pacer.limit_rows(TABLE), pacer.rest_s) == (1000, 0.0)
+
+
+def test_each_table_has_a_size_of_its_own_by_time_and_bytes() -> None:
+    pacer = Pacer(replace(LIMITS, chunk_rows=5000, chunk_bytes=1_000_000), Pace())
+    assert pacer.limit_rows(TABLE) == 1000, "rows that may be of any width are tried first"
+    pacer.weigh(TABLE, 1000, 100_000)
+    pacer.weigh(OTHER, 1000, 10_000_000)
+    assert (pacer.limit_rows(TABLE), pacer.limit_rows(OTHER)) == (5000, 100)
+    pacer.note(TABLE, 5000, 0.8, full=True)
+    assert (pacer.limit_rows(TABLE), pacer.limit_rows(OTHER)) == (2500, 100)
+    pacer.weigh(OTHER, 1, 50_000_000)
+    assert pacer.limit_rows(OTHER) == 1, (
+        "a wide row counts at once, and bytes go before the least number of rows"
+    )
+    for _ in range(30):
+        pacer.weigh(OTHER, 10, 1000)
+    assert pacer.limit_rows(OTHER) == 5000
+    pacer.follow(Pace(chunk_rows=8000))
+    pacer.weigh(TABLE, 10, 10_000)
+    assert pacer.limit_rows(TABLE) == 1000, "the operator's size, too"
+
+
+def test_several_reads_at_once_do_not_double_the_size_again_and_again() -> None:
+    pacer = weighed(LIMITS, Pace())
+    for _ in range(3):
+        pacer.note(TABLE, 1000, 0.01, full=True)
+    assert pacer.limit_rows(TABLE) == 2000
 
 
 @given(
@@ -60,8 +98,8 @@ def test_a_new_bound_is_measured_anew() -> None:
 def test_chunks_and_rests_stay_in_their_bounds(
     times: list[tuple[float, bool]], rows: int, p95_s: float
 ) -> None:
-    pacer = Pacer(LIMITS, Pace(chunk_rows=rows, delay_s=0.2, p95_s=p95_s))
+    pacer = weighed(LIMITS, Pace(chunk_rows=rows, delay_s=0.2, p95_s=p95_s))
     for elapsed_s, full in times:
-        pacer.note(elapsed_s, full)
-        assert 1 <= pacer.limit_rows <= LIMITS.chunk_rows_max
+        pacer.note(TABLE, pacer.limit_rows(TABLE), elapsed_s, full)
+        assert 1 <= pacer.limit_rows(TABLE) <= LIMITS.chunk_rows_max
         assert 0.2 <= pacer.rest_s <= 10.2

@@ -121,6 +121,9 @@ class HeldReader:
             raise SchemaError("the predicate fails on a row")
         return self.reader.read(request, schema)
 
+    def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
+        return self.reader.bounded(request, schema)
+
     def witness(self) -> object:
         return self.reader.witness()
 

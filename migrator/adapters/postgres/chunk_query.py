@@ -33,7 +33,6 @@ class ChunkQuery:
         self._columns = {reflected.column.name: reflected for reflected in table.columns}
         self._key = [self._columns[name] for name in schema.key]
         self._texts = [name for name in schema.key if not self._prints_plainly(name)]
-        self.bind_statement = self.binding(AFTER)
 
     @staticmethod
     def name_of(table: TableId) -> str:
@@ -64,39 +63,44 @@ class ChunkQuery:
         document = json.dumps([self.bound(key) for key in keys])
         return f"SELECT pg_catalog.set_config('migrator.{LISTED}', $1, true)", document
 
-    def end(self, conditions: Sequence[str], limit_rows: int) -> str:
-        """The key, as text, of the last one of the next ``limit_rows`` rows; no row when there are fewer."""
+    def nth(self, conditions: Sequence[str], number: int) -> str:
+        """The key, as text, of the ``number``-th row (from 1) in key order; no row when there are fewer."""
+        return self._one_key(conditions, f"ORDER BY {self._names()} OFFSET {int(number) - 1}")
+
+    def last(self, conditions: Sequence[str]) -> str:
+        """The key, as text, of the last row in key order; no row when there is none."""
+        return self._one_key(conditions, f"ORDER BY {self._names(' DESC')}")
+
+    def _one_key(self, conditions: Sequence[str], order: str) -> str:
+        """The inner SELECT passes over keys as they are; only the one that is found is made text."""
         texts = ", ".join(self._output(column) for column in self._key)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return (
-            f"SELECT {texts} FROM {quoted(self._schema.id)} AS source_row{where} "
-            f"ORDER BY {self._names()} OFFSET {int(limit_rows) - 1} LIMIT 1"
-        )
+        found = f"SELECT {self._names()} FROM {quoted(self._schema.id)} AS source_row{where} {order} LIMIT 1"
+        return f"SELECT {texts} FROM ({found}) AS found"
 
-    def end_key(self, texts: Sequence[str]) -> Key:
-        """A row of ``end`` as a key."""
+    def key_of(self, texts: Sequence[str]) -> Key:
+        """A row of ``nth`` or ``last`` as a key."""
         return tuple(
             bytes.fromhex(text[2:]) if column.column.type == "binary" else text
             for column, text in zip(self._key, texts, strict=True)
         )
 
-    def select(self, resumed: bool, limit_rows: int, conditions: Sequence[str] = ()) -> str:
-        """The SELECT without parameters; ``resumed`` starts it after the bound key."""
+    def select(self, limit_rows: int, conditions: Sequence[str] = ()) -> str:
+        """The SELECT, without parameters, of the first rows in key order for which the conditions hold."""
         columns = [self._expression(self._columns[column.name]) for column in self._schema.columns]
         columns += [
             f"{self._output(self._columns[name])} AS {_identifier('__key_' + name)}" for name in self._texts
         ]
         # Qualified: a bare name in ORDER BY would mean the output column, which may be the key's text.
         names = self._names()
-        wanted = [self.compared(">", AFTER)] * resumed + list(conditions)
-        where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return (
             f"SELECT {', '.join(columns)} FROM {quoted(self._schema.id)} AS source_row{where} "
             f"ORDER BY {names} LIMIT {int(limit_rows)}"
         )
 
     def bound(self, key: Key) -> tuple[str, ...]:
-        """A key as parameters of ``bind_statement``. Raises SourceError if it can't be a key of this table."""
+        """A key as parameters of ``binding``. Raises SourceError if it can't be a key of this table."""
         if len(key) != len(self._key) or None in key:
             raise SourceError(
                 f"{key!r} isn't a key of {self._schema.id}", remedy="start the dump of this table anew"
@@ -118,8 +122,8 @@ class ChunkQuery:
         column = self._columns[name]
         return column.column.type in ({*_PLAIN_TEXT, "binary"}) or column.column.decimal() is not None
 
-    def _names(self) -> str:
-        return ", ".join(f"source_row.{_identifier(name)}" for name in self._schema.key)
+    def _names(self, order: str = "") -> str:
+        return ", ".join(f"source_row.{_identifier(name)}{order}" for name in self._schema.key)
 
     def _bound_values(self, name: str) -> list[str]:
         """``current_setting`` is stable, so the comparison is an index condition; the server compares, with the
@@ -138,9 +142,7 @@ class ChunkQuery:
         return f"{self._output(reflected)} AS {name}"
 
     def _output(self, reflected: ReflectedColumn) -> str:
-        """The text the log has: the type's output function. A cast to text isn't always that (inet, char(n), xml)."""
-        name = _identifier(reflected.column.name)
-        return f"{reflected.output_function}({name}{reflected.output_cast})::text"
+        return reflected.printed(_identifier(reflected.column.name))
 
 
 def _identifier(name: str) -> str:

@@ -1,12 +1,12 @@
-"""What a chunk of a dump request reads: key range, listed keys, or the rows that a predicate holds for.
+"""What a chunk reads: a range of keys, and of a dump request also listed keys, or the rows a predicate holds for.
 
-A predicate is asked of a bounded range of keys only: first the key is found at which ``limit_rows`` rows end, then
-the rows up to there are selected. So a predicate that few rows satisfy never makes a chunk scan the table in one go.
+A predicate is asked of a bounded range of keys only: the key at which ``limit_rows`` rows end is found first
+(``ChunkRequest.ahead``). So a predicate that few rows satisfy never makes a chunk scan the table in one go.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from migrator.adapters.postgres.chunk_query import AFTER, HIGH, LOW, ChunkQuery
@@ -14,50 +14,49 @@ from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Key
 
 
-@dataclass(frozen=True, slots=True)
-class ScopedSelect:
-    """The SELECT of a chunk with its keys bound.
-
-    Attributes:
-        select: the statement.
-        end: where the next chunk begins, if the rows themselves don't tell.
-        final: whether it is the last chunk, if the rows themselves don't tell.
-    """
-
-    select: str
-    end: Key | None = None
-    final: bool | None = None
-
-
-def scoped(cursor: Any, query: ChunkQuery, request: ChunkRequest) -> ScopedSelect:
-    """Binds the request's keys in the open transaction. Raises the driver's errors."""
-
-    def bind(statement: str, parameters: tuple[str, ...]) -> None:
-        cursor.execute(statement, parameters)
-        cursor.fetchall()
-
-    scope, after = request.scope, request.after
-    if scope.keys:
+def scoped(cursor: Any, query: ChunkQuery, request: ChunkRequest) -> str:
+    """Binds the request's keys in the open transaction; the SELECT of its rows. Raises the driver's errors."""
+    if request.scope.keys:
         statement, document = query.listing(request.listed())
-        bind(statement, (document,))
-        select = query.select(False, request.limit_rows, [query.listed()])
-        return ScopedSelect(select, request.listed()[-1], request.ends_list())
-    if after is not None:
-        bind(query.binding(AFTER), query.bound(after))
+        _bind(cursor, statement, (document,))
+        return query.select(request.limit_rows, [query.listed()])
+    conditions = _range(cursor, query, request)
+    if request.scope.predicate:
+        conditions.append(f"({request.scope.predicate}\n)")
+    return query.select(request.limit_rows, conditions)
+
+
+def bounded(cursor: Any, query: ChunkQuery, request: ChunkRequest) -> ChunkRequest:
+    """See ``ChunkReader.bounded``; in the open transaction. Raises the driver's errors."""
+    if request.end is None:
+        request = replace(request, end=_found(cursor, query, query.last(_range(cursor, query, request))))
+    if not request.ahead:
+        return request
+    until = _found(cursor, query, query.nth(_range(cursor, query, request), request.boundary_rows()))
+    return replace(request, until=None if until == request.end else until)
+
+
+def _range(cursor: Any, query: ChunkQuery, request: ChunkRequest) -> list[str]:
+    """Binds the bounds of the request's keys; the conditions that a row lies between them."""
+    scope, after, top = request.scope, request.after, request.top()
     conditions = []
-    if scope.low is not None and after is None:
-        bind(query.binding(LOW), query.bound(scope.low))
-        conditions.append(query.compared(">=", LOW))
-    if scope.high is not None:
-        bind(query.binding(HIGH), query.bound(scope.high))
-        conditions.append(query.compared("<=", HIGH))
-    if not scope.predicate:
-        return ScopedSelect(query.select(after is not None, request.limit_rows, conditions))
-    cursor.execute(query.end([query.compared(">", AFTER)] * (after is not None), request.limit_rows))
+    for operator, name, key in (
+        (">", AFTER, after),
+        (">=", LOW, scope.low if after is None else None),
+        ("<=", HIGH, scope.high if top is None else top),
+    ):
+        if key is not None:
+            _bind(cursor, query.binding(name), query.bound(key))
+            conditions.append(query.compared(operator, name))
+    return conditions
+
+
+def _found(cursor: Any, query: ChunkQuery, statement: str) -> Key | None:
+    cursor.execute(statement)
     found = cursor.fetchone()
-    end = None if found is None else query.end_key(found)
-    if end is not None:
-        bind(query.binding(HIGH), query.bound(end))
-        conditions.append(query.compared("<=", HIGH))
-    conditions.append(f"({scope.predicate}\n)")
-    return ScopedSelect(query.select(after is not None, request.limit_rows, conditions), end, end is None)
+    return None if found is None else query.key_of(found)
+
+
+def _bind(cursor: Any, statement: str, parameters: tuple[str, ...]) -> None:
+    cursor.execute(statement, parameters)
+    cursor.fetchall()

@@ -63,6 +63,7 @@ class ReflectedColumn:
         base_oid: its type, domains followed.
         output_function: SQL name of its type's output function.
         output_cast: the cast that its argument needs: a type may print by another's function (refcursor).
+        base_declared: that type as it would be declared.
     """
 
     column: Column
@@ -70,6 +71,11 @@ class ReflectedColumn:
     base_oid: int
     output_function: str
     output_cast: str
+    base_declared: str
+
+    def printed(self, expression: str) -> str:
+        """The text of a value as the log has it, as SQL. A cast to text isn't always that (inet, char(n), xml)."""
+        return f"{self.output_function}({expression}{self.output_cast})::text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,9 @@ def reflect(query: Query, table: TableId) -> ReflectedTable | None:
             continue
         base, base_modifier = base_type(type_oid, modifier, domains)
         column = Column(name, logical_type(base, base_modifier), not not_null, declared, collation)
-        columns.append(ReflectedColumn(column, number, base, output, cast))
+        if base != type_oid:
+            ((declared,),) = query(_TYPE_NAME, [base, base_modifier])
+        columns.append(ReflectedColumn(column, number, base, output, cast, declared))
     key = choose_key(query(_KEYS, [oid]))
     schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
     return ReflectedTable(oid, kind, persistence, schema, tuple(columns))
