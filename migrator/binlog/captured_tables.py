@@ -101,7 +101,10 @@ class CapturedTables:
         if unknown:
             raise _changed(table, f"the catalog no longer has the column {', '.join(unknown)}")
         by_name: dict[str, Column] = {column.name: column for column in catalog.schema.columns}
-        wanted = [column.name in by_name for column in layout.columns]
+        declared = [
+            by_name[column.name].source_type.lower() if column.name in by_name else None
+            for column in layout.columns
+        ]
         names = [column.name for column in layout.columns if column.name in by_name]
         key = self._keys[table]
         if not set(key) <= set(names):
@@ -110,7 +113,7 @@ class CapturedTables:
         return LoggedTable(
             schema,
             schema.version(),
-            build_decoder(layout.columns, wanted, self._charsets, self._dialect),
+            build_decoder(layout.columns, declared, self._charsets, self._dialect),
             len(layout.columns),
         )
 

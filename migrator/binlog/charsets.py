@@ -1,8 +1,8 @@
 """Character sets: from a collation id in the log to text, exactly as the server converts it for a client.
 
 Python's codecs are not the server's: its latin1 is cp1252 with five more characters, others differ too. So the table
-of every one-byte set comes from the server itself, one query a set; Unicode sets are decoded by Python; the
-multi-byte national sets (big5, gbk, sjis, ...) are refused by name.
+of every one-byte set comes from the server itself, one query a set, and so do the multi-byte national sets that the
+database uses (``multibyte``). Unicode sets are decoded by Python.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from migrator.binlog import multibyte
 from migrator.errors import SourceError
 
 UNICODE_CODECS = {
@@ -34,10 +35,12 @@ class Charsets:
     Attributes:
         names: collation id -> name of its character set.
         tables: name of a one-byte set -> its 256 characters.
+        multibyte: name of a multi-byte national set -> its decoder, for those that the database used at the start.
     """
 
     names: dict[int, str]
     tables: dict[str, str]
+    multibyte: dict[str, multibyte.Decoder] = field(default_factory=dict)
 
     def name(self, collation: int) -> str:
         """The character set of a collation. Raises ``SourceError`` for an unknown id."""
@@ -51,10 +54,20 @@ class Charsets:
 
     def decoder(self, charset: str) -> Callable[[bytes], str]:
         """Bytes of that character set to text. Raises ``SourceError`` if there is no exact way."""
+        if charset == "ucs2":
+            return _ucs2
         if charset in UNICODE_CODECS:
             decode, codec = codecs.decode, UNICODE_CODECS[charset]
             return lambda raw: decode(raw, codec)
+        if charset in self.multibyte:
+            return self.multibyte[charset]
         table = self.tables.get(charset)
+        if table is None and charset in multibyte.CHARSETS:
+            raise SourceError(
+                "text of a character set that the database didn't use before has come",
+                where=f"character set {charset}",
+                remedy="start the migration again: it then reads the characters of this set",
+            )
         if table is None:
             raise SourceError(
                 "text of this character set can't be read from the log",
@@ -65,9 +78,17 @@ class Charsets:
         return lambda raw: charmap(raw, "strict", table)[0]
 
 
+def _ucs2(raw: bytes) -> str:
+    """The server takes surrogates in UCS-2 for characters, and prints them as bytes that are no UTF-8."""
+    text = codecs.decode(raw, "utf-16-be")
+    if 2 * len(text) != len(raw):
+        raise ValueError("a text in ucs2 holds surrogates, which are no characters")
+    return text
+
+
 def is_supported(charset: str, one_byte: Collection[str]) -> bool:
     """Whether columns of this character set can be decoded."""
-    return charset == BINARY or charset in UNICODE_CODECS or charset in one_byte
+    return charset == BINARY or charset in (*UNICODE_CODECS, *multibyte.CHARSETS, *one_byte)
 
 
 def one_byte_charsets(connection: Any) -> frozenset[str]:
@@ -78,7 +99,7 @@ def one_byte_charsets(connection: Any) -> frozenset[str]:
 
 
 def load_charsets(connection: Any, collations: str) -> Charsets:
-    """Asks the server for its collations and for the table of every one-byte set.
+    """Asks the server for its collations, the table of every one-byte set, and the multi-byte sets in use.
 
     ``collations`` is the view of information_schema with ``ID`` and ``CHARACTER_SET_NAME`` of every collation.
     """
@@ -91,4 +112,12 @@ def load_charsets(connection: Any, collations: str) -> Charsets:
                 continue
             cursor.execute(f"SELECT CONVERT(_{name} X'{bytes(range(256)).hex()}' USING utf8mb4)")
             tables[name] = str(cursor.fetchone()[0])
-    return Charsets(names, {name: table for name, table in tables.items() if len(table) == 256})
+        cursor.execute(
+            "SELECT DISTINCT CHARACTER_SET_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()"
+        )
+        used = {str(name) for (name,) in cursor.fetchall()} & set(multibyte.CHARSETS)
+    return Charsets(
+        names,
+        {name: table for name, table in tables.items() if len(table) == 256},
+        {name: multibyte.multibyte_decoder(connection, name) for name in sorted(used)},
+    )

@@ -156,14 +156,11 @@ def columns(
     for name, data_type, column_type, charset, extra in rows:
         subject = f"{table}.{name}"
         if logical_type(data_type.lower(), column_type.lower()) is None:
-            old = "mariadb-5.3" in column_type
             yield Finding(
                 "column type",
                 subject,
                 f"the type {column_type} can't be read from the log",
-                f"ALTER TABLE {quote_table(table)} FORCE with mysql56_temporal_format=ON"
-                if old
-                else "change the column's type, or leave the table out of the migration",
+                "change the column's type, or leave the table out of the migration",
             )
         elif charset is not None and not is_supported(charset, one_byte):
             yield Finding(

@@ -3,18 +3,19 @@
 Interpreting every value through a chain of tests is what makes log readers in Python slow, so for each layout one
 function is generated: fixed-width neighbours are unpacked together, strings are sliced, and the row without NULLs has
 a path of its own. Values come out as a SELECT prints them on our connection: two paths, one text. Columns that the
-schema lacks (virtual ones) are passed over.
+schema lacks (virtual ones) are passed over. Where the log doesn't tell types apart, the catalog's declaration does.
 
 Row format: MySQL ``Rows_log_event`` with a full image: null bitmap, then the values that aren't NULL.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 
+from migrator.binlog import mariadb_text, value_text
 from migrator.binlog import table_map as types
-from migrator.binlog import value_text
 from migrator.binlog.charsets import BINARY, UNICODE_CODECS, Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.json_text import json_text
@@ -25,6 +26,17 @@ from migrator.model.event import Row
 DecodeRows = Callable[[bytes, int, int], list[Row]]
 
 _FIXED = {types.TINY: "b", types.SHORT: "h", types.LONG: "i", types.LONGLONG: "q"}
+_OLD_TIMES = {
+    types.TIMESTAMP: mariadb_text.old_timestamp,
+    types.DATETIME: mariadb_text.old_datetime,
+    types.TIME: mariadb_text.old_time,
+}
+_ADDRESSES = {
+    "uuid": (16, mariadb_text.uuid_text),
+    "inet4": (4, mariadb_text.inet4_text),
+    "inet6": (16, mariadb_text.inet6_text),
+}
+"""Declared type -> its length in the log, where it is a BINARY, and its text."""
 
 
 class _Column:
@@ -50,8 +62,8 @@ class _Generator:
         self.names[name] = thing
         return name
 
-    def column(self, column: LoggedColumn) -> _Column:
-        """The plan of a column; ``{}`` in its text stands for the raw value."""
+    def column(self, column: LoggedColumn, declared: str | None) -> _Column:
+        """The plan of a column; ``{}`` in its text stands for the raw value. ``declared`` as in ``build_decoder``."""
         kind, meta = column.type, column.meta
         if kind in _FIXED:
             code = _FIXED[kind]
@@ -69,14 +81,45 @@ class _Generator:
             return _Column(f"{(meta + 7) // 8}s", 0, "{}")
         if kind in (types.ENUM, types.SET):
             return self._labelled(column)
+        if declared in _ADDRESSES:
+            return self._address(column, declared)
         if kind in (types.VARCHAR, types.STRING):
             return self._string(column)
+        if kind in (types.VARCHAR_COMPRESSED, types.BLOB_COMPRESSED):
+            prefix = meta if kind == types.BLOB_COMPRESSED else _length_bytes(meta)
+            unpacked = f"{self.name(mariadb_text.uncompressed)}({{}})"
+            return _Column("", prefix, self._decode(column).format(unpacked))
         if kind == types.JSON:
             return _Column("", meta, f"{self.name(json_text)}({{}})")
         if kind in (types.BLOB, types.GEOMETRY, types.VECTOR):
             text = self._decode(column) if kind == types.BLOB else "{}"
             return _Column("", meta, text)
+        if kind in _OLD_TIMES:
+            return self._old_time(column, declared)
         return self._temporal(column)
+
+    def _address(self, column: LoggedColumn, declared: str) -> _Column:
+        width, text = _ADDRESSES[declared]
+        if (column.type, column.meta) != (types.STRING, width):
+            raise SourceError(
+                f"column {column.name} isn't logged as the {declared} that the catalog declares",
+                where=f"binlog type {column.type}, length {column.meta}",
+                cause="the column's type was changed after these rows were written",
+                remedy="start a new dump of the table",
+            )
+        return _Column("", 1, f"{self.name(text)}({{}})")
+
+    def _old_time(self, column: LoggedColumn, declared: str | None) -> _Column:
+        """Its fraction digits stand in the catalog only."""
+        if declared is None or "mariadb-5.3" not in declared:
+            raise SourceError(
+                f"column {column.name} has a type that can't be read from the log",
+                where=f"{types.TYPE_NAMES[column.type]}, declared as {declared or 'a virtual column'}",
+                remedy="ALTER TABLE ... FORCE brings the column into the present format",
+            )
+        digits = re.search(r"\((\d)\)", declared)
+        width, text = _OLD_TIMES[column.type](int(digits[1]) if digits else 0)
+        return _Column(f"{width}s", 0, f"{self.name(text)}({{}})")
 
     def _temporal(self, column: LoggedColumn) -> _Column:
         kind, digits = column.type, column.meta
@@ -110,7 +153,7 @@ class _Generator:
         return _Column("B" if column.meta == 1 else "H", 0, f"{self.name(('', *labels))}[{{}}]")
 
     def _string(self, column: LoggedColumn) -> _Column:
-        prefix = 1 if column.meta < 256 else 2
+        prefix = _length_bytes(column.meta)
         text = self._decode(column)
         if (
             text == "{}" and column.type == types.STRING
@@ -127,16 +170,28 @@ class _Generator:
         return f"{self.name(self._charsets.decoder(charset))}({{}})"
 
 
+def _length_bytes(longest: int) -> int:
+    """Of the length before a value that has at most so many bytes."""
+    return 1 if longest < 256 else 2
+
+
 def build_decoder(
-    columns: Sequence[LoggedColumn], wanted: Sequence[bool], charsets: Charsets, dialect: Dialect
+    columns: Sequence[LoggedColumn], declared: Sequence[str | None], charsets: Charsets, dialect: Dialect
 ) -> DecodeRows:
     """The function ``decode(data, start, end) -> rows``. Rows hold the wanted columns, in the log's order.
+
+    Args:
+        columns: of the log's rows.
+        declared: the type of each as the catalog declares it, None for a column that isn't wanted.
+        charsets: of the server.
+        dialect: of the engine.
 
     Raises ``SourceError`` for a column that can't be decoded. The function raises ``IndexError``, ``ValueError`` or
     ``struct.error`` on damaged bytes; the caller knows the place in the log and names it.
     """
     generator = _Generator(charsets, dialect)
-    plans = [generator.column(column) for column in columns]
+    plans = [generator.column(column, kind) for column, kind in zip(columns, declared, strict=True)]
+    wanted = [kind is not None for kind in declared]
     null_bytes = (len(plans) + 7) // 8
     row = "".join(f"{plan.text.format(f'c{i}')}, " for i, plan in enumerate(plans) if wanted[i])
     row_or_null = "".join(f"c{i}, " for i in range(len(plans)) if wanted[i])

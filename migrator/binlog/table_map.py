@@ -15,6 +15,7 @@ from migrator.model.table import TableId
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24 = 1, 2, 3, 4, 5, 8, 9
 DATE, YEAR, NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = 10, 13, 14, 15, 16, 17, 18, 19
+TIMESTAMP, TIME, DATETIME, BLOB_COMPRESSED, VARCHAR_COMPRESSED = 7, 11, 12, 140, 141
 VECTOR, JSON, NEWDECIMAL, ENUM, SET, BLOB, VAR_STRING, STRING, GEOMETRY = (
     242,
     245,
@@ -32,14 +33,13 @@ TYPE_NAMES = {
     7: "TIMESTAMP in the old format (mysql56_temporal_format=OFF)",
     11: "TIME in the old format (mysql56_temporal_format=OFF)",
     12: "DATETIME in the old format (mysql56_temporal_format=OFF)",
-    140: "compressed BLOB or TEXT",
-    141: "compressed VARCHAR or VARBINARY",
     20: "array of a multi-valued index",
 }
 _META_BYTES = {
-    **dict.fromkeys((TINY, SHORT, LONG, LONGLONG, INT24, DATE, NEWDATE, YEAR), 0),
+    **dict.fromkeys((TINY, SHORT, LONG, LONGLONG, INT24, DATE, NEWDATE, YEAR, TIMESTAMP, TIME, DATETIME), 0),
     **dict.fromkeys((FLOAT, DOUBLE, BLOB, GEOMETRY, JSON, VECTOR, TIMESTAMP2, DATETIME2, TIME2), 1),
-    **dict.fromkeys((VARCHAR, VAR_STRING, BIT, NEWDECIMAL, STRING, ENUM, SET), 2),
+    **dict.fromkeys((VARCHAR, VAR_STRING, BIT, NEWDECIMAL, STRING, ENUM, SET, VARCHAR_COMPRESSED), 2),
+    BLOB_COMPRESSED: 1,
 }
 _NUMERIC = frozenset((TINY, SHORT, INT24, LONG, LONGLONG, FLOAT, DOUBLE, NEWDECIMAL, YEAR))
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
@@ -160,8 +160,8 @@ def _shape(table: TableId, name: str, kind: int, metas: _Reader) -> tuple[int, i
             remedy="change the column's type, or leave the table out of the migration",
         )
     meta = metas.take(_META_BYTES[kind])
-    if kind in (VARCHAR, VAR_STRING):
-        return VARCHAR, int.from_bytes(meta, "little"), 0
+    if kind in (VARCHAR, VAR_STRING, VARCHAR_COMPRESSED):
+        return VARCHAR if kind == VAR_STRING else kind, int.from_bytes(meta, "little"), 0
     if kind == NEWDECIMAL:
         return kind, meta[0], meta[1]
     if kind == BIT:

@@ -94,7 +94,7 @@ class WatermarkTable:
                     cause=", ".join(names),
                     remedy="upgrade the control schema",
                 )
-            wanted = [name in _COLUMNS for name in names]
+            wanted = ["" if name in _COLUMNS else None for name in names]
             self._decoders[shape] = (
                 build_decoder(layout.columns, wanted, self._charsets, self._dialect),
                 len(names),

@@ -30,13 +30,9 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         "CREATE TABLE history (id int PRIMARY KEY) WITH SYSTEM VERSIONING",
         "CREATE TABLE types (id int PRIMARY KEY, u uuid, i inet6, c varchar(900) COMPRESSED, b blob COMPRESSED,"
         " y year(2), g varchar(10) CHARACTER SET gbk, ok varchar(10) CHARACTER SET latin7)",
-        "SET GLOBAL mysql56_temporal_format = OFF",
-    )
-    spare_database.execute(
-        "CREATE TABLE clock (id int PRIMARY KEY, d datetime(3))", "SET GLOBAL mysql56_temporal_format = ON"
     )
     name = spare_database.database
-    tables = ["child", "fine", "keyless", "old_engine", "seen", "history", "types", "clock", "absent"]
+    tables = ["child", "fine", "keyless", "old_engine", "seen", "history", "types", "absent"]
     found = obstacles(engine, spare_database, *tables)
     assert set(found) == {
         f"foreign key cascade: {name}.child constraint gone",
@@ -45,9 +41,7 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         f"engine: {name}.old_engine",
         f"table: {name}.seen",
         f"table: {name}.history",
-        *(f"column type: {name}.types.{column}" for column in "uicby"),
-        f"character set: {name}.types.g",
-        f"column type: {name}.clock.d",
+        f"column type: {name}.types.y",
         f"table: {name}.absent",
     }
     assert (

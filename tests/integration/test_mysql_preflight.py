@@ -36,7 +36,6 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         f"key: {name}.keyless",
         f"engine: {name}.old_engine",
         f"table: {name}.seen",
-        f"character set: {name}.types.g",
         f"table: {name}.absent",
     }
 

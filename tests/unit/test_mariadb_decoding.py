@@ -122,7 +122,7 @@ def test_rows_with_and_without_nulls() -> None:
         logged(types.SET, 1, labels=(b"x", b"y")),
         logged(types.TINY),
     ]
-    decode = build_decoder(columns, [True] * 8 + [False], CHARSETS, MARIADB)
+    decode = build_decoder(columns, [""] * 8 + [None], CHARSETS, MARIADB)
     full = struct.pack("<I", 2**32 - 1) + b"\x02\xc3\xa9" + struct.pack("<q", -(2**63)) + b"\x01\x00\xe9"
     full += b"\x01a" + b"\x00\x00" + b"\x02" + b"\x03" + b"\x7f"
     data = b"\x00\xfe" + full + b"\xff\xff" + b"\xfd\xff\x00"  # the unused bits of the bitmap are set
@@ -133,17 +133,17 @@ def test_rows_with_and_without_nulls() -> None:
 
 
 def test_rows_that_end_elsewhere_than_their_event_are_damaged() -> None:
-    decode = build_decoder([logged(types.LONG)], [True], CHARSETS, MARIADB)
+    decode = build_decoder([logged(types.LONG)], [""], CHARSETS, MARIADB)
     with pytest.raises(struct.error):
         decode(b"\xfe\x01\x00\x00\x00\xfe\x01\x00", 0, 7)
-    decode = build_decoder([logged(types.VARCHAR, 20)], [True], CHARSETS, MARIADB)
+    decode = build_decoder([logged(types.VARCHAR, 20)], [""], CHARSETS, MARIADB)
     with pytest.raises(ValueError, match="the rows end at byte 7, the event at byte 4"):
         decode(b"\xfe\x05ab", 0, 4)
 
 
 def test_character_sets_without_an_exact_way_are_refused_by_name() -> None:
     with pytest.raises(SourceError, match="gbk"):
-        build_decoder([logged(types.VARCHAR, 20, collation=28)], [True], CHARSETS, MARIADB)
+        build_decoder([logged(types.VARCHAR, 20, collation=28)], [""], CHARSETS, MARIADB)
 
 
 def event(kind: int, body: bytes, *, checksum: bool = True) -> bytes:

@@ -7,7 +7,17 @@ from migrator.binlog import value_text
 from migrator.binlog.dialect import Dialect
 
 MARIADB = Dialect(
-    character=frozenset((types.STRING, types.VAR_STRING, types.VARCHAR, types.BLOB, types.GEOMETRY)),
+    character=frozenset(
+        (
+            types.STRING,
+            types.VAR_STRING,
+            types.VARCHAR,
+            types.BLOB,
+            types.GEOMETRY,
+            types.VARCHAR_COMPRESSED,
+            types.BLOB_COMPRESSED,
+        )
+    ),
     double_text=value_text.double_text,
     collations="COLLATION_CHARACTER_SET_APPLICABILITY",
 )

@@ -6,6 +6,7 @@ import re
 
 _INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
 _TEXT = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json")
+_ADDRESSES = ("uuid", "inet4", "inet6")
 _TIMES = ("date", "time", "datetime", "timestamp")
 _GEOMETRY = (
     "geometry",
@@ -23,9 +24,7 @@ _MOST_DIGITS = 38
 
 
 def logical_type(data_type: str, column_type: str) -> str | None:
-    """The logical type of a MariaDB type; None when we can't read it from the log (uuid, inet6, vector, ...)."""
-    if "compressed" in column_type or "/* mariadb-5.3 */" in column_type:
-        return None
+    """The logical type of a MariaDB type; None when we can't read it from the log (vector, year(2), ...)."""
     unsigned = "unsigned" in column_type
     if data_type in _INTEGERS:
         bits = _INTEGERS[data_type]
@@ -41,6 +40,6 @@ def logical_type(data_type: str, column_type: str) -> str | None:
         return None if column_type == "year(2)" else "int16"
     if data_type in ("float", "double"):
         return "float32" if data_type == "float" else "float64"
-    if data_type in _TEXT or data_type in _TIMES:
+    if data_type in _TEXT or data_type in _TIMES or data_type in _ADDRESSES:
         return "string"
     return "binary" if data_type in _BINARY else None

@@ -142,8 +142,7 @@ class ChunkQuery:
         return f"{self._output(reflected)} AS {name}"
 
     def _output(self, reflected: ReflectedColumn) -> str:
-        """The text the log has: the type's output function. A cast to text isn't always that (inet, char(n), xml)."""
-        return f"{reflected.output_function}({_identifier(reflected.column.name)})::text"
+        return reflected.printed(_identifier(reflected.column.name))
 
 
 def _identifier(name: str) -> str:

@@ -22,11 +22,13 @@ _TEXT_SETTINGS = {
     "bytea_output": "hex",
     "lc_monetary": "C",
     "search_path": "pg_catalog",
+    "quote_all_identifiers": "off",
 }
 _SESSION_SETTINGS = {
     "statement_timeout": "0",
     "lock_timeout": "30s",
     "idle_in_transaction_session_timeout": "60s",
+    "idle_session_timeout": "0",
     # With row security on, a policy would hide rows from the dump; off makes such a SELECT an error instead.
     "row_security": "off",
     "default_transaction_read_only": "off",

@@ -35,6 +35,25 @@ _GENERATED = """
 SELECT pg_catalog.string_agg(a.attname::text, ', ' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> ''
 """
+_TYPES_WITHIN = """
+WITH RECURSIVE made (name, oid) AS (
+  SELECT a.attname::text, a.atttypid FROM pg_catalog.pg_attribute a
+  WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+  UNION
+  SELECT m.name, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
+    VALUES (t.typelem), (t.typbasetype)
+    UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+              WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+  ) AS p(oid) WHERE p.oid <> 0
+)
+SELECT m.name, t.typname::text FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid
+WHERE t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace
+  AND t.typname IN ('aclitem', 'regclass', 'regcollation', 'regconfig', 'regdictionary', 'regnamespace', 'regoper',
+                    'regoperator', 'regproc', 'regprocedure', 'regrole', 'regtype')
+ORDER BY 1, 2
+"""
+"""Columns that hold, themselves or within, a type that is printed with names from the catalog."""
 
 
 def table_findings(query: Query, table: TableId, role: str, logged: bool = True) -> Iterator[Finding]:
@@ -121,6 +140,13 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: 
                 f" DELETE on the published table: {generated[0][0]}",
                 "not supported on this version yet: drop the generated column before the migration",
             )
+    for column_name, within in query(_TYPES_WITHIN, [reflected.oid]):
+        yield Finding(
+            "column_type",
+            f"{name}.{column_name}",
+            f"{within} is printed with a name from the catalog: a rename there changes values, and no row in the log",
+            "store the number instead (oid), or the name as text",
+        )
     for column in reflected.schema.columns:
         if column.name.startswith("__"):
             problem = f"column {column.name!r}: names beginning with two underscores are ours"

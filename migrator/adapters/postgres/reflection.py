@@ -29,9 +29,13 @@ WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'p', 
 _COLUMNS = """
 SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
        pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated::text,
-       coalesce(l.collname::text, ''), t.typoutput::pg_catalog.regproc::text
+       coalesce(l.collname::text, ''), t.typoutput::pg_catalog.regproc::text,
+       CASE WHEN t.typtype <> 'd' AND i.typtype <> 'p' AND i.oid <> t.oid
+            THEN '::' || pg_catalog.format_type(i.oid, NULL) ELSE '' END
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+JOIN pg_catalog.pg_proc f ON f.oid = t.typoutput
+JOIN pg_catalog.pg_type i ON i.oid = f.proargtypes[0]
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation AND l.collname <> 'default'
 WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
@@ -58,6 +62,7 @@ class ReflectedColumn:
         number: ``attnum``, which tells a column from a later one of the same name.
         base_oid: its type, domains followed.
         output_function: SQL name of its type's output function.
+        output_cast: the cast that its argument needs: a type may print by another's function (refcursor).
         base_declared: that type as it would be declared.
     """
 
@@ -65,7 +70,12 @@ class ReflectedColumn:
     number: int
     base_oid: int
     output_function: str
+    output_cast: str
     base_declared: str
+
+    def printed(self, expression: str) -> str:
+        """The text of a value as the log has it, as SQL. A cast to text isn't always that (inet, char(n), xml)."""
+        return f"{self.output_function}({expression}{self.output_cast})::text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +109,15 @@ def reflect(query: Query, table: TableId) -> ReflectedTable | None:
     oid, kind, persistence = found[0]
     domains = domains_of(query)
     columns = []
-    for number, name, type_oid, modifier, declared, not_null, generated, collation, output in query(
-        _COLUMNS, [oid]
-    ):
+    rows = query(_COLUMNS, [oid])
+    for number, name, type_oid, modifier, declared, not_null, generated, collation, output, cast in rows:
         if generated:
             continue
         base, base_modifier = base_type(type_oid, modifier, domains)
         column = Column(name, logical_type(base, base_modifier), not not_null, declared, collation)
         if base != type_oid:
             ((declared,),) = query(_TYPE_NAME, [base, base_modifier])
-        columns.append(ReflectedColumn(column, number, base, output, declared))
+        columns.append(ReflectedColumn(column, number, base, output, cast, declared))
     key = choose_key(query(_KEYS, [oid]))
     schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
     return ReflectedTable(oid, kind, persistence, schema, tuple(columns))

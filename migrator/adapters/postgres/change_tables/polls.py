@@ -146,9 +146,7 @@ def read_part(
 
 def _select(number: int, table: ReflectedTable, condition: str) -> str:
     """A table's new rows as text, the same text that the log and chunks have."""
-    values = ", ".join(
-        f"{each.output_function}({identifier(each.column.name)})::text" for each in table.columns
-    )
+    values = ", ".join(each.printed(identifier(each.column.name)) for each in table.columns)
     name = quoted(change_table(table.schema.id))
     return f"SELECT {number}, {_P}, {_O}, ARRAY[{values}]::text[] FROM {name} WHERE {condition}"
 
