@@ -32,12 +32,14 @@ from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
 from migrator.adapters.target_postgres.peek import peek
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.binlog.load import BinlogLoadMeter
 from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
@@ -46,7 +48,7 @@ from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.request import RequestBook
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 from migrator.ports.output import EventOutput
 from migrator.ports.requests import RequestStore
 from migrator.ports.source import SourceCatalog
@@ -191,8 +193,9 @@ def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentR
 class Status:
     """What is known about a migration from outside its run.
 
-    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` is as of the newest segment;
-    ``outputs`` has, per output of change events, the segment from which on it keeps the event log.
+    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see
+    ``Checkpoint``) are as of the newest segment; ``outputs`` has, per output of change events, the segment from which
+    on it keeps the event log.
     """
 
     leader: str
@@ -203,6 +206,7 @@ class Status:
     book: RequestBook
     requests: tuple[TableDump, ...]
     outputs: tuple[tuple[str, int], ...] = ()
+    last_changes: tuple[tuple[TableId, int], ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -223,6 +227,7 @@ def status(settings: Settings) -> Status:
         dumps=checkpoint.dumps if checkpoint is not None else (),
         book=requests(settings).read(),
         requests=checkpoint.requests if checkpoint is not None else (),
+        last_changes=checkpoint.last_changes if checkpoint is not None else (),
         outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
     )
 
@@ -273,7 +278,10 @@ def _postgres(settings: Settings, step: Step) -> Source:
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         marks = (lambda: PostgresWatermarkWriter(source)) if settings.placement == "watermark" else None
         return SourcePorts(
-            lambda: PostgresLogReader(source, schemas, step), lambda: PostgresChunkReader(source, step), marks
+            lambda: PostgresLogReader(source, schemas, step),
+            lambda: PostgresChunkReader(source, step),
+            marks,
+            lambda: PostgresLoadMeter(source),
         )
 
     return PostgresCatalog(source), ports
@@ -284,7 +292,10 @@ def _mariadb(settings: Settings, step: Step) -> Source:
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         return SourcePorts(
-            lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source, step), _marks(source)
+            lambda: MariaLogReader(source, schemas),
+            lambda: MariaChunkReader(source, step),
+            _marks(source),
+            lambda: BinlogLoadMeter(source),
         )
 
     return MariaCatalog(source), ports
@@ -295,7 +306,10 @@ def _mysql(settings: Settings, step: Step) -> Source:
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         return SourcePorts(
-            lambda: MysqlLogReader(source, schemas), lambda: MysqlChunkReader(source, step), _marks(source)
+            lambda: MysqlLogReader(source, schemas),
+            lambda: MysqlChunkReader(source, step),
+            _marks(source),
+            lambda: BinlogLoadMeter(source),
         )
 
     return MysqlCatalog(source), ports
