@@ -15,13 +15,15 @@ WORKERS ?= 2
 # Where scenario runs leave their bundles and reports.
 OUT ?= .scenarios
 SEEDS ?= 500
+# How many chunks of a hot table are read from each engine.
+CHUNKS ?= 10000
 
-.PHONY: help demo test check format bench scenarios quickscenarios torture clean
+.PHONY: help demo test check format bench scenarios quickscenarios torture stress clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Variables: SOURCE=postgresql|mariadb|mysql (demo), ARGS='...' (test, bench, scenarios), WORKERS=n (test)"
-	@echo "             OUT=folder, SEEDS=n (scenarios), PYTHON=python3.12"
+	@echo "  Variables: SOURCE=postgresql|mariadb|mysql (demo), ARGS='...' (test, bench, scenarios, stress), WORKERS=n (test)"
+	@echo "             OUT=folder, SEEDS=n (scenarios), CHUNKS=n (stress), PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here
 	$(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
@@ -60,6 +62,10 @@ quickscenarios: $(DEV) ## what is run for every change: the scenarios' subset, s
 torture: $(DEV) ## the same hazards for Debezium's embedded engine (200 MB to install) and for this project
 	$(PIP) install --editable '.[embedded,torture]'
 	$(BIN)/python -m scenarios.torture --out $(OUT)/torture $(ARGS)
+
+stress: $(DEV) ## thousands of chunks of hot keys from each engine, and the plain window as the control
+	$(BIN)/python -m migrator.embedded
+	MIGRATOR_STRESS_CHUNKS=$(CHUNKS) $(BIN)/python -m pytest -s tests/integration/test_hot_key_stress.py $(ARGS)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

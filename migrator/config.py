@@ -19,7 +19,7 @@ from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
 SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
 TARGET_KINDS = ("postgresql",)
-PLACEMENTS = ("witness", "watermark")
+PLACEMENTS = ("witness", "watermark", "message")
 STAGING = ("auto", "driver", "executors")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
@@ -69,6 +69,7 @@ class Settings:
     source: Server
     target: Server
     placement: str = "witness"
+    streaming: bool = True
     server_id: int = 0
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
@@ -96,7 +97,7 @@ _SERVER: dict[str, type] = {
     "tls_ca": str,
     "silence_s": float,
 }
-_SOURCE: dict[str, type] = {**_SERVER, "placement": str, "server_id": int}
+_SOURCE: dict[str, type] = {**_SERVER, "placement": str, "streaming": bool, "server_id": int}
 
 
 def _limits(cls: type) -> dict[str, type]:
@@ -168,7 +169,8 @@ class _Reader:
         if name and not NAME.fullmatch(name):
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
         source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
-        placement = self._choice("source", "placement", PLACEMENTS, "witness")
+        allowed = PLACEMENTS if source.kind == "postgresql" else PLACEMENTS[:-1]
+        placement = self._choice("source", "placement", allowed, "witness")
         self._choice("apply", "staging", STAGING, "auto")
         self._check_positive()
         if self.problems:
@@ -182,6 +184,7 @@ class _Reader:
             source=source,
             target=target,
             placement=placement,
+            streaming=self._get("source", "streaming", True),
             server_id=self._get("source", "server_id", 0),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
@@ -279,7 +282,13 @@ class _Reader:
         return start or 1
 
 
-_TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", dict: "a table"}
+_TYPE_NAMES = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    dict: "a table",
+}
 
 
 def _fits(value: object, wanted: type) -> bool:

@@ -35,7 +35,7 @@ from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import PostgresSource
-from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
+from migrator.adapters.postgres.watermark import mark_writer
 from migrator.adapters.target_postgres.peek import peek
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
@@ -94,6 +94,8 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
         slots=settings.state / "slots",
+        begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
+        reload=lambda: load_mapping(settings.mapping),
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
@@ -272,15 +274,16 @@ def _postgres(settings: Settings, step: Step) -> Source:
         sslrootcert=server.tls_ca,
         silence_s=server.silence_s,
         placement=settings.placement,
+        streaming=settings.streaming,
+        spill_folder=settings.state / "spill",
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
     )
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        marks = (lambda: PostgresWatermarkWriter(source)) if settings.placement == "watermark" else None
         return SourcePorts(
             lambda: PostgresLogReader(source, schemas, step),
             lambda: PostgresChunkReader(source, step),
-            marks,
+            mark_writer(source),
             lambda: PostgresLoadMeter(source),
         )
 

@@ -149,7 +149,8 @@ def _jobs(
     chosen = [each for each in catalog if all_ or (per_change and each.per_change)]
     paths += [path for each in chosen if (path := catalog_files.path_of(each.name)) not in paths]
     texts = [(catalog_files.load(path), catalog_files.text_of(path)) for path in paths]
-    texts += [(pair, pairs.scenario_yaml(pair)) for pair in pairs.pairs(catalog, pairs_, seed)]
+    able = [each for each in catalog if engine is None or engine in each.engines]
+    texts += [(pair, pairs.scenario_yaml(pair)) for pair in pairs.pairs(able, pairs_, seed)]
     if not texts:
         raise ConfigError(
             "no scenario was named",

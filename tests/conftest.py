@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from migrator.embedded.mariadb import find_mariadb
 from migrator.embedded.mysql import cache_folder
@@ -22,6 +23,10 @@ from tests.servers import (
     mysql_server,
     provider,
 )
+
+# A busy machine makes any example slow; what is measured is in `migrator bench`.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_report_header() -> str:

@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +58,7 @@ _running: _Running | None = None
 def spark_session(
     *, master: str = "local[*]", conf: Mapping[str, str], java_home: Path | None, log_path: Path
 ) -> SparkSession:
-    """Returns this process's Spark session, starting Spark on the first call.
+    """Returns this process's Spark session, starting Spark on the first call, and again where its JVM has ended.
 
     Args:
         master: Spark master URL; ``local[...]`` binds to the loopback address only.
@@ -72,6 +72,8 @@ def spark_session(
     """
     global _running
     wanted = tuple(sorted(conf.items()))
+    if _running is not None and _jvm_exit_code(0.0) is not None:
+        stop_session()
     with _lock:
         if _running is not None:
             if (_running.master, _running.conf) != (master, wanted):
@@ -98,11 +100,12 @@ def stop_session() -> None:
         if _running is None:
             return
         gateway = SparkContext._gateway
-        _running.session.stop()
+        _stop(_running.session)
         _running = None
         if gateway is None:
             return
-        gateway.shutdown()
+        with suppress(Py4JError, OSError):
+            gateway.shutdown()
         SparkContext._gateway = SparkContext._jvm = None
         process: subprocess.Popen[bytes] = gateway.proc
         if process.stdin is not None:
@@ -112,6 +115,17 @@ def stop_session() -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _stop(session: SparkSession) -> None:
+    """Stops it on both sides, or on ours where the JVM has ended: PySpark gives up halfway then."""
+    context = session.sparkContext
+    with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        session.stop()
+        return
+    context._jsc = None  # else the next line asks the JVM again
+    context.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 @contextmanager
@@ -134,6 +148,7 @@ def named_jvm_end() -> Iterator[None]:
             cause="it was killed, perhaps by the kernel because memory ran out, or it failed: see Spark's log",
             remedy="start again: nothing is lost; if it happens again, give the machine more memory, or Spark less "
             "(`spark.driver.memory`)",
+            retryable=True,
         ) from error
 
 

@@ -6,6 +6,7 @@ A cut connection is an error that may be retried: the caller starts again after 
 
 from __future__ import annotations
 
+import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,10 +17,12 @@ from migrator.binlog.captured_tables import CapturedTables, CatalogTable
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.packet_stream import PacketStream
+from migrator.binlog.refusals import undecided_at_start
 from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.binlog.sql import variable
 from migrator.binlog.track import Track
 from migrator.binlog.transactions import TransactionAssembler
+from migrator.binlog.undecided import looking_back, prepared_now, undecided_of
 from migrator.binlog.watermark import WatermarkTable
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 from migrator.model.event import LogRecord
@@ -32,16 +35,16 @@ class Server:
     """What is asked of the server once, when reading begins.
 
     Attributes:
-        end: of the log.
-        visible: the last place such that everything at or before it is visible to every later SELECT.
         charsets: of the server.
         logs_cascades: whether it logs the rows that foreign keys cascade to.
     """
 
-    end: Position
-    visible: Position
     charsets: Charsets
     logs_cascades: bool
+
+
+_DECIDED_S = 2.0
+"""How long a first start waits for XA transactions in one attempt; attempts are repeated."""
 
 
 class BinlogReader(ABC):
@@ -69,11 +72,13 @@ class BinlogReader(ABC):
         self.close()
         connection = connect(self._source)
         with named_errors(self._source, "the source log can't be opened"), connection:
+            before = self._visible(connection)
             server = self._ask_server(connection)
             fold_case = variable(connection, "lower_case_table_names") != "0"
             known = {schema.id: self._read_table(connection, schema.id) for schema in self._tables}
-        begin = after if after is not None else server.visible
-        track = self._follow(begin, server.end)
+            begin = after if after is not None else self._first_place(connection, before)
+            end = self._log_end(connection)
+        track = self._follow(begin, end)
         catalog = {table: found for table, found in known.items() if found is not None}
         tables = CapturedTables(
             self._tables, catalog, self._read_catalog, server.charsets, self._dialect, fold_case
@@ -85,7 +90,13 @@ class BinlogReader(ABC):
         )
         self._stream = self._open_stream(begin)
         self._assembler = TransactionAssembler(
-            self._source.database, tables, marks, track, self._source.part_rows, server.logs_cascades
+            self._source.database,
+            tables,
+            marks,
+            track,
+            self._source.part_rows,
+            server.logs_cascades,
+            undecided_of(json.loads(begin.token)),
         )
         self._raw = self._stream.take_first()
         return begin
@@ -101,7 +112,8 @@ class BinlogReader(ABC):
         deadline = time.monotonic() + timeout_s
         try:
             while True:
-                if self._failure is None and self._at == len(self._raw):
+                taken = self._at == len(self._raw) and not self._assembler.holds_more()
+                if self._failure is None and taken:
                     self._raw, self._at = self._stream.events(max(0.0, deadline - time.monotonic())), 0
                     if not self._raw:
                         return self._assembler.take()
@@ -116,15 +128,44 @@ class BinlogReader(ABC):
             self.close()
             raise
 
+    def _first_place(self, connection: Any, before: Position) -> Position:
+        """Where a first start begins: at a place before which everything is visible, and no outcome is open.
+
+        1. X is prepared; its rows are in the log before our start, so nobody will ever have them;
+        2. the dump reads X's keys as they were, because X is not committed;
+        3. XA COMMIT: it is in the log, its rows are not. They would be lost.
+
+        So those prepared by now must be decided first, and the log is read from ``before`` on for the sake of those
+        prepared meanwhile. Asked again at the end: MariaDB shows the rows of an XA COMMIT some time after it is in
+        the log, but lists it as prepared until then.
+        """
+        self._await_decided(connection)
+        begin = self._visible(connection)
+        self._await_decided(connection)
+        return looking_back(begin, before)
+
+    def _await_decided(self, connection: Any) -> None:
+        """Waits until the XA transactions prepared by now are decided. Raises ``SourceError``, to be tried again."""
+        waiting = undecided = prepared_now(connection) or frozenset()
+        deadline = time.monotonic() + _DECIDED_S
+        while undecided:
+            if time.monotonic() > deadline:
+                raise undecided_at_start(self._source.where, undecided)
+            time.sleep(0.02)  # there is nothing to wait on: the server doesn't tell of an outcome
+            undecided = waiting & (prepared_now(connection) or frozenset())
+
     def _feed(self, assembler: TransactionAssembler) -> MigratorError | None:
         """Hands events over until ``part_rows`` changes wait; a failure is returned, to be raised after them."""
-        while self._at < len(self._raw) and assembler.rows < self._source.part_rows:
-            event = self._raw[self._at]
-            self._at += 1
-            try:
-                assembler.feed(event)
-            except MigratorError as error:
-                return error
+        try:
+            while assembler.rows < self._source.part_rows:
+                if assembler.step():
+                    continue
+                if self._at == len(self._raw):
+                    break
+                self._at += 1
+                assembler.feed(self._raw[self._at - 1])
+        except MigratorError as error:
+            return error
         return None
 
     def acknowledge(self, position: Position) -> None:
@@ -135,6 +176,8 @@ class BinlogReader(ABC):
         """Ends the connection. Safe to call twice."""
         if self._stream is not None:
             self._stream.close()
+        if self._assembler is not None:
+            self._assembler.close()
         self._stream = self._assembler = None
         self._raw, self._at, self._failure = [], 0, None
 
@@ -149,6 +192,16 @@ class BinlogReader(ABC):
 
     @abstractmethod
     def _ask_server(self, connection: Any) -> Server: ...
+
+    @abstractmethod
+    def _visible(self, connection: Any) -> Position:
+        """The last place such that everything at or before it is visible to every later SELECT.
+
+        But for XA transactions, which a server may show later.
+        """
+
+    @abstractmethod
+    def _log_end(self, connection: Any) -> Position: ...
 
     @abstractmethod
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None: ...

@@ -10,6 +10,7 @@ from migrator.binlog.catalog import LogicalType
 from migrator.binlog.charsets import is_supported
 from migrator.binlog.settings import BinlogSource
 from migrator.binlog.sql import query, quote, quote_table, variable
+from migrator.binlog.undecided import prepared_now
 from migrator.binlog.watermark import WATERMARK_TABLE
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
@@ -49,6 +50,27 @@ def retention(connection: Any, where: str) -> Iterator[Finding]:
             where,
             f"binlogs are kept for {keep_s / 3600:.1f} h only: a longer pause of the migration needs a new dump",
             "SET GLOBAL binlog_expire_logs_seconds = 604800",
+            fatal=False,
+        )
+
+
+def undecided(connection: Any, where: str) -> Iterator[Finding]:
+    """XA transactions that a migration that begins would wait for, or couldn't know of."""
+    prepared = prepared_now(connection)
+    if prepared is None:
+        yield Finding(
+            "xa",
+            where,
+            "the user may not see prepared XA transactions: one of before the start would stop the run at its commit",
+            "GRANT XA_RECOVER_ADMIN ON *.* TO the user",
+            fatal=False,
+        )
+    elif prepared:
+        yield Finding(
+            "xa",
+            where,
+            f"{len(prepared)} XA transactions are prepared: a migration that begins waits until they are decided",
+            f"XA COMMIT or XA ROLLBACK {'; '.join(sorted(prepared)[:5])}",
             fatal=False,
         )
 

@@ -81,6 +81,7 @@ class StatementKind(Enum):
     ROLLBACK_TO = "rollback to savepoint"
     XA_START = "xa start"
     XA_COMMIT = "xa commit"
+    XA_ROLLBACK = "xa rollback"
     ROWS = "statement-format DML"
     EMPTIED = "table emptied, dropped or renamed"
     ALTERED = "table altered"
@@ -218,7 +219,9 @@ def _transaction_control(cursor: _Words, words: Sequence[str]) -> Statement | No
     if cursor.skip("XA START", "XA BEGIN"):
         return Statement(StatementKind.XA_START)
     if cursor.skip("XA COMMIT"):
-        return Statement(StatementKind.XA_COMMIT, " ".join(words[2:]))
+        return Statement(StatementKind.XA_COMMIT, "".join(words[2:]))
+    if cursor.skip("XA ROLLBACK"):
+        return Statement(StatementKind.XA_ROLLBACK, "".join(words[2:]))
     return None
 
 

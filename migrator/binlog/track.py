@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from migrator.binlog.events import Event
+from migrator.binlog.undecided import Undecided
 from migrator.model.event import TransactionId
 from migrator.model.position import Position
 
@@ -20,24 +21,32 @@ class Opening:
         begun: whether statements follow until a commit. False: a BEGIN statement will say so, or the transaction is
             one statement.
         prepared: it ends with XA PREPARE.
-        completed: it is the XA COMMIT or XA ROLLBACK of rows that were logged before.
+        known: it lies at or before the start: it is looked at for undecided XA transactions only.
     """
 
     name: str
     id: TransactionId
     begun: bool
     prepared: bool = False
-    completed: bool = False
+    known: bool = False
 
 
 class Track(Protocol):
     """Follows the GTIDs of one log."""
 
-    def begin(self, event: Event) -> Opening | None:
-        """A GTID event came. None for a transaction at or before the start.
+    def begin(self, event: Event) -> Opening:
+        """A GTID event came.
 
         Raises ``SourceError`` when it is out of order or of a kind that can't be followed.
         """
+        ...
+
+    def before(self) -> str:
+        """The GTIDs before the open transaction, as the server writes them."""
+        ...
+
+    def remember(self, undecided: Undecided) -> None:
+        """From here on, positions say this of undecided XA transactions."""
         ...
 
     def in_file(self, name: str) -> None:

@@ -1,27 +1,40 @@
 """Events of the binary log to transactions: the state machine of the log reader, without any I/O.
 
 A transaction is one uninterrupted run in one file: GTID event, then TABLE_MAP and row events, then XID or a COMMIT
-statement; or GTID and one statement (DDL). Nothing that may hold rows is ever passed over: an event that isn't known
-stops the reader by name and place.
+statement; or GTID and one statement (DDL). Rows that end with XA PREPARE wait for their outcome (``prepared``).
+Nothing that may hold rows is ever passed over: an event that isn't known stops the reader by name and place.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import chain
 
 from migrator.binlog import events
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
 from migrator.binlog.events import Event, EventParser
 from migrator.binlog.payload import payload_events
+from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
+from migrator.binlog.refusals import (
+    broken,
+    changed_while_prepared,
+    prepared_before,
+    refused_statement,
+    undecodable,
+    unknown_event,
+)
+from migrator.binlog.row_events import changes_of
 from migrator.binlog.statements import Statement, StatementKind, judge
+from migrator.binlog.table_map import table_of
 from migrator.binlog.track import Opening, Track
+from migrator.binlog.undecided import NONE, Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
-from migrator.errors import GapError, MigratorError, SchemaError, SourceError
+from migrator.errors import MigratorError
 from migrator.model.event import (
     LogProgress,
     LogRecord,
-    Operation,
     RowChange,
     SchemaChange,
     TransactionPart,
@@ -35,8 +48,8 @@ PART_BYTES = 32 << 20
 class _State(Enum):
     BETWEEN = auto()
     IN_TRANSACTION = auto()
-    SKIPPING = auto()
-    """A transaction at or before the start."""
+    LOOKING_BACK = auto()
+    """A transaction at or before the start, read again for the undecided ones among them only."""
 
 
 class TransactionAssembler:
@@ -49,6 +62,7 @@ class TransactionAssembler:
         track: stands where reading begins.
         part_rows: row changes after which a transaction is delivered in parts.
         logs_cascades: whether the server logs the rows that foreign keys cascade to.
+        undecided: what the place that reading begins at remembers of XA transactions.
     """
 
     def __init__(
@@ -59,6 +73,7 @@ class TransactionAssembler:
         track: Track,
         part_rows: int,
         logs_cascades: bool = False,
+        undecided: Undecided = NONE,
     ):
         self._database = database
         self._tables = tables
@@ -71,7 +86,8 @@ class TransactionAssembler:
         self._maps: dict[int, LoggedTable | None] = {}
         self._mark_maps: dict[int, bytes] = {}
         self._announced: dict[object, str] = {}
-        self._foreign_xa: set[str] = set()
+        self._prepared = PreparedTransactions(undecided)
+        self._inner: list[Iterator[Event]] = []
         self._records: list[LogRecord] = []
         self._progress = False
         self._rows = 0
@@ -80,7 +96,8 @@ class TransactionAssembler:
     def _clear(self) -> None:
         self._opening: Opening | None = None
         self._begun = False
-        self._xa = False
+        self._held: HeldTransaction | None = None
+        self._replaying = False
         self._changes: list[RowChange] = []
         self._delivered = 0
         self._parts = 0
@@ -106,20 +123,48 @@ class TransactionAssembler:
         return records
 
     def feed(self, raw: bytes) -> None:
-        """Takes one raw event. Raises ``SourceError`` naming what and where."""
-        event = self._parser.parse(raw)
+        """Takes one raw event; what it holds inside is for ``step``. Raises ``SourceError`` naming what and where."""
+        self._named(self._parser.parse(raw))
+
+    def step(self) -> bool:
+        """Takes the next event out of one that holds many (compressed or held transactions); False without any.
+
+        Raises as ``feed`` does.
+        """
+        while self._inner:
+            try:
+                event = next(self._inner[-1], None)
+            except MigratorError as error:
+                self._place(error)
+                raise
+            if event is not None:
+                self._named(event)
+                return True
+            self._inner.pop()
+        return False
+
+    def holds_more(self) -> bool:
+        """Whether ``step`` has something to do."""
+        return bool(self._inner)
+
+    def close(self) -> None:
+        """Releases what is held."""
+        self._prepared.close()
+
+    def _named(self, event: Event) -> None:
         try:
             self._event(event)
         except (IndexError, KeyError, ValueError, struct.error) as error:
-            raise self._error(
-                f"an event of type {event.type} can't be decoded",
-                cause=f"{type(error).__name__}: {error}",
-                remedy="correct the value in the source, or leave the table out of the migration",
-            ) from error
+            named = undecodable(event, error)
+            self._place(named)
+            raise named from error
         except MigratorError as error:
-            if self._track.place() not in error.where:
-                error.where = "; ".join(filter(None, (error.where, f"after {self._track.place()}")))
+            self._place(error)
             raise
+
+    def _place(self, error: MigratorError) -> None:
+        if self._track.place() not in error.where:
+            error.where = "; ".join(filter(None, (error.where, f"after {self._track.place()}")))
 
     def _event(self, event: Event) -> None:
         kind = event.type
@@ -127,35 +172,26 @@ class TransactionAssembler:
             self._file_event(event)
         elif kind in events.GTIDS:
             self._begin(event)
-        elif self._state is _State.SKIPPING or kind in events.CARRY_NOTHING:
+        elif kind in events.CARRY_NOTHING:
             return
-        elif kind == events.TABLE_MAP:
-            self._table_map(event.body)
-        elif kind in events.WRITE_ROWS or kind in events.UPDATE_ROWS or kind in events.DELETE_ROWS:
-            self._row_changes(event)
-        elif kind == events.XID:
-            self._commit(event)
+        elif kind == events.TRANSACTION_PAYLOAD:
+            self._inner.append(payload_events(event))
         elif kind in (events.QUERY, events.EXECUTE_LOAD_QUERY):
             self._statement(event)
         elif kind == events.XA_PREPARE:
-            self._prepared(event)
-        elif kind == events.TRANSACTION_PAYLOAD:
-            for inner in payload_events(event):
-                self._event(inner)
-        elif kind == events.INCIDENT:
-            raise GapError(
-                "the server reports that its log lacks events",
-                where=self._track.place(),
-                cause="INCIDENT event: a write to the binlog failed",
-                remedy="start a new dump",
-            )
-        elif not event.flags & events.FLAG_IGNORABLE:
-            name = events.REFUSED_NAMES.get(kind, f"type {kind}")
-            raise self._error(
-                "the log holds an event that can't be decoded",
-                cause=f"event {name}",
-                remedy="turn the option off (log_bin_compress=OFF), then start a new dump",
-            )
+            self._xa_prepared(event)
+        elif self._held is not None:
+            self._hold(self._held, event)
+        elif self._state is _State.LOOKING_BACK:
+            return
+        elif kind == events.TABLE_MAP:
+            self._table_map(event.body)
+        elif kind in events.ROWS:
+            self._row_changes(event)
+        elif kind == events.XID:
+            self._commit(event)
+        elif event.type == events.INCIDENT or not event.flags & events.FLAG_IGNORABLE:
+            raise unknown_event(event)
 
     # -- files and transactions
 
@@ -171,18 +207,19 @@ class TransactionAssembler:
 
     def _begin(self, event: Event) -> None:
         if self._state is _State.IN_TRANSACTION:
-            raise self._error(
+            raise broken(
                 "a transaction in the log has no end",
                 cause=f"another one begins while {self._open().name} is open",
                 remedy="the server crashed while it wrote its log; start a new dump",
             )
         self._clear()
         opening = self._track.begin(event)
-        if opening is None:
-            self._state = _State.SKIPPING
-            return
-        self._state = _State.IN_TRANSACTION
-        self._opening, self._begun, self._xa = opening, opening.begun, opening.prepared
+        self._state = _State.LOOKING_BACK if opening.known else _State.IN_TRANSACTION
+        if not opening.known and self._prepared.looked_back():
+            self._track.remember(self._prepared.undecided())
+        self._opening, self._begun = opening, opening.begun
+        if opening.prepared:
+            self._held = self._prepared.begin(self._track.before())
 
     def _commit(self, event: Event) -> None:
         self._open()
@@ -223,6 +260,8 @@ class TransactionAssembler:
         if table is None and self._watermarks is not None and self._watermarks.is_mine(body):
             self._mark_maps[number] = body
         if table is not None and self._announced.get(table.schema.id) != table.version:
+            if self._replaying and table.schema.id in self._announced:
+                raise changed_while_prepared(table.schema.id)
             self._announced[table.schema.id] = table.version
             self._records.append(SchemaChange(table.schema))
 
@@ -230,69 +269,41 @@ class TransactionAssembler:
         body = event.body
         number = int.from_bytes(body[:6], "little")
         if number not in self._maps:
-            raise self._error("rows of an unknown table", cause=f"no TABLE_MAP for table number {number}")
+            raise broken("rows of an unknown table", cause=f"no TABLE_MAP for table number {number}")
         table = self._maps[number]
         if table is None:
             if number in self._mark_maps and self._watermarks is not None:
                 self._marks += self._watermarks.seen(self._mark_maps[number], event)
             return
-        if self._open().prepared:
-            raise self._xa_refused(table)
-        at = self._images_at(event, table)
-        rows = table.decode(body, at, len(body))
-        make, name, add = RowChange, table.schema.id, self._changes.append
-        if event.type in events.UPDATE_ROWS:
-            if len(rows) % 2:
-                raise ValueError("an update has a before image without an after image")
-            pairs = iter(rows)
-            for before, after in zip(pairs, pairs, strict=True):
-                add(make(name, Operation.UPDATE, before, after))
-        elif event.type in events.WRITE_ROWS:
-            self._changes += [make(name, Operation.INSERT, None, row) for row in rows]
-        else:
-            self._changes += [make(name, Operation.DELETE, row, None) for row in rows]
+        self._changes += changes_of(event, table)
         self._bytes += len(body)
         while len(self._changes) >= self._part_rows or self._bytes >= PART_BYTES:
-            if self._xa:
-                raise self._xa_refused(table)
             rest = self._changes[self._part_rows :]
             del self._changes[self._part_rows :]
             self._deliver(event, last=False)
             self._changes, self._bytes = rest, 0
 
-    def _images_at(self, event: Event, table: LoggedTable) -> int:
-        """Where the rows begin. Raises ``SourceError`` unless every column is present."""
-        body, at = event.body, 8
-        if event.type in events.ROWS_V2:
-            at += int.from_bytes(body[8:10], "little")
-        columns = body[at]
-        at += 1
-        if columns >= 251:
-            columns, at = int.from_bytes(body[at : at + 2], "little"), at + 2
-        width = (columns + 7) // 8
-        images = 2 if event.type in events.UPDATE_ROWS else 1
-        every = (1 << columns) - 1
-        for image in range(images):
-            present = int.from_bytes(body[at + image * width : at + (image + 1) * width], "little")
-            if present & every != every or columns != table.columns:
-                raise self._error(
-                    "a row image in the log is not complete",
-                    cause="the session wrote with binlog_row_image other than FULL",
-                    remedy="SET GLOBAL binlog_row_image = 'FULL', reconnect the writers, then start a new dump",
-                    table=table,
-                )
-        return at + images * width
-
-    # -- statements and XA
+    # -- statements
 
     def _statement(self, event: Event) -> None:
         query = events.parse_query(event)
         statement = judge(query, self._database, self._tables.captured, self._logs_cascades)
-        if statement.refused:
-            raise self._refused(statement, query.text)
         kind = statement.kind
-        if kind in (StatementKind.BEGIN, StatementKind.XA_START):
-            self._begun, self._xa = True, self._xa or kind is StatementKind.XA_START
+        if kind is StatementKind.XA_START:
+            self._begun, self._held = True, self._prepared.begin(self._track.before())
+        elif kind in (StatementKind.XA_COMMIT, StatementKind.XA_ROLLBACK):
+            self._xa_decided(event, statement)
+        elif self._held is not None:
+            self._held.statement(event, refused=bool(statement.refused))
+        elif self._state is not _State.LOOKING_BACK:
+            self._judged(event, query.text, statement)
+
+    def _judged(self, event: Event, text: str, statement: Statement) -> None:
+        if statement.refused:
+            raise refused_statement(statement, text)
+        kind = statement.kind
+        if kind is StatementKind.BEGIN:
+            self._begun = True
         elif kind is StatementKind.COMMIT:
             self._commit(event)
         elif kind is StatementKind.ROLLBACK:
@@ -303,87 +314,70 @@ class TransactionAssembler:
         elif kind is StatementKind.ROLLBACK_TO:
             savepoint = statement.name.lower()  # the server tells savepoints apart without case
             if savepoint not in self._savepoints:
-                raise self._error("a rollback to an unknown savepoint", cause=query.text[:200])
+                raise broken("a rollback to an unknown savepoint", cause=text[:200])
             self._forget_to(self._savepoints[savepoint], "ROLLBACK TO SAVEPOINT")
-        elif kind is StatementKind.XA_COMMIT:
-            self._xa_committed(event, statement)
         elif self._opening is not None and not self._begun:
             self._commit(event)
 
     def _forget_to(self, index: int, what: str) -> None:
         """Takes rows back. Only mixed transactions with non-transactional tables have this in their log."""
         if index < self._delivered:
-            raise self._error(
+            raise broken(
                 "rows that were delivered already were rolled back",
                 cause=f"{what} in a transaction of more than {self._part_rows} rows",
                 remedy="raise part_rows, then start a new dump",
             )
         del self._changes[index - self._delivered :]
 
-    def _prepared(self, event: Event) -> None:
-        """XA PREPARE: without captured rows it is remembered, so that its XA COMMIT is known to be harmless."""
-        if event.body[0]:  # XA COMMIT ... ONE PHASE
-            self._xa = False
-            self._commit(event)
+    # -- XA: see ``prepared``
+
+    def _hold(self, held: HeldTransaction, event: Event) -> None:
+        if event.type == events.TABLE_MAP:
+            held.table(event, self._tables.captured(table_of(event.body)[1]) is not None)
+        elif event.type in events.ROWS:
+            held.rows(event)
+        elif not event.flags & events.FLAG_IGNORABLE:
+            raise unknown_event(event)
+
+    def _xa_prepared(self, event: Event) -> None:
+        """XA PREPARE, or XA COMMIT ... ONE PHASE, which is logged as one."""
+        held, self._held = self._held, None
+        if held is None:
+            raise broken("an XA PREPARE without its transaction", cause="no XA START before it")
+        if self._state is not _State.LOOKING_BACK and event.body[0]:
+            self._replay(held, event)
+        elif event.body[0]:
+            held.forget()
+        else:
+            self._prepared.prepared(xid_of_event(event.body), held)
+            self._undecided_changed(event)
+
+    def _xa_decided(self, event: Event, statement: Statement) -> None:
+        xid = xid_of_statement(statement.name)
+        known, held = self._prepared.knows(xid), self._prepared.take(xid)
+        commit = statement.kind is StatementKind.XA_COMMIT and self._state is not _State.LOOKING_BACK
+        if commit and not known:
+            raise prepared_before(statement.name)
+        if commit and held is not None:
+            self._track.remember(self._prepared.undecided())
+            self._replay(held, event)
             return
-        if self._changes:
-            raise self._xa_refused(None)
-        self._foreign_xa.add(_xid_of_event(event.body))
-        self._end_without_rows(event)
+        if held is not None:
+            held.forget()
+        self._undecided_changed(event)
 
-    def _xa_committed(self, event: Event, statement: Statement) -> None:
-        xid = _xid_of_statement(statement.name)
-        if self._open().completed or not self._begun:
-            if xid not in self._foreign_xa:
-                raise self._error(
-                    "an XA transaction was committed that was prepared before reading began",
-                    cause=f"XA COMMIT {statement.name}",
-                    remedy="its rows are not known: start a new dump; XA is not supported yet",
-                )
-            self._foreign_xa.discard(xid)
-        self._commit(event)
+    def _undecided_changed(self, event: Event) -> None:
+        if self._state is not _State.LOOKING_BACK:
+            self._track.remember(self._prepared.undecided())
+            self._end_without_rows(event)
 
-    # -- errors
+    def _replay(self, held: HeldTransaction, outcome: Event) -> None:
+        """Delivers the rows as changes of the open transaction, which ends with them."""
+        self._begun = self._replaying = True
+        end = Event(events.XID, outcome.timestamp_s, outcome.server, outcome.end, outcome.flags, b"")
+        self._inner.append(chain(held.replay(outcome), (end,)))
 
     def _open(self) -> Opening:
         if self._opening is None:
-            raise self._error("rows or a commit outside of a transaction", cause="no GTID event before them")
+            raise broken("rows or a commit outside of a transaction", "no GTID event before them")
         return self._opening
-
-    def _xa_refused(self, table: LoggedTable | None) -> SourceError:
-        return self._error(
-            "XA transactions on captured tables are not supported yet",
-            cause="the outcome of an XA PREPARE is not known when its rows come by",
-            remedy="let the application commit without XA during the migration, then start a new dump",
-            table=table,
-        )
-
-    def _refused(self, statement: Statement, text: str) -> SourceError:
-        error = SchemaError if statement.kind is StatementKind.ALTERED else SourceError
-        tables = ", ".join(map(str, statement.tables))
-        return error(
-            f"the source ran a statement that can't be carried on: {statement.refused}",
-            where="; ".join(filter(None, (tables, f"after {self._track.place()}"))),
-            cause=f"statement: {' '.join(text.split())[:300]}",
-            remedy="start a new dump of the table (the target keeps its last consistent state until then)",
-        )
-
-    def _error(
-        self, what: str, *, cause: str, remedy: str = "", table: LoggedTable | None = None
-    ) -> SourceError:
-        where = "; ".join(
-            filter(None, (str(table.schema.id) if table else "", f"after {self._track.place()}"))
-        )
-        return SourceError(what, where=where, cause=cause, remedy=remedy or "start a new dump")
-
-
-def _xid_of_event(body: bytes) -> str:
-    """Format id, gtrid and bqual of an XA_PREPARE event as ``X'..',X'..',n`` lower-cased, as XA COMMIT spells it."""
-    format_id, gtrid, bqual = struct.unpack_from("<Iii", body, 1)
-    data = body[13 : 13 + gtrid + bqual]
-    return f"{data[:gtrid].hex()},{data[gtrid:].hex()},{format_id}"
-
-
-def _xid_of_statement(text: str) -> str:
-    parts = text.replace(" ", "").split(",")
-    return ",".join(part[2:-1].lower() if part[:1] in "xX" else part for part in parts)

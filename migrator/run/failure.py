@@ -16,10 +16,20 @@ class Stopping:
         self._event = threading.Event()
         self._lock = threading.Lock()
         self._error: BaseException | None = None
+        self._attempt: Stopping | None = None
+
+    def attempt(self) -> Stopping:
+        """The flag of one attempt among several: a request stops it too, its own failure ends nothing else."""
+        self._attempt = attempt = Stopping()
+        if self._event.is_set():  # requested before the attempt was there to be told
+            attempt.request()
+        return attempt
 
     def request(self) -> None:
-        """Asks every loop to stop after what it is doing."""
+        """Asks every loop to stop after what it is doing. Takes no lock: signal handlers call it."""
         self._event.set()
+        if self._attempt is not None:
+            self._attempt.request()
 
     def requested(self) -> bool:
         """Whether to stop."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -35,6 +35,7 @@ from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.resume import resume
+from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
 from transforms.plan import MappingPlan, analyse
@@ -50,6 +51,8 @@ _SHORTAGES = {
     errno.ENOMEM: "give the process more memory",
 }
 """What a machine runs out of, and the way out. Any other ``OSError`` that nobody named is a fault of ours."""
+_MOMENTARY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Those that go when whatever took it ends, our own threads included. A full disk waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class Parts:
         spark: the session, started on the first call.
         stager: the target, where executors are to load large batches of dump rows.
         slots: folder that driver and executors share, for the rows of small batches.
+        begun: whether an earlier run has captured something.
+        reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
     """
 
     mapping: Mapping
@@ -86,6 +91,8 @@ class Parts:
     event_log: Callable[[int, int], EventLog]
     spark: Callable[[], SparkSession]
     slots: Path
+    begun: Callable[[], bool]
+    reload: Callable[[], Mapping]
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
     step: Step = no_step
@@ -141,14 +148,33 @@ class Migration:
     def run(self, stopping: Stopping, until: Until | None = None) -> None:
         """Runs until a stop is requested, or until ``until`` holds.
 
+        A migration that has begun waits for what may come back by itself (a server that can't be reached, Spark's
+        JVM, descriptors, memory) and starts anew in this process, with a new epoch, as another process would. A
+        first start does not: there a server that doesn't answer is more often a wrong setting.
+
         Raises:
             PreflightError: a fatal finding.
             MigratorError: whatever stopped the run; positions are kept and a new run goes on from there.
         """
+        failures = 0
+        while not stopping.requested():
+            try:
+                self._attempt(stopping.attempt(), until)
+                return
+            except MigratorError as error:
+                if stopping.requested() or not error.retryable or not self._parts.begun():
+                    raise
+                self.progress.set(note=f"{error.what}; starting again")
+                wait(failures, stopping)
+                failures += 1
+                self._parts = replace(self._parts, mapping=self._parts.reload())
+
+    def _attempt(self, stopping: Stopping, until: Until | None) -> None:
+        """Runs until stopped. What the machine ran out of becomes a named error, whichever thread met it first."""
         try:
-            with named_jvm_end():  # whichever thread met it first
+            with named_jvm_end():
                 self._run(stopping, until)
-        except OSError as error:  # from any thread, deep inside a library perhaps
+        except OSError as error:  # deep inside a library perhaps
             if error.errno not in _SHORTAGES:
                 raise
             raise MigratorError(
@@ -156,12 +182,14 @@ class Migration:
                 where=str(error.filename or ""),
                 cause=f"{error.strerror} ({errno.errorcode[error.errno]})",
                 remedy=f"{_SHORTAGES[error.errno]}, then start again: nothing is lost",
+                retryable=error.errno in _MOMENTARY,
             ) from error
         except MemoryError as error:
             raise MigratorError(
                 "the process gets no more memory",
                 cause=str(error),
                 remedy=f"{_SHORTAGES[errno.ENOMEM]}, then start again: nothing is lost",
+                retryable=True,
             ) from error
 
     def _run(self, stopping: Stopping, until: Until | None) -> None:

@@ -68,17 +68,19 @@ def connected(engine: Engine) -> Connection:
     try:
         return engine.connect()
     except OperationalError as error:
-        cause = str(error.orig).replace("\n", " ").strip()
-        refused = any(word in cause for word in LOGIN_REFUSED)
-        raise ConnectionFailed(
-            "the database refuses the login" if refused else "the database can't be reached",
-            where=engine.url.render_as_string(hide_password=True),
-            cause=cause,
-            remedy="check host, port, database, user and password"
-            if refused
-            else "check that the server runs",
-            retryable=not refused,
-        ) from None
+        raise _not_reached(engine, error) from None
+
+
+def _not_reached(engine: Engine, error: DBAPIError) -> ConnectionFailed:
+    cause = str(error.orig).replace("\n", " ").strip()
+    refused = any(word in cause for word in LOGIN_REFUSED)
+    return ConnectionFailed(
+        "the database refuses the login" if refused else "the database can't be reached",
+        where=engine.url.render_as_string(hide_password=True),
+        cause=cause,
+        remedy="check host, port, database, user and password" if refused else "check that the server runs",
+        retryable=not refused,
+    )
 
 
 def _upgrade(engine: Engine, branch: str) -> None:
@@ -95,6 +97,8 @@ def _upgrade(engine: Engine, branch: str) -> None:
             command.upgrade(config, f"{branch}@head")
             connection.commit()
         except DBAPIError as error:
+            if error.connection_invalidated:
+                raise _not_reached(engine, error) from None
             raise _refused(engine, branch, str(error.orig)) from None
 
 

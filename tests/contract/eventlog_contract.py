@@ -375,7 +375,7 @@ class EventLogContract:
     # -- invariant ------------------------------------------------------------------------------------------------
 
     # the same function runs once per subclass, and the subclasses hold no state
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.differing_executors])
     @given(data=st.data())
     def test_any_split_nets_to_the_same_states(self, data: st.DataObject) -> None:
         """After each batch the target holds exactly the source's state at that point of the log."""

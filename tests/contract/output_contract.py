@@ -199,7 +199,6 @@ class OutputContract:
     @given(rows=wide_rows(), data=st.data())
     @settings(
         max_examples=40,
-        deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
     )
     def test_rows_of_every_type_come_back_exactly(

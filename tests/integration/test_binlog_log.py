@@ -193,29 +193,6 @@ def test_what_cant_be_carried_on_stops_with_table_and_place(
     expect_stop(engine, accounts, reader, statement, error)
 
 
-def test_prepared_transactions_are_refused_by_name(
-    engine: BinlogEngine, accounts: Database, reader: BinlogReader
-) -> None:
-    with accounts.connect() as connection, connection.cursor() as cursor:
-        for statement in ("XA START 'f'", "INSERT INTO other VALUES (5)", "XA END 'f'", "XA PREPARE 'f'"):
-            cursor.execute(statement)
-        cursor.execute("XA COMMIT 'f'")
-        end = engine.end(source_of(accounts))
-        assert read_to(reader, end).changes() == []  # a foreign one is none of our business
-        for statement in (
-            "XA START 'x'",
-            "INSERT INTO account VALUES (5, 'x', 5)",
-            "XA END 'x'",
-            "XA PREPARE 'x'",
-        ):
-            cursor.execute(statement)
-        try:
-            with pytest.raises(SourceError, match="XA transactions on captured tables are not supported yet"):
-                read_until(reader, lambda _: False)
-        finally:
-            cursor.execute("XA ROLLBACK 'x'")
-
-
 def test_triggers_and_key_swaps_are_in_the_log(
     engine: BinlogEngine, accounts: Database, reader: BinlogReader
 ) -> None:

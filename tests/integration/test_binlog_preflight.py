@@ -54,6 +54,8 @@ def test_select_and_replication_slave_are_enough(engine: BinlogEngine, spare_dat
     assert list(obstacles(engine, spare_database, "t", **login)) == [f"grants: {user}@%"]
     spare_database.execute(f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%'")
     assert obstacles(engine, spare_database, "t", **login) == {}
+    hints = engine.catalog(source_of(spare_database, **login)).preflight(["t"])
+    assert [hint.check for hint in hints] == (["xa"] if engine.kind == "mysql" else [])
     source = source_of(spare_database, **login)
     reader, (schema,) = engine.started(source, "t")
     spare_database.execute("INSERT INTO t VALUES (1)")

@@ -80,7 +80,6 @@ def _both(place: tuple[Database, BinlogReader, Any], expressions: list[str], val
 
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(documents=st.lists(DOCUMENTS, min_size=1, max_size=8))

@@ -9,8 +9,8 @@ import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import WATERMARK
-from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
+from migrator.adapters.postgres.settings import MESSAGE, WATERMARK
+from migrator.adapters.postgres.watermark import mark_writer
 from migrator.errors import ConnectionFailed, SourceError
 from migrator.model.event import LogProgress, LogRecord, MarkKind, Operation, TransactionPart, WatermarkSeen
 from migrator.model.position import Position
@@ -222,23 +222,34 @@ def test_unchanged_large_columns_come_from_the_before_image(old_pg: Database) ->
     assert update.after == ("1", large, "2", raw)
 
 
-def test_watermarks_come_in_log_order_and_carry_no_rows(old_pg: Database) -> None:
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("placement", [WATERMARK, MESSAGE])
+def test_watermarks_come_in_log_order_and_carry_no_rows(
+    old_pg: Database, placement: str, streamed: bool
+) -> None:
     table(old_pg)
     old_pg.execute(*WATERMARK_TABLE)
-    source = source_of(old_pg, placement=WATERMARK)
+    if streamed:  # every transaction comes before it ends
+        setting = "debug_logical_replication_streaming = immediate"
+        old_pg.execute(f'ALTER DATABASE "{old_pg.database}" SET {setting}')
+    source = source_of(old_pg, placement=placement)
     schemas = prepared(source, "t")
-    ours, theirs = (
-        PostgresWatermarkWriter(source),
-        PostgresWatermarkWriter(replace(source, migration="another")),
-    )
+    ours, theirs = mark_writer(source), mark_writer(replace(source, migration="another"))
+    assert ours is not None
+    assert theirs is not None
+    our_marks, their_marks = ours(), theirs()
     old_pg.execute("INSERT INTO t VALUES (1, 'before')")
-    ours.write("token-1", MarkKind.LOW)
-    theirs.write("token-x", MarkKind.LOW)
-    old_pg.execute("INSERT INTO t VALUES (2, 'inside')")
-    ours.write("token-1", MarkKind.HIGH)
+    our_marks.write("token-1", MarkKind.LOW)
+    their_marks.write("token-x", MarkKind.LOW)
+    old_pg.execute(
+        "INSERT INTO t VALUES (2, 'inside')",
+        f"SELECT pg_logical_emit_message(true, '{source.slot}', 'said by somebody else')",
+        "SELECT pg_logical_emit_message(false, 'other', 'high token-1')",
+    )
+    our_marks.write("token-1", MarkKind.HIGH)
     old_pg.execute("INSERT INTO t VALUES (3, 'after')")
-    ours.close()
-    theirs.close()
+    our_marks.close()
+    their_marks.close()
     with log_reader(source, schemas) as reader:
         records = read_to(reader, PostgresCatalog(source).position())
     story = [

@@ -8,11 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.settings import WATERMARK
+from migrator.adapters.postgres.publication import create_statement
+from migrator.adapters.postgres.settings import MESSAGE, WATERMARK
+from migrator.adapters.postgres.watermark import mark_writer
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import SourceError
 from migrator.model.chunk import ChunkRequest
+from migrator.model.event import MarkKind
+from migrator.model.table import TableId
 from tests.fix_postgres_source import changes, chunk_reader, log_reader, read_to, source_of
 from tests.servers import Database, PostgresServer
 
@@ -159,6 +163,36 @@ def test_an_owner_with_create_needs_no_publication_made_for_it(
 def test_the_watermark_placement_needs_its_table(old_pg: Database) -> None:
     old_pg.execute("CREATE TABLE t (k int PRIMARY KEY)", "ALTER TABLE t REPLICA IDENTITY FULL")
     assert set(fatal(old_pg, "t", placement=WATERMARK)) == {("watermark", "migrator.watermark")}
+
+
+def test_the_message_placement_needs_no_table_but_the_right_to_write_messages(
+    old_pg: Database, reader_role: str
+) -> None:
+    old_pg.execute(
+        "CREATE TABLE t (k int PRIMARY KEY)",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        f"GRANT SELECT ON t TO {reader_role}",
+        f"ALTER ROLE {reader_role} REPLICATION",
+    )
+    source = source_of(old_pg)
+    old_pg.execute(create_statement(source.slot, [TableId("public", "t")]))
+    assert fatal(old_pg, "t", user=reader_role, placement=MESSAGE) == {}
+    functions = old_pg.query(
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE proname = 'pg_logical_emit_message'"
+    )
+    old_pg.execute(*(f"REVOKE EXECUTE ON FUNCTION {name} FROM PUBLIC" for (name,) in functions))
+    found = fatal(old_pg, "t", user=reader_role, placement=MESSAGE)
+    assert list(found) == [("message", reader_role)]
+    as_reader = source_of(old_pg, user=reader_role, placement=MESSAGE)
+    marks = mark_writer(as_reader)
+    assert marks is not None
+    with pytest.raises(SourceError, match="permission denied"):
+        marks().write("token", MarkKind.LOW)
+    old_pg.execute(*found.values())
+    assert fatal(old_pg, "t", user=reader_role, placement=MESSAGE) == {}
+    writer = marks()
+    writer.write("token", MarkKind.LOW)
+    writer.close()
 
 
 def test_an_unfit_server_is_named_setting_by_setting() -> None:

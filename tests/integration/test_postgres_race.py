@@ -1,20 +1,30 @@
 """The visibility race: a commit is in the log, and delivered, before a SELECT can see it.
 
-Placed, not hoped for: with a synchronous standby that doesn't exist, T1 waits after its commit record was written.
+Placed, not hoped for: with a synchronous standby that doesn't exist, or that answers in ten minutes, T1 waits after
+its commit record was written. Each race is shown twice, with the plain window (the marks of DBLog and nothing else),
+which delivers the old row after the new one, and with the product, which doesn't.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.settings import WATERMARK
+from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
-from migrator.model.chunk import ChunkRequest
-from migrator.model.event import MarkKind, TransactionId, TransactionPart, WatermarkSeen
+from migrator.embedded.postgres import EmbeddedPostgres
+from migrator.embedded.process import scratch_directory
+from migrator.model.chunk import Chunk, ChunkRequest
+from migrator.model.event import LogRecord, MarkKind, TransactionId, TransactionPart, WatermarkSeen
+from migrator.model.table import TableSchema
+from scenarios.database import Database as Place
+from scenarios.simulation.setup import patched
+from scenarios.torture.standby import DistantStandby, require_standby
 from tests.fix_postgres_source import (
     WATERMARK_TABLE,
     chunk_reader,
@@ -26,103 +36,221 @@ from tests.fix_postgres_source import (
     source_of,
     wait_for,
 )
-from tests.servers import Database, PostgresServer
+from tests.integration.placed_race import TOKEN, delivered
+from tests.integration.plain_watermark import WRITTEN_MARKS_ONLY
+from tests.servers import Database, PostgresServer, fresh_database
 
 pytestmark = pytest.mark.integration
 
+_FOREVER_S = 600.0
+
+
+@pytest.fixture(scope="module")
+def race_server() -> Iterator[PostgresServer]:
+    """A server of its own: every commit on it may be made to hang, and transactions may be prepared."""
+    settings = {"max_prepared_transactions": "5"}
+    with (
+        scratch_directory("migrator-race-") as directory,
+        EmbeddedPostgres(directory / "pg", settings=settings) as server,
+    ):
+        yield PostgresServer(
+            Database(server.host, server.port, "postgres", server.superuser, "", "postgresql"), server
+        )
+
 
 @pytest.fixture
-def ghost_standby(postgres: PostgresServer, old_pg: Database) -> Iterator[Database]:
-    """A source whose sessions with synchronous_commit=on wait for a standby that never comes."""
-    old_pg.execute(
+def old(race_server: PostgresServer) -> Iterator[Database]:
+    """An empty source."""
+    with fresh_database(race_server, "race") as database:
+        yield database
+
+
+@pytest.fixture
+def race(old: Database) -> Database:
+    """A source with one row, 'old', whose sessions wait for a standby only if they ask for it."""
+    old.execute(
         "CREATE TABLE t (k int PRIMARY KEY, v text)",
         "ALTER TABLE t REPLICA IDENTITY FULL",
-        "INSERT INTO t SELECT g, 'old' FROM generate_series(1, 10) g",
+        "INSERT INTO t VALUES (5, 'old')",
         *WATERMARK_TABLE,
-        f'ALTER DATABASE "{old_pg.database}" SET synchronous_commit = local',
+        f'ALTER DATABASE "{old.database}" SET synchronous_commit = local',
     )
+    return old
+
+
+def admin_of(server: PostgresServer) -> Place:
+    admin = server.admin
+    return Place("postgresql", admin.host, admin.port, admin.database, admin.user)
+
+
+@contextmanager
+def ghost_standby(server: PostgresServer) -> Iterator[None]:
+    """Commits that ask for it wait for a standby that never comes."""
+    require_standby(admin_of(server), "ghost")
     try:
-        yield old_pg
+        yield
     finally:
-        postgres.admin.execute("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        require_standby(admin_of(server), "")
+
+
+def distant_standby(server: PostgresServer) -> AbstractContextManager[object]:
+    """The same with a standby that takes the log and confirms it in ten minutes."""
+    return DistantStandby(admin_of(server), _FOREVER_S)
 
 
 class HangingCommit:
-    """T1: an update whose COMMIT hangs after its commit record is in the log."""
+    """T1: statements in one transaction, the last of which hangs after its commit record is in the log.
 
-    def __init__(self, database: Database, statement: str):
-        self._connection = database.connect(autocommit=False)
+    Args:
+        database: where.
+        standby: from when on commits hang.
+        statements: that don't hang, and are run before.
+        last: the one that does.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        standby: AbstractContextManager[object],
+        *statements: str,
+        last: str = "COMMIT",
+    ):
+        self._connection = database.connect()
+        self._standby = standby
         self._connection.execute("SET synchronous_commit = on")
-        self._connection.execute(statement)
-        row = self._connection.execute("SELECT pg_current_xact_id()::text").fetchone()
-        self.xid = int(row[0]) % 2**32
-        self._thread = threading.Thread(target=self._connection.commit, daemon=True)
+        self._connection.execute("BEGIN")
+        self.xid = int(self._connection.execute("SELECT pg_current_xact_id()::text").fetchone()[0]) % 2**32
+        for statement in statements:
+            self._connection.execute(statement)
+        standby.__enter__()
+        self._thread = threading.Thread(target=self._connection.execute, args=[last], daemon=True)
         self._thread.start()
         pid = self._connection.info.backend_pid
         wait_for(database, f"SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = {pid}")
 
-    def finish(self) -> None:
+    def __enter__(self) -> HangingCommit:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Lets it return."""
+        self._standby.__exit__(None, None, None)
         self._thread.join(20)
         assert not self._thread.is_alive()
         self._connection.close()
 
 
+def chunk_between_marks(source: PostgresSource, schema: TableSchema, chunks: PostgresChunkReader) -> Chunk:
+    """A chunk as DBLog reads it."""
+    marks = PostgresWatermarkWriter(source)
+    marks.write(TOKEN, MarkKind.LOW)
+    chunk = chunks.read(ChunkRequest(1, schema.id, None, 10, TOKEN), schema)
+    marks.write(TOKEN, MarkKind.HIGH)
+    marks.close()
+    return chunk
+
+
+def is_high(record: LogRecord) -> bool:
+    return isinstance(record, WatermarkSeen) and record.kind is MarkKind.HIGH
+
+
+UPDATE = "UPDATE t SET v = 'NEW' WHERE k = 5"
+
+
+@pytest.mark.parametrize(
+    ("standby", "statements", "last"),
+    [
+        pytest.param(ghost_standby, [UPDATE], "COMMIT", id="ghost standby"),
+        pytest.param(distant_standby, [UPDATE], "COMMIT", id="distant standby"),
+        pytest.param(
+            ghost_standby, ["SAVEPOINT a", UPDATE, "RELEASE SAVEPOINT a"], "COMMIT", id="subtransaction"
+        ),
+        pytest.param(
+            ghost_standby, [UPDATE, "PREPARE TRANSACTION 'p'"], "COMMIT PREPARED 'p'", id="prepared"
+        ),
+    ],
+)
 def test_the_plain_window_emits_a_stale_row_and_the_witness_does_not(
-    postgres: PostgresServer, ghost_standby: Database
+    race_server: PostgresServer,
+    race: Database,
+    standby: Callable[[PostgresServer], AbstractContextManager[object]],
+    statements: list[str],
+    last: str,
 ) -> None:
-    source = source_of(ghost_standby, placement=WATERMARK)
-    schemas = prepared(source, "t")
-    with log_reader(source, schemas) as log, chunk_reader(source) as chunks:
-        postgres.admin.execute(
-            "ALTER SYSTEM SET synchronous_standby_names = 'ghost'", "SELECT pg_reload_conf()"
-        )
-        wait_for(ghost_standby, "SELECT current_setting('synchronous_standby_names') = 'ghost'")
-        t1 = HangingCommit(ghost_standby, "UPDATE t SET v = 'NEW' WHERE k = 5")
+    source = source_of(race, placement=WATERMARK)
+    (schema,) = prepared(source, "t")
+    with log_reader(source, [schema]) as log, chunk_reader(source) as chunks:
+        with HangingCommit(race, standby(race_server), *statements, last=last) as t1:
+            chunk = chunk_between_marks(source, schema, chunks)
+            records = read_until(log, lambda seen: any(map(is_high, seen)))
+            assert not chunks.witness().contains((t1.xid,))
 
-        marks = PostgresWatermarkWriter(source)
-        marks.write("w", MarkKind.LOW)
-        chunk = chunks.read(ChunkRequest(1, schemas[0].id, None, 100, "w"), schemas[0])
-        marks.write("w", MarkKind.HIGH)
-        marks.close()
-        records = read_until(
-            log, lambda seen: any(isinstance(r, WatermarkSeen) and r.kind is MarkKind.HIGH for r in seen)
-        )
-
-        story = [r for r in records if isinstance(r, TransactionPart | WatermarkSeen)]
+        story = [record for record in records if isinstance(record, TransactionPart | WatermarkSeen)]
         assert isinstance(story[0], TransactionPart), "T1 must be delivered BEFORE the low watermark"
-        assert [type(r) for r in story[1:]] == [WatermarkSeen, WatermarkSeen], "the window itself is empty"
-        (event,) = story[0].changes
-        stale = {row["k"]: row["v"] for row in chunk.rows.to_pylist()}
-        assert event.after == ("5", "NEW")
-        assert stale[5] == "old"  # DBLog as published would now emit this, after NEW
-
+        assert [type(record) for record in story[1:]] == [WatermarkSeen, WatermarkSeen], "an empty window"
         assert story[0].id == (t1.xid,)
+        assert chunk.rows["v"].to_pylist() == ["old"]
         assert chunk.witness is not None
         assert not chunk.witness.contains((t1.xid,))
-        assert not chunks.witness().contains((t1.xid,))
+        inputs = [story[0], chunk, *story[1:]]
+        with patched(WRITTEN_MARKS_ONLY):
+            assert delivered(schema, inputs, marks=True) == ["NEW", "old"]
+        assert delivered(schema, inputs, marks=True) == ["NEW"]
 
-        postgres.admin.execute("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
-        t1.finish()
         assert chunks.witness().contains((t1.xid,))
-        fresh = chunks.read(ChunkRequest(2, schemas[0].id, None, 100), schemas[0])
-        assert {row["k"]: row["v"] for row in fresh.rows.to_pylist()}[5] == "NEW"
+        fresh = chunks.read(ChunkRequest(2, schema.id, None, 10), schema)
+        assert fresh.rows["v"].to_pylist() == ["NEW"]
+
+
+def test_a_transaction_prepared_before_the_chunk_and_committed_after_it_follows_it(race: Database) -> None:
+    """No gap here: the chunk rightly has the old row, and the log brings the new one later, in either algorithm."""
+    source = source_of(race, placement=WATERMARK)
+    (schema,) = prepared(source, "t")
+    with log_reader(source, [schema]) as log, chunk_reader(source) as chunks:
+        with race.connect() as connection:
+            for statement in ("BEGIN", UPDATE, "PREPARE TRANSACTION 'p'"):
+                connection.execute(statement)
+        chunk = chunk_between_marks(source, schema, chunks)
+        race.execute("COMMIT PREPARED 'p'")
+        records = read_until(log, lambda seen: bool(parts(seen)))
+    assert delivered(schema, [chunk, *records], marks=True) == ["old", "NEW"]
+
+
+def test_a_read_view_older_than_the_low_mark_is_known_by_its_witness(race: Database) -> None:
+    """The session stays in a REPEATABLE READ transaction: its view is from before T1, and from before the mark."""
+    source = source_of(race, placement=WATERMARK)
+    (schema,) = prepared(source, "t")
+    with log_reader(source, [schema]) as log, chunk_reader(source) as chunks:
+        chunks.witness()  # connects
+        assert chunks._connection is not None
+        for statement in ("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM public.t"):
+            chunks._connection.call("", lambda cursor, text=statement: cursor.execute(text))  # type: ignore[misc]
+        race.execute(UPDATE)
+        chunk = chunk_between_marks(source, schema, chunks)
+        records = read_until(log, lambda seen: any(map(is_high, seen)))
+        fresh = chunks.read(ChunkRequest(2, schema.id, None, 10), schema)
+    assert chunk.rows["v"].to_pylist() == ["old"]
+    inputs = [*records[:-1], chunk, records[-1]]
+    with patched(WRITTEN_MARKS_ONLY):
+        assert delivered(schema, inputs, marks=True) == ["NEW", "old"]
+    assert delivered(schema, inputs, marks=True) == ["NEW"]
+    assert fresh.rows["v"].to_pylist() == ["NEW"]  # the end of each chunk ends its view
 
 
 def test_everything_a_chunk_shows_was_delivered_once_the_log_is_read_to_its_high_position(
-    old_pg: Database,
+    old: Database,
 ) -> None:
     """Writers of both kinds of commit run while chunks are read; the rule of ``Chunk.high`` must hold for each."""
-    old_pg.execute(
+    old.execute(
         "CREATE TABLE t (k int PRIMARY KEY, v bigint)",
         "ALTER TABLE t REPLICA IDENTITY FULL",
         "INSERT INTO t SELECT g, 0 FROM generate_series(1, 20) g",
     )
-    source = source_of(old_pg)
+    source = source_of(old)
     (schema,) = prepared(source, "t")
     stop = threading.Event()
 
     def write(setting: str) -> None:
-        connection = old_pg.connect()
+        connection = old.connect()
         connection.execute(f"SET synchronous_commit = {setting}")
         while not stop.is_set():
             connection.execute("UPDATE t SET v = v + 1 WHERE k = 1 + (random() * 19)::int")

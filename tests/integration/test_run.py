@@ -48,8 +48,14 @@ def from_mysql(tmp_path: Path, old_mysql: Database, new_pg: Database) -> Project
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", ["postgres", "mariadb", "mysql"])
-@pytest.mark.parametrize("placement", ["witness", "watermark"])
+@pytest.mark.parametrize(
+    ("engine", "placement"),
+    [
+        *((engine, "witness") for engine in ("postgres", "mariadb", "mysql")),
+        *((engine, "watermark") for engine in ("postgres", "mariadb", "mysql")),
+        ("postgres", "message"),
+    ],
+)
 def test_a_run_under_writers_ends_equal_and_goes_on_from_there(
     engine: str, placement: str, request: pytest.FixtureRequest, spark: SparkSession
 ) -> None:

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.spark
 # One Spark job per example, many rows each: the variety is in the rows. Shrinking would run hundreds of jobs.
 few = settings(
     max_examples=4,
-    deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -101,6 +101,19 @@ for ask in (lambda: spark.sql("select 1").toArrow(), lambda: spark.range(3).coun
     assert child.returncode == 0
 
 
+def test_after_a_killed_jvm_the_next_session_has_one_of_its_own(tmp_path: Path) -> None:
+    asking = """
+from pyspark.sql import functions as F
+SparkContext._gateway.proc.wait()
+again = spark_session(master="local[1]", conf={}, java_home=None, log_path=Path(sys.argv[1]))
+print(again is spark, again.range(3).select(F.udf(lambda n: n * 2, "long")("id")).collect()[2][0], flush=True)
+"""
+    child, _, jvm = start(tmp_path, program=PROGRAM + asking)
+    os.kill(jvm, signal.SIGKILL)
+    assert child.communicate("\n") == ("False 4\n", "")
+    assert child.returncode == 0
+
+
 def test_what_fails_while_the_jvm_lives_passes_unchanged(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

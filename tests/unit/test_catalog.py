@@ -24,7 +24,6 @@ FEATURES = {
     "event_log_limits",
     "mysql",
     "dump_requests",
-    "xa_hold",
     "ddl_follow",
     "repair",
     "quarantine",

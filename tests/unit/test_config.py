@@ -47,7 +47,20 @@ def test_a_good_file_is_read_with_defaults(tmp_path: Path) -> None:
     assert settings.source.password == "geheim"
     assert settings.mapping == tmp_path / "mapping.py"
     assert (settings.capture.chunk_rows, settings.capture.linger_s) == (1000, 1)
+    assert settings.streaming
     assert settings.spark.conf == {"spark.driver.memory": "1g"}
+
+
+def test_streaming_of_large_transactions_can_be_turned_off(tmp_path: Path) -> None:
+    text = GOOD.replace('host = "db1"', "streaming = false")
+    assert not load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"}).streaming
+
+
+def test_postgresql_may_place_chunks_by_messages(tmp_path: Path) -> None:
+    text = GOOD.replace('kind = "mariadb"', 'kind = "postgresql"').replace(
+        'host = "db1"', 'placement = "message"'
+    )
+    assert load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"}).placement == "message"
 
 
 def test_the_password_is_never_shown(tmp_path: Path) -> None:
@@ -68,6 +81,11 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
         (('user = "writer"', ""), "[target] needs the setting 'user'"),
         (("SOURCE_PASSWORD", "NOT_SET"), "the environment has no variable NOT_SET"),
         (('user = "writer"', 'user = "writer"\nsilence_s = 0'), "target.silence_s: 0 is not above 0"),
+        (
+            ('host = "db1"', 'placement = "message"'),
+            "source.placement: 'message' is none of witness, watermark",
+        ),
+        (('host = "db1"', 'streaming = "no"'), "source.streaming: 'no' is not true or false"),
         (('host = "db1"', "host = true"), "source.host: True is not a text"),
     ],
 )

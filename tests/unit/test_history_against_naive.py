@@ -158,7 +158,7 @@ def compare(records: Records) -> dict[str, bool]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6))
 def test_a_valid_history_holds(seed: int) -> None:
     records = make(seed)
@@ -171,7 +171,7 @@ def test_a_valid_history_holds(seed: int) -> None:
     assert outcomes["D6"] is Outcome.HOLDS
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 10**6), st.lists(st.sampled_from(CORRUPTIONS), min_size=1, max_size=3))
 @example(
     993715, [swap_changes, dump_anew]

@@ -21,9 +21,15 @@ from migrator.adapters.postgres.pgoutput import (
     RawRow,
     Relation,
     RelationColumn,
+    StreamAbort,
+    StreamCommit,
+    StreamStart,
+    StreamStop,
     Truncate,
     Type,
     Update,
+    begin_bytes,
+    commit_bytes,
     parse,
 )
 from migrator.errors import SourceError
@@ -78,6 +84,14 @@ def encode(message: Message) -> bytes:
         case LogicalMessage(transactional, lsn, prefix, content):
             head = b"M" + struct.pack("!BQ", transactional, lsn) + cstring(prefix)
             return head + struct.pack("!I", len(content)) + content
+        case StreamStart(xid, first):
+            return b"S" + struct.pack("!IB", xid, first)
+        case StreamStop():
+            return b"E"
+        case StreamCommit(xid, commit_lsn, end_lsn, at_us):
+            return b"c" + struct.pack("!IBQQq", xid, 0, commit_lsn, end_lsn, at_us - POSTGRES_EPOCH_US)
+        case StreamAbort(xid, subtransaction):
+            return b"A" + struct.pack("!II", xid, subtransaction)
     raise AssertionError(message)
 
 
@@ -101,6 +115,10 @@ messages = st.one_of(
     st.builds(Delete, u32, row),
     st.builds(Truncate, st.integers(0, 3), st.lists(u32, max_size=5).map(tuple)),
     st.builds(LogicalMessage, st.booleans(), u64, name, st.binary(max_size=50)),
+    st.builds(StreamStart, u32, st.booleans()),
+    st.just(StreamStop()),
+    st.builds(StreamCommit, u32, u64, u64, time_us),
+    st.builds(StreamAbort, u32, u32),
 )
 
 
@@ -121,6 +139,12 @@ def test_a_torn_message_is_a_named_error(message: Message, data: st.DataObject) 
 def test_bytes_too_many_are_a_named_error(message: Message, extra: bytes) -> None:
     with pytest.raises(SourceError, match="malformed"):
         parse(encode(message) + extra)
+
+
+def test_a_streamed_commit_becomes_the_begin_and_commit_it_would_have_had() -> None:
+    end = StreamCommit(7, 100, 108, 1_700_000_000_000_000)
+    assert parse(begin_bytes(end)) == Begin(100, end.committed_at_us, 7)
+    assert parse(commit_bytes(end)) == Commit(100, 108, end.committed_at_us)
 
 
 def test_a_begin_as_the_server_sends_it() -> None:

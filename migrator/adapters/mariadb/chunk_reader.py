@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from migrator.adapters.mariadb.catalog import log_end, read_table
-from migrator.adapters.mariadb.witness import BinlogWitness, begin_snapshot
+from migrator.adapters.mariadb.witness import BinlogWitness, take_witness
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.chunk_reader import BinlogChunkReader
 from migrator.binlog.sql import query
@@ -21,7 +21,7 @@ class MariaChunkReader(BinlogChunkReader):
         query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
     def _begin_view(self, connection: Any) -> BinlogWitness:
-        return begin_snapshot(connection).witness()
+        return take_witness(connection)
 
     def _end_view(self, connection: Any) -> None:
         query(connection, "COMMIT")

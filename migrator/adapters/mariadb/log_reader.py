@@ -24,10 +24,13 @@ class MariaLogReader(BinlogReader):
     _dialect = MARIADB
 
     def _ask_server(self, connection: Any) -> Server:
-        # first what is visible, then the log's end: a commit in between would put the start behind the end
-        visible = visible_end(connection)
-        charsets = load_charsets(connection, MARIADB.collations)
-        return Server(log_end(connection), visible, charsets, logs_cascades=False)
+        return Server(load_charsets(connection, MARIADB.collations), logs_cascades=False)
+
+    def _visible(self, connection: Any) -> Position:
+        return visible_end(connection)
+
+    def _log_end(self, connection: Any) -> Position:
+        return log_end(connection)
 
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None:
         return read_table(connection, table)
@@ -44,7 +47,7 @@ class MariaLogReader(BinlogReader):
                     "restored, or this is a replica that lags behind the server read before",
                     remedy="connect to the server read before, wait for the replica, or start a new dump",
                 )
-        return DomainTrack(place.gtids)
+        return DomainTrack(place.gtids, place.undecided)
 
     def _open_stream(self, begin: Position) -> PacketStream:
-        return open_stream(self._source, parse_position(begin).gtids)
+        return open_stream(self._source, parse_position(begin).read_from())

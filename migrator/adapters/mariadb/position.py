@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from migrator.binlog.undecided import NONE, Undecided, token, undecided_of
 from migrator.errors import SourceError
 from migrator.model.position import Position
 
@@ -41,11 +42,17 @@ class LogPlace:
     gtids: Mapping[int, Gtid]
     file: str
     offset: int
+    undecided: Undecided = NONE
 
     def position(self) -> Position:
         """The place as the rest of the program sees it."""
-        token = json.dumps({"gtid": gtid_text(self.gtids), "file": self.file, "offset": self.offset})
-        return Position(sum(gtid.sequence for gtid in self.gtids.values()), token)
+        order = sum(gtid.sequence for gtid in self.gtids.values())
+        return Position(order, token(gtid_text(self.gtids), self.file, self.offset, self.undecided))
+
+    def read_from(self) -> Mapping[int, Gtid]:
+        """The GTID state to ask the server for."""
+        text = self.undecided.read_from
+        return self.gtids if text is None else parse_gtids(text)
 
     def __str__(self) -> str:
         place = f" ({self.file}:{self.offset})" if self.file else ""
@@ -75,7 +82,8 @@ def parse_position(position: Position) -> LogPlace:
     """The place a position's token holds. Raises ``SourceError`` for a token of another kind of source."""
     try:
         parts = json.loads(position.token)
-        return LogPlace(parse_gtids(parts["gtid"]), str(parts["file"]), int(parts["offset"]))
+        place = parse_gtids(parts["gtid"]), str(parts["file"]), int(parts["offset"])
+        return LogPlace(*place, undecided_of(parts))
     except (ValueError, KeyError, TypeError) as error:
         raise SourceError(
             "a stored position is no MariaDB position",

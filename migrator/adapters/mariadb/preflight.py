@@ -60,6 +60,7 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
         )
     yield from checks.settings(connection, where, _SETTINGS)
     yield from checks.own_server_id(connection, source)
+    yield from checks.undecided(connection, where)
     yield from checks.retention(connection, where)
 
 

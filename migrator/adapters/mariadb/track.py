@@ -5,46 +5,56 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from migrator.adapters.mariadb.position import Gtid, LogPlace, file_number
+from migrator.adapters.mariadb.position import Gtid, LogPlace, file_number, gtid_text
 from migrator.binlog.events import Event
 from migrator.binlog.track import Opening
+from migrator.binlog.undecided import NONE, Undecided, xid_number, xid_text
 from migrator.errors import SourceError
 from migrator.model.position import Position
 
-_STANDALONE, _PREPARED_XA, _COMPLETED_XA = 1, 64, 128
+_STANDALONE, _GROUP_COMMIT, _PREPARED_XA, _COMPLETED_XA = 1, 2, 64, 128
+_XID_AT, _XID_AT_AFTER_GROUP = 13, 21
 
 
 class DomainTrack:
-    """A ``Track``. ``start`` is the GTID state to begin after."""
+    """A ``Track``. ``start`` is the GTID state to begin after, ``undecided`` what that place remembers."""
 
-    def __init__(self, start: Mapping[int, Gtid]):
+    def __init__(self, start: Mapping[int, Gtid], undecided: Undecided = NONE):
         self._start = dict(start)
         self._gtids = dict(start)
+        self._undecided = undecided
         self._file = ""
         self._offset = 0
         self._open: Gtid | None = None
 
-    def begin(self, event: Event) -> Opening | None:
+    def begin(self, event: Event) -> Opening:
         """A GTID event came; see ``Track``."""
         sequence, domain, flags = struct.unpack_from("<QIB", event.body)
         gtid = Gtid(domain, event.server, sequence)
         began, last = self._start.get(domain), self._gtids.get(domain)
-        if began is not None and sequence <= began.sequence:
-            return None
-        if last is not None and sequence <= last.sequence:
+        known = began is not None and sequence <= began.sequence
+        if not known and last is not None and sequence <= last.sequence:
             raise SourceError(
                 "the log's GTIDs are out of order",
                 cause=f"{gtid} follows {last}",
                 remedy="SET GLOBAL gtid_strict_mode = ON on the source, then start a new dump",
             )
-        self._open = gtid
+        self._open = None if known else gtid
         return Opening(
             name=f"GTID {gtid}",
-            id=(file_number(self._file), event.end),
+            id=(file_number(self._file), event.end, *_xa_number(event.body, flags)),
             begun=not flags & _STANDALONE,
             prepared=bool(flags & _PREPARED_XA),
-            completed=bool(flags & _COMPLETED_XA),
+            known=known,
         )
+
+    def before(self) -> str:
+        """The GTIDs before the open transaction, as the server writes them."""
+        return gtid_text(self._gtids)
+
+    def remember(self, undecided: Undecided) -> None:
+        """From here on, positions say this of undecided XA transactions."""
+        self._undecided = undecided
 
     def in_file(self, name: str) -> None:
         """The events that follow are in this file."""
@@ -53,7 +63,7 @@ class DomainTrack:
     def ending(self, offset: int) -> Position:
         """The position of the open transaction, which ends at ``offset`` of the file."""
         gtids = {**self._gtids, self._open.domain: self._open} if self._open is not None else self._gtids
-        return LogPlace(gtids, self._file, offset).position()
+        return LogPlace(gtids, self._file, offset, self._undecided).position()
 
     def end(self, offset: int) -> None:
         """The open transaction ended there."""
@@ -63,8 +73,18 @@ class DomainTrack:
 
     def position(self) -> Position:
         """The end of the last finished transaction."""
-        return LogPlace(self._gtids, self._file, self._offset).position()
+        return LogPlace(self._gtids, self._file, self._offset, self._undecided).position()
 
     def place(self) -> str:
         """The same in words."""
         return str(LogPlace(self._gtids, self._file, self._offset))
+
+
+def _xa_number(body: bytes, flags: int) -> tuple[int, ...]:
+    """The number of the XA transaction that an XA COMMIT or XA ROLLBACK decides about; nothing for all others."""
+    if not flags & _COMPLETED_XA:
+        return ()
+    at = _XID_AT_AFTER_GROUP if flags & _GROUP_COMMIT else _XID_AT
+    format_id, gtrid, bqual = struct.unpack_from("<iBB", body, at)
+    data = body[at + 6 : at + 6 + gtrid + bqual]
+    return (xid_number(xid_text((format_id, data[:gtrid], data[gtrid:]))),)

@@ -25,9 +25,13 @@ class MysqlLogReader(BinlogReader):
     _dialect = MYSQL
 
     def _ask_server(self, connection: Any) -> Server:
-        visible = LogPlace(executed(connection)).position()
-        charsets = load_charsets(connection, MYSQL.collations)
-        return Server(log_end(connection), visible, charsets, logs_cascades(connection))
+        return Server(load_charsets(connection, MYSQL.collations), logs_cascades(connection))
+
+    def _visible(self, connection: Any) -> Position:
+        return LogPlace(executed(connection)).position()
+
+    def _log_end(self, connection: Any) -> Position:
+        return log_end(connection)
 
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None:
         return read_table(connection, table)
@@ -42,7 +46,7 @@ class MysqlLogReader(BinlogReader):
                 "transactions of the server read before",
                 remedy="connect to the server read before, wait for the replica, or start a new dump",
             )
-        return SetTrack(place.gtids)
+        return SetTrack(place.gtids, place.undecided)
 
     def _open_stream(self, begin: Position) -> PacketStream:
-        return open_stream(self._source, parse_position(begin).gtids)
+        return open_stream(self._source, parse_position(begin).read_from())

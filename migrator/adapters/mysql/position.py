@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 
 from migrator.adapters.mysql.gtid_set import GtidSet, parse_set
+from migrator.binlog.undecided import NONE, Undecided, token, undecided_of
 from migrator.errors import SourceError
 from migrator.model.position import Position
 
@@ -24,18 +25,19 @@ class LogPlace:
     gtids: GtidSet
     file: str = ""
     offset: int = 0
+    undecided: Undecided = NONE
 
     def position(self) -> Position:
         """The place as the rest of the program sees it."""
-        return position_of(self.gtids.count(), str(self.gtids), self.file, self.offset)
+        return Position(self.gtids.count(), token(str(self.gtids), self.file, self.offset, self.undecided))
+
+    def read_from(self) -> GtidSet:
+        """The transactions that the server need not send."""
+        text = self.undecided.read_from
+        return self.gtids if text is None else parse_set(text)
 
     def __str__(self) -> str:
         return place_text(str(self.gtids), self.file, self.offset)
-
-
-def position_of(count: int, gtids: str, file: str, offset: int) -> Position:
-    """A position from the number of transactions and the text of their set."""
-    return Position(count, json.dumps({"gtid": gtids, "file": file, "offset": offset}))
 
 
 def place_text(gtids: str, file: str, offset: int) -> str:
@@ -47,7 +49,8 @@ def parse_position(position: Position) -> LogPlace:
     """The place a position's token holds. Raises ``SourceError`` for a token of another kind of source."""
     try:
         parts = json.loads(position.token)
-        return LogPlace(parse_set(parts["gtid"]), str(parts["file"]), int(parts["offset"]))
+        place = parse_set(parts["gtid"]), str(parts["file"]), int(parts["offset"])
+        return LogPlace(*place, undecided_of(parts))
     except (ValueError, KeyError, TypeError) as error:
         raise SourceError(
             "a stored position is no MySQL position",

@@ -98,6 +98,7 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     if variable(connection, "log_replica_updates"):  # MySQL 8.0.26 renamed it; before, the default is ON
         yield from checks.settings(connection, where, _REPLICA)
     yield from checks.own_server_id(connection, source)
+    yield from checks.undecided(connection, where)
     if variable(connection, "binlog_expire_logs_auto_purge") != "0":
         yield from checks.retention(connection, where)
 

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from migrator.adapters.mysql.gtid_set import GrowingSet, GtidSet, Origin, origin_name
-from migrator.adapters.mysql.position import place_text, position_of
+from migrator.adapters.mysql.position import LogPlace, place_text
 from migrator.binlog import events
 from migrator.binlog.events import Event
 from migrator.binlog.track import Opening
+from migrator.binlog.undecided import NONE, Undecided, token
 from migrator.errors import SourceError
 from migrator.model.event import TransactionId
 from migrator.model.position import Position
 
 
 class SetTrack:
-    """A ``Track``. ``start`` are the transactions that were read before."""
+    """A ``Track``. ``start`` are the transactions that were read before, ``undecided`` what that place remembers."""
 
-    def __init__(self, start: GtidSet):
+    def __init__(self, start: GtidSet, undecided: Undecided = NONE):
         self._start = start
+        self._undecided = undecided
         self._gtids = GrowingSet(start)
         self._file = ""
         self._offset = 0
-        self._position = position_of(self._gtids.count, str(self._gtids), "", 0)
+        self._position = LogPlace(start, undecided=undecided).position()
         self._ending: Position | None = None
         self._open: tuple[Origin, int] | None = None
 
-    def begin(self, event: Event) -> Opening | None:
+    def begin(self, event: Event) -> Opening:
         """A GTID event came; see ``Track``."""
         if event.type == events.MYSQL_ANONYMOUS_GTID:
             raise SourceError(
@@ -33,9 +35,10 @@ class SetTrack:
                 remedy="SET GLOBAL gtid_mode = ON (in its steps), then start a new dump",
             )
         origin, number = _tagged(event.body) if event.type == events.MYSQL_TAGGED_GTID else _plain(event.body)
-        if (origin, number) in self._start:
-            return None
-        name = f"GTID {origin_name(origin)}:{number}"
+        name, known = f"GTID {origin_name(origin)}:{number}", (origin, number) in self._start
+        self._open, self._ending = None, None
+        if known:
+            return Opening(name, transaction_id(origin, number), begun=False, known=True)
         if (origin, number) in self._gtids:
             raise SourceError(
                 "a GTID came twice in the log",
@@ -43,8 +46,15 @@ class SetTrack:
                 remedy="RESET BINARY LOGS AND GTIDS or gtid_purged was misused on the source; start a new dump",
             )
         self._open = origin, number
-        self._ending = None
-        return Opening(name=name, id=transaction_id(origin, number), begun=False)
+        return Opening(name, transaction_id(origin, number), begun=False)
+
+    def before(self) -> str:
+        """The GTIDs before the open transaction, as the server writes them."""
+        return str(self._gtids)
+
+    def remember(self, undecided: Undecided) -> None:
+        """From here on, positions say this of undecided XA transactions."""
+        self._undecided = undecided
 
     def in_file(self, name: str) -> None:
         """The events that follow are in this file."""
@@ -56,7 +66,8 @@ class SetTrack:
             self._gtids.add(*self._open)
             self._open = None
         if self._ending is None:
-            self._ending = position_of(self._gtids.count, str(self._gtids), self._file, offset)
+            text = token(str(self._gtids), self._file, offset, self._undecided)
+            self._ending = Position(self._gtids.count, text)
         return self._ending
 
     def end(self, offset: int) -> None:

@@ -15,11 +15,12 @@ import psycopg
 from migrator.adapters.postgres.check_scope import check_scope
 from migrator.adapters.postgres.connection import connect, query_failure
 from migrator.adapters.postgres.lsn import parse_lsn, position_up_to, without_page_header
+from migrator.adapters.postgres.open_transactions import open_transactions
 from migrator.adapters.postgres.preflight import findings
 from migrator.adapters.postgres.publication import check_covers, publish
 from migrator.adapters.postgres.reflection import psycopg_query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
-from migrator.adapters.postgres.replication import SLOT_STATE, SlotState, lost_slot
+from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.errors import SourceError
 from migrator.model.finding import Finding
@@ -141,9 +142,7 @@ class PostgresCatalog:
             connection.execute(_WATERMARK_ROW, [self._source.migration])
         row = connection.execute(f"{SLOT_STATE} WHERE slot_name = $1", [self._source.slot]).fetchone()
         if row is not None:
-            slot = SlotState.of(*row)
-            if slot.lost:
-                raise lost_slot(self._source, slot.lost)
+            SlotState.of(*row).checked(self._source)
             # A slot is never made before its publication: if that is wrong now, somebody changed it meanwhile.
             # Tables may be missing, though: a migration can get more of them.
             check_covers(self._source, psycopg_query(connection), [])
@@ -151,12 +150,23 @@ class PostgresCatalog:
         # the publication where it didn't exist yet.
         publish(self._source, connection, captured)
         if row is None:
-            # Waits for the transactions that are open now to end; others go on meanwhile.
-            connection.execute(f"SET statement_timeout = '{_SLOT_TIMEOUT}'")
-            connection.execute(f"SET lock_timeout = '{_SLOT_TIMEOUT}'")
+            self._make_slot(connection)
+
+    def _make_slot(self, connection: Any) -> None:
+        """Waits for the transactions that are open now to end; others go on meanwhile."""
+        connection.execute(f"SET statement_timeout = '{_SLOT_TIMEOUT}'")
+        connection.execute(f"SET lock_timeout = '{_SLOT_TIMEOUT}'")
+        try:
             connection.execute(
                 "SELECT pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [self._source.slot]
             )
+        except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
+            raise SourceError(
+                "the replication slot can't be made beside transactions that are still open",
+                where=self._source.address,
+                cause=open_transactions(psycopg_query(connection)) or str(error),
+                remedy="end them, prepared ones with COMMIT PREPARED or ROLLBACK PREPARED; then start again",
+            ) from error
 
     def _with_connection(self, what: str, work: Callable[[Any], Result]) -> Result:
         connection = connect(self._source, "catalog")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import adbc_driver_manager
@@ -28,13 +29,13 @@ from migrator.adapters.postgres.catalog import insert_position
 from migrator.adapters.postgres.chunk_query import ChunkQuery
 from migrator.adapters.postgres.chunk_scope import bounded, scoped
 from migrator.adapters.postgres.connection import named_failure
-from migrator.adapters.postgres.lsn import format_lsn
 from migrator.adapters.postgres.reflection import ReflectedTable, reflect
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watched import SilentSource, WatchedConnection
 from migrator.adapters.postgres.witness import SnapshotWitness
 from migrator.errors import MigratorError, SchemaError
-from migrator.model.chunk import Chunk, ChunkRequest
+from migrator.model.chunk import Chunk, ChunkRequest, Witness
+from migrator.model.position import Position
 from migrator.model.table import TableSchema
 
 Result = TypeVar("Result")
@@ -55,12 +56,56 @@ _PLANNER = (
 )
 
 
-class PostgresChunkReader:
-    """Implements ``ChunkReader`` on one ADBC connection, made when first needed and again after a failure."""
+@dataclass(frozen=True, slots=True)
+class ReadView:
+    """What the snapshot of a chunk says in terms of the log that is read beside it.
 
-    def __init__(self, source: PostgresSource, step: Callable[[str], None] = lambda name: None):
+    Attributes:
+        witness: which of the log's transactions it contains.
+        high: a place at or after all of them.
+        settled: waits, once the chunk was read, until no crash of the server can undo what it contains.
+    """
+
+    witness: Witness
+    high: Position
+    settled: Callable[[Any], None] = lambda cursor: None
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """How to take a read view: a statement that takes the snapshot with its first value, and what its row says."""
+
+    statement: str
+    of: Callable[[Sequence[Any]], ReadView]
+
+
+def _in_the_wal(row: Sequence[Any]) -> ReadView:
+    snapshot, *place = row
+    return ReadView(SnapshotWitness.parse(snapshot), insert_position(place))
+
+
+WAL_VIEWS = Views(_SNAPSHOT, _in_the_wal)
+"""Beside the server's own log."""
+
+
+class PostgresChunkReader:
+    """Implements ``ChunkReader`` on one ADBC connection, made when first needed and again after a failure.
+
+    Args:
+        source: where to read.
+        step: hook at named points.
+        views: what snapshots mean to the log reader that is used beside it.
+    """
+
+    def __init__(
+        self,
+        source: PostgresSource,
+        step: Callable[[str], None] = lambda name: None,
+        views: Views = WAL_VIEWS,
+    ):
         self._source = source
         self._step = step
+        self._views = views
         self._connection: WatchedConnection | None = None
         self._queries: dict[str, ChunkQuery] = {}
 
@@ -83,12 +128,12 @@ class PostgresChunkReader:
         what = f"a chunk of {schema.id} can't be read"
         return self._called(what, schema, lambda cursor: self._read(cursor, request, schema, started))
 
-    def witness(self) -> SnapshotWitness:
+    def witness(self) -> Witness:
         """See ``ChunkReader.witness``."""
 
-        def read(cursor: Any) -> SnapshotWitness:
-            cursor.execute("SELECT pg_catalog.pg_current_snapshot()::text")
-            return SnapshotWitness.parse(cursor.fetchone()[0])
+        def read(cursor: Any) -> Witness:
+            cursor.execute(self._views.statement)
+            return self._views.of(cursor.fetchone()).witness
 
         return self._called("the source's snapshot can't be read", None, read)
 
@@ -120,13 +165,14 @@ class PostgresChunkReader:
 
     def _read(self, cursor: Any, request: ChunkRequest, schema: TableSchema, started: float) -> Chunk:
         self._begin(cursor, schema)
-        cursor.execute(_SNAPSHOT)
-        snapshot, *place = cursor.fetchone()
+        cursor.execute(self._views.statement)
+        view = self._views.of(cursor.fetchone())
         self._step("chunk.snapshot")
-        query = self._query(cursor, schema, format_lsn(insert_position(place).order))
+        query = self._query(cursor, schema, view.high.token.partition("@")[0])
         cursor.execute(scoped(cursor, query, request))
         raw = cursor.fetch_arrow_table()
         cursor.execute("COMMIT")
+        view.settled(cursor)
         last_key, final = request.ending(raw.num_rows, query.last_key(raw))
         return Chunk(
             request=request,
@@ -134,8 +180,8 @@ class PostgresChunkReader:
             row_count=raw.num_rows,
             last_key=last_key,
             final=final,
-            witness=SnapshotWitness.parse(snapshot),
-            high=insert_position(place),
+            witness=view.witness,
+            high=view.high,
             schema_version=schema.version(),
             elapsed_s=time.monotonic() - started,
         )

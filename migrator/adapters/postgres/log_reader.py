@@ -1,9 +1,9 @@
 """The source log as transactions: reads pgoutput and delivers what ``migrator.model.event`` describes.
 
-pgoutput sends whole committed transactions in commit order, so Begin already means "committed". A transaction
-is handed out in parts of bounded size. After a reconnect the server sends everything whose commit record
-starts at or after the place asked for; transactions at or before ``after`` are skipped by their order all the
-same.
+What comes here are whole committed transactions in commit order (``reassembly`` sees to that where the server
+streams large ones early), so Begin already means "committed". A transaction is handed out in parts of bounded size.
+After a reconnect the server sends everything whose commit record starts at or after the place asked for;
+transactions at or before ``after`` are skipped by their order all the same.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from migrator.adapters.postgres.pgoutput import (
     Commit,
     Delete,
     Insert,
+    LogicalMessage,
     RawRow,
     Relation,
+    RowMessage,
     Truncate,
     Update,
     parse,
 )
 from migrator.adapters.postgres.publication import check_covers
+from migrator.adapters.postgres.reassembly import Reassembly
 from migrator.adapters.postgres.reflection import Query, psycopg_query
 from migrator.adapters.postgres.relations import (
     WATERMARK_ID,
@@ -61,6 +64,7 @@ from migrator.model.table import TableSchema
 
 _OPENING = "the source log can't be opened"
 _PUBLICATION_CHECK_S = 10.0
+_MARK_KINDS = frozenset(kind.value for kind in MarkKind)
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MAX_MESSAGES_PER_READ = 200_000
 """A server that sends nothing of interest must not keep ``read`` busy for ever."""
@@ -88,6 +92,7 @@ class PostgresLogReader:
         self._catalog = BriefConnection(source, "catalog")
         self._relations = Relations(schemas, self._look_up)
         self._stream: ReplicationStream | None = None
+        self._incoming: Reassembly | None = None
         self._system = ""
         self._checked_at = 0.0
         self._after = Position(-1, "")
@@ -116,8 +121,7 @@ class PostgresLogReader:
             slot = within(self._source, _OPENING, stream.slot, stream.close)
             if slot is None:
                 raise lost_slot(self._source, "the slot doesn't exist")
-            if slot.lost:
-                raise lost_slot(self._source, slot.lost)
+            slot.checked(self._source)
             self._check_publication()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
             lsn = self._checked_start(start, slot.confirmed, flushed)
@@ -130,6 +134,7 @@ class PostgresLogReader:
             self.close()
             raise
         self._stream = stream
+        self._incoming = Reassembly(stream, self._source.spill_folder)
         self._after = start
         # The server sends no keepalive for the place we began at: on an idle server nothing else would ever come.
         self._records = [LogProgress(start)]
@@ -137,41 +142,47 @@ class PostgresLogReader:
 
     def read(self, timeout_s: float) -> list[LogRecord]:
         """See ``LogReader.read``. Also sends feedback, so call it at least every few seconds."""
-        stream = self._started()
+        stream, incoming = self._started()
         if time.monotonic() - self._checked_at > _PUBLICATION_CHECK_S:
             self._check_publication()
         until = time.monotonic() + timeout_s
         messages = delivered = 0
         while delivered < self._source.part_rows and messages < _MAX_MESSAGES_PER_READ:
-            payload, wal_end = stream.next()
+            payload, wal_end = incoming.next()
             if payload:
                 messages += 1
                 delivered += self._take(payload)
             elif payload is None:
                 self._keepalive(wal_end)
-            elif not stream.wait(0.0 if self._records else max(0.0, until - time.monotonic())):
-                break
+            else:
+                came = stream.wait(0.0 if self._records else max(0.0, until - time.monotonic()))
+                if not came or time.monotonic() >= until:  # what streams in may be far from its commit
+                    break
         records, self._records = self._records, []
         return records
 
     def acknowledge(self, position: Position) -> None:
         """See ``LogReader.acknowledge``; goes out with the next feedback that ``read`` sends."""
         lsn, _ = token_parts(position)
-        self._started().acknowledge(lsn)
+        stream, _ = self._started()
+        stream.acknowledge(lsn)
 
     def close(self) -> None:
         """See ``LogReader.close``; the last acknowledgement is sent before."""
         stream, self._stream = self._stream, None
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None:
+            incoming.close()
         if stream is not None:
             with contextlib.suppress(ConnectionFailed):  # feedback is a hint: the server keeps its log longer
                 stream.tell()
             stream.close()
         self._catalog.close()
 
-    def _started(self) -> ReplicationStream:
-        if self._stream is None:
+    def _started(self) -> tuple[ReplicationStream, Reassembly]:
+        if self._stream is None or self._incoming is None:
             raise SourceError("the log reader isn't started", remedy="call start() first")
-        return self._stream
+        return self._stream, self._incoming
 
     def _checked_start(self, start: Position, confirmed: int, flushed: int) -> int:
         """The LSN to start at. The server would silently skip to ``confirmed`` if asked for less: a gap."""
@@ -226,11 +237,16 @@ class PostgresLogReader:
             if schema is not None:
                 self._hand_out_part()
                 self._records.append(SchemaChange(schema))
-        elif isinstance(message, Truncate) and not self._skipping:
+        elif self._skipping:
+            return 0
+        elif isinstance(message, Truncate):
             self._truncate(message)
+        elif isinstance(message, LogicalMessage) and message.prefix == self._source.slot:
+            kind, _, token = message.content.decode(errors="replace").partition(" ")
+            self._mark(token, kind)
         return 0
 
-    def _change(self, message: Insert | Update | Delete, size_bytes: int) -> int:
+    def _change(self, message: RowMessage, size_bytes: int) -> int:
         table = self._relations.captured(message.relation_oid)
         if table is None:
             if self._relations.is_watermark(message.relation_oid) and not isinstance(message, Delete):
@@ -242,7 +258,7 @@ class PostgresLogReader:
             self._hand_out_part()
         return 1
 
-    def _row_change(self, message: Insert | Update | Delete, table: Captured) -> RowChange:
+    def _row_change(self, message: RowMessage, table: Captured) -> RowChange:
         schema = table.schema
         if isinstance(message, Insert):
             return RowChange(schema.id, Operation.INSERT, None, self._row(message.new, table))
@@ -281,6 +297,11 @@ class PostgresLogReader:
         """Columns: migration, token, kind. Other migrations' rows are theirs."""
         migration, token, kind = new[:3]
         if migration == self._source.migration and isinstance(token, str) and isinstance(kind, str):
+            self._mark(token, kind)
+
+    def _mark(self, token: str, kind: str) -> None:
+        """A watermark in its place. What isn't one of ours means as little as one of an earlier attempt."""
+        if kind in _MARK_KINDS:
             self._hand_out_part()
             self._records.append(WatermarkSeen(token, MarkKind(kind)))
 

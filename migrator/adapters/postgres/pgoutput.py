@@ -1,10 +1,9 @@
-"""Parser of pgoutput's protocol version 1: bytes of one message in, one immutable value out.
+"""Parser of pgoutput's protocol versions 1 and 2: bytes of one message in, one immutable value out.
 
-Source: PostgreSQL documentation, "Logical Replication Message Formats". Integers are big-endian, strings end
-    with a
-zero byte, column values are the text of the type's output function. Messages are named tuples (immutable like
-our
-frozen dataclasses, but made at C speed: there is one per row change).
+Source: PostgreSQL documentation, "Logical Replication Message Formats". Integers are big-endian, strings end with a
+zero byte, column values are the text of the type's output function. Messages are named tuples (immutable like our
+frozen dataclasses, but made at C speed: there is one per row change). Messages of a streamed transaction carry an xid
+behind their first byte, which ``reassembly`` has taken out before they come here.
 
 Anything that doesn't fit the format to the last byte raises SourceError, so a torn or flipped stream never
 passes as data.
@@ -22,6 +21,9 @@ _U32 = struct.Struct("!I").unpack_from
 _U16 = struct.Struct("!H").unpack_from
 _BEGIN = struct.Struct("!QqI")
 _COMMIT = struct.Struct("!BQQq")
+_STREAM_START = struct.Struct("!IB")
+_STREAM_COMMIT = struct.Struct("!IBQQq")
+_STREAM_ABORT = struct.Struct("!II")
 _COLUMN_TAIL = struct.Struct("!Ii").unpack_from
 _MESSAGE = struct.Struct("!BQ").unpack_from
 
@@ -141,7 +143,48 @@ class LogicalMessage(NamedTuple):
     content: bytes
 
 
-Message = Begin | Commit | Origin | Relation | Type | Insert | Update | Delete | Truncate | LogicalMessage
+class StreamStart(NamedTuple):
+    """A piece of an unfinished transaction begins; ``first`` for its first one."""
+
+    xid: int
+    first: bool
+
+
+class StreamStop(NamedTuple):
+    """The piece ends."""
+
+
+class StreamCommit(NamedTuple):
+    """A streamed transaction committed: start and end of its commit record, commit time (us since 1970)."""
+
+    xid: int
+    commit_lsn: int
+    end_lsn: int
+    committed_at_us: int
+
+
+class StreamAbort(NamedTuple):
+    """A streamed transaction, or with another xid one of its subtransactions, was rolled back."""
+
+    xid: int
+    subtransaction: int
+
+
+RowMessage = Insert | Update | Delete
+Message = (
+    Begin
+    | Commit
+    | Origin
+    | Relation
+    | Type
+    | RowMessage
+    | Truncate
+    | LogicalMessage
+    | StreamStart
+    | StreamStop
+    | StreamCommit
+    | StreamAbort
+)
 
 
 def parse(payload: bytes) -> Message:
@@ -159,6 +202,16 @@ def parse(payload: bytes) -> Message:
     if end != len(payload):
         raise _malformed(payload, f"{len(payload)} bytes, but its contents say {end}")
     return message
+
+
+def begin_bytes(end: StreamCommit) -> bytes:
+    """The Begin message that the transaction would have had unstreamed."""
+    return b"B" + _BEGIN.pack(end.commit_lsn, end.committed_at_us - POSTGRES_EPOCH_US, end.xid)
+
+
+def commit_bytes(end: StreamCommit) -> bytes:
+    """The Commit message that the transaction would have had unstreamed."""
+    return b"C" + _COMMIT.pack(0, end.commit_lsn, end.end_lsn, end.committed_at_us - POSTGRES_EPOCH_US)
 
 
 def _malformed(payload: bytes, cause: str) -> SourceError:
@@ -283,6 +336,24 @@ def _logical_message(payload: bytes) -> tuple[Message, int]:
     return LogicalMessage(bool(flags & 1), lsn, prefix, payload[start : start + length]), start + length
 
 
+def _stream_start(payload: bytes) -> tuple[Message, int]:
+    xid, first = _STREAM_START.unpack_from(payload, 1)
+    return StreamStart(xid, bool(first)), 1 + _STREAM_START.size
+
+
+def _stream_stop(payload: bytes) -> tuple[Message, int]:
+    return StreamStop(), 1
+
+
+def _stream_commit(payload: bytes) -> tuple[Message, int]:
+    xid, _, commit_lsn, end_lsn, time_us = _STREAM_COMMIT.unpack_from(payload, 1)
+    return StreamCommit(xid, commit_lsn, end_lsn, time_us + POSTGRES_EPOCH_US), 1 + _STREAM_COMMIT.size
+
+
+def _stream_abort(payload: bytes) -> tuple[Message, int]:
+    return StreamAbort(*_STREAM_ABORT.unpack_from(payload, 1)), 1 + _STREAM_ABORT.size
+
+
 _PARSERS: dict[int, Callable[[bytes], tuple[Message, int]]] = {
     ord("B"): _begin,
     ord("C"): _commit,
@@ -294,4 +365,8 @@ _PARSERS: dict[int, Callable[[bytes], tuple[Message, int]]] = {
     ord("D"): _delete,
     ord("T"): _truncate,
     ord("M"): _logical_message,
+    ord("S"): _stream_start,
+    ord("E"): _stream_stop,
+    ord("c"): _stream_commit,
+    ord("A"): _stream_abort,
 }

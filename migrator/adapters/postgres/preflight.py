@@ -8,22 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from migrator.adapters.postgres.open_transactions import open_transactions
 from migrator.adapters.postgres.preflight_tables import table_findings
 from migrator.adapters.postgres.publication import create_statement, is_right
 from migrator.adapters.postgres.reflection import Query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
-from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, PostgresSource
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
 _OLDEST_VERSION = 150_000
 
-_SETTINGS = """
+SETTINGS = """
 SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN (
   'server_version_num', 'server_version', 'wal_level', 'max_replication_slots', 'max_wal_senders', 'server_encoding',
   'max_slot_wal_keep_size', 'idle_replication_slot_timeout', 'wal_sender_timeout', 'synchronous_standby_names')
 """
+RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
 _FACTS = """
 SELECT pg_catalog.pg_is_in_recovery(),
        (SELECT count(*) FROM pg_catalog.pg_replication_slots),
@@ -35,22 +37,21 @@ SELECT pg_catalog.pg_is_in_recovery(),
        r.rolname::text
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
 """
+_FORBIDDEN_MESSAGES = """
+SELECT pg_catalog.format('%I(%s)', p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid))
+FROM pg_catalog.pg_proc p
+WHERE p.proname = 'pg_logical_emit_message' AND p.proargtypes[2] = 'pg_catalog.text'::pg_catalog.regtype
+  AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE')
+"""
 
 
 def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) -> list[Finding]:
     """All findings for a source and the tables to capture."""
-    settings: dict[str, str] = dict(query(_SETTINGS, []))
+    settings: dict[str, str] = dict(query(SETTINGS, []))
     recovery, slots, senders, replication, superuser, may_create, database, role = query(_FACTS, [])[0]
-    found = list(_version(settings))
+    found = list(version(settings))
     if recovery:
-        found.append(
-            Finding(
-                "standby",
-                source.address,
-                "this server is a standby: its snapshots don't say which transactions a chunk contains",
-                "point source.host at the primary",
-            )
-        )
+        found.append(standby(source))
     slot_rows = query(f"{SLOT_STATE} WHERE slot_name = $1", [source.slot])
     slot = SlotState.of(*slot_rows[0]) if slot_rows else None
     found += _log(source, settings, slots, senders, slot)
@@ -58,13 +59,34 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
         problem = f"role {role!r} may not read the log"
         found.append(Finding("replication_role", role, problem, f'ALTER ROLE "{role}" REPLICATION;'))
     found += _warnings(source, settings)
+    if slot is None and (waited_for := open_transactions(query, prepared_only=True)):
+        found.append(
+            Finding(
+                "prepared_transactions",
+                "server",
+                f"the first run waits until these end, before it makes its slot: {waited_for}",
+                "COMMIT PREPARED '...'; or ROLLBACK PREPARED '...';",
+                fatal=False,
+            )
+        )
     for table in tables:
         found += table_findings(query, table, role)
     found += _publication(source, query, tables, bool(superuser), bool(may_create), database, role)
     return found
 
 
-def _version(settings: dict[str, str]) -> Iterator[Finding]:
+def standby(source: PostgresSource) -> Finding:
+    """The finding about a server that isn't a primary."""
+    return Finding(
+        "standby",
+        source.address,
+        "this server is a standby: its snapshots don't say which transactions a chunk contains",
+        "point source.host at the primary",
+    )
+
+
+def version(settings: dict[str, str]) -> Iterator[Finding]:
+    """Findings about the server's version and the database's encoding, from rows of ``SETTINGS``."""
     if int(settings["server_version_num"]) < _OLDEST_VERSION:
         problem = f"the source is PostgreSQL {settings['server_version']}"
         yield Finding("server_version", "server", problem, "upgrade the source to PostgreSQL 15 or later")
@@ -97,6 +119,13 @@ def _log(
             source.slot,
             f"the replication slot no longer holds the log: {slot.lost}",
             f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew",
+        )
+    elif slot is not None and slot.unfit:
+        yield Finding(
+            "slot",
+            source.slot,
+            f"a replication slot of this name can't be read: {slot.unfit}",
+            f"SELECT pg_drop_replication_slot('{source.slot}'); the first run makes its own",
         )
 
 
@@ -144,6 +173,11 @@ def _publication(
     if source.placement == WATERMARK:
         captured.append(WATERMARK_ID)
         yield from _watermark(query, role)
+    for (function,) in query(_FORBIDDEN_MESSAGES, []) if source.placement == MESSAGE else ():
+        problem = f"role {role!r} may not write logical messages"
+        yield Finding(
+            "message", role, problem, f'GRANT EXECUTE ON FUNCTION pg_catalog.{function} TO "{role}";'
+        )
     present = [table for table in captured if reflect(query, table) is not None]
     if superuser or is_right(query, source.slot, captured) or not present:
         return

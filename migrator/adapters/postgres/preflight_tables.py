@@ -37,8 +37,8 @@ WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped AND a.a
 """
 
 
-def table_findings(query: Query, table: TableId, role: str) -> Iterator[Finding]:
-    """All findings of one table for the role that reads it."""
+def table_findings(query: Query, table: TableId, role: str, logged: bool = True) -> Iterator[Finding]:
+    """All findings of one table for the role that reads it; ``logged``: whether the server's log is what is read."""
     name, reflected = str(table), reflect(query, table)
     if reflected is None:
         yield Finding("table", name, "the table does not exist", "correct the mapping, or source.schema")
@@ -52,8 +52,9 @@ def table_findings(query: Query, table: TableId, role: str) -> Iterator[Finding]
         yield Finding("table_kind", name, problem, f"ALTER TABLE {quoted(table)} SET LOGGED;")
         return
     yield from _access(query, table, reflected, role)
-    yield from _identity(query, reflected)
-    yield from _structure(query, table, reflected)
+    if logged:
+        yield from _identity(query, reflected)
+    yield from _structure(query, table, reflected, logged)
 
 
 def _access(query: Query, table: TableId, reflected: ReflectedTable, role: str) -> Iterator[Finding]:
@@ -92,7 +93,7 @@ def _identity(query: Query, reflected: ReflectedTable) -> Iterator[Finding]:
             yield Finding("replica_identity", str(member), problem, remedy)
 
 
-def _structure(query: Query, table: TableId, reflected: ReflectedTable) -> Iterator[Finding]:
+def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: bool) -> Iterator[Finding]:
     name = str(table)
     if not reflected.schema.key:
         yield Finding(
@@ -111,7 +112,7 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable) -> Itera
             "compute them in the mapping, or in the new schema",
             fatal=False,
         )
-        if query(_VERSION, [])[0][0] >= 180000:
+        if logged and query(_VERSION, [])[0][0] >= 180000:
             # From 18 on the server refuses the application's own UPDATE and DELETE on such a table.
             yield Finding(
                 "generated_columns",

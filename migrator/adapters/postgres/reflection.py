@@ -58,12 +58,14 @@ class ReflectedColumn:
         number: ``attnum``, which tells a column from a later one of the same name.
         base_oid: its type, domains followed.
         output_function: SQL name of its type's output function.
+        base_declared: that type as it would be declared.
     """
 
     column: Column
     number: int
     base_oid: int
     output_function: str
+    base_declared: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,9 @@ def reflect(query: Query, table: TableId) -> ReflectedTable | None:
             continue
         base, base_modifier = base_type(type_oid, modifier, domains)
         column = Column(name, logical_type(base, base_modifier), not not_null, declared, collation)
-        columns.append(ReflectedColumn(column, number, base, output))
+        if base != type_oid:
+            ((declared,),) = query(_TYPE_NAME, [base, base_modifier])
+        columns.append(ReflectedColumn(column, number, base, output, declared))
     key = choose_key(query(_KEYS, [oid]))
     schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
     return ReflectedTable(oid, kind, persistence, schema, tuple(columns))

@@ -1,9 +1,7 @@
 """The streaming replication connection: starts pgoutput, hands out raw messages, sends feedback.
 
-psycopg has no replication support; its ``pq`` layer has all that is needed: COPY BOTH messages without
-blocking.
-Source: PostgreSQL documentation, "Streaming Replication Protocol" and "Logical Streaming Replication
-    Protocol".
+psycopg has no replication support; its ``pq`` layer has all that is needed: COPY BOTH messages without blocking.
+Source: PostgreSQL documentation, "Streaming Replication Protocol" and "Logical Streaming Replication Protocol".
 """
 
 from __future__ import annotations
@@ -22,12 +20,15 @@ from migrator.adapters.postgres.connection import connect, named_failure
 from migrator.adapters.postgres.lsn import format_lsn, parse_lsn
 from migrator.adapters.postgres.pgoutput import POSTGRES_EPOCH_US
 from migrator.adapters.postgres.publication import changed_publication
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.settings import MESSAGE, PostgresSource
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 
 SLOT_STATE = (
     "SELECT confirmed_flush_lsn::text, wal_status, "
-    "coalesce(to_jsonb(s)->>'invalidation_reason', to_jsonb(s)->>'conflicting') "
+    "coalesce(to_jsonb(s)->>'invalidation_reason', to_jsonb(s)->>'conflicting'), "
+    "CASE WHEN plugin IS DISTINCT FROM 'pgoutput' THEN 'its plugin is ' || coalesce(plugin::text, 'none') "
+    "WHEN database <> pg_catalog.current_database() THEN 'it belongs to database ' || database "
+    "WHEN to_jsonb(s)->>'two_phase' = 'true' THEN 'its option two_phase is on' END "
     "FROM pg_catalog.pg_replication_slots s"
 )
 """Columns of ``SlotState.of``; through JSON, because their names differ between server versions."""
@@ -46,19 +47,39 @@ _KEEPALIVE_BYTES = 18
 class SlotState:
     """What ``pg_replication_slots`` says about our slot.
 
-    ``confirmed`` is the LSN it goes back to; ``lost`` is empty for a usable slot, else why it isn't.
+    ``confirmed`` is the LSN it goes back to; ``lost`` is empty for a slot that holds its log, else why it doesn't;
+    ``unfit`` is empty unless somebody made it otherwise than we do: with two_phase, PREPARE would already send rows
+    that nobody may see yet.
     """
 
     confirmed: int
     lost: str
+    unfit: str = ""
 
     @classmethod
-    def of(cls, confirmed: str | None, status: str | None, reason: str | None) -> SlotState:
-        """From ``confirmed_flush_lsn``, ``wal_status`` and ``invalidation_reason`` (before 17: ``conflicting``)."""
+    def of(
+        cls, confirmed: str | None, status: str | None, reason: str | None, unfit: str | None
+    ) -> SlotState:
+        """From ``confirmed_flush_lsn``, ``wal_status``, ``invalidation_reason`` (before 17: ``conflicting``), and
+        what doesn't suit us.
+        """
         lost = "wal_status is 'lost'" if status == "lost" else ""
         if reason not in (None, "", "false"):
             lost = f"it was invalidated ({reason})"
-        return cls(parse_lsn(confirmed) if confirmed else 0, lost)
+        return cls(parse_lsn(confirmed) if confirmed else 0, lost, unfit or "")
+
+    def checked(self, source: PostgresSource) -> SlotState:
+        """Itself, if it can be read. Raises GapError when it lost its log, SourceError when it is unfit."""
+        if self.lost:
+            raise lost_slot(source, self.lost)
+        if self.unfit:
+            raise SourceError(
+                f"replication slot {source.slot!r} isn't one that the migration can read",
+                where=source.address,
+                cause=self.unfit,
+                remedy=f"SELECT pg_drop_replication_slot('{source.slot}'); the migration makes its own",
+            )
+        return self
 
 
 class ReplicationStream:
@@ -96,9 +117,14 @@ class ReplicationStream:
         SourceError.
         """
         publication = pq.Escaping(self._pg).escape_identifier(self._source.slot.encode()).decode()
+        options = ["proto_version '1'", f"publication_names '{publication}'"]
+        if self._source.streaming:
+            options = ["proto_version '2'", "streaming 'on'", *options[1:]]
+        if self._source.placement == MESSAGE:
+            options.append("messages 'true'")
         result = self._pg.exec_(
             f"START_REPLICATION SLOT {publication} LOGICAL {format_lsn(start_lsn)} "
-            f"(proto_version '1', publication_names '{publication}')".encode()
+            f"({', '.join(options)})".encode()
         )
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failure(result)
@@ -137,6 +163,11 @@ class ReplicationStream:
                 return True
             if remaining <= step:
                 return False
+
+    def busy(self) -> None:
+        """The caller works off what it collected: feedback goes out, and the server's silence doesn't count."""
+        self._heard_at, self._asked = time.monotonic(), False
+        self._keep_in_touch()
 
     def acknowledge(self, lsn: int) -> None:
         """``lsn`` is durable on our side; told to the server with the next feedback, at most 2 s later."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from migrator.errors import ConfigError
 
 WITNESS = "witness"
 WATERMARK = "watermark"
+MESSAGE = "message"
+PLACEMENTS = (WITNESS, WATERMARK, MESSAGE)
+SERVER_LOG = "server"
+CHANGE_TABLES = "change_tables"
 CONTROL_SCHEMA = "migrator"
 WATERMARK_TABLE = "watermark"
 
@@ -25,12 +30,18 @@ class PostgresSource:
         schema: schema of the tables when a name doesn't bring its own (``schema.table``).
         migration: name of the migration; slot and publication are called ``migrator_<migration>``.
         sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
-        placement: ``witness`` (nothing is written) or ``watermark`` (DBLog's watermark row).
+        placement: ``witness`` (nothing is written), ``watermark`` (DBLog's watermark row), or ``message`` (the same
+            marks as logical messages, without a table).
+        streaming: whether the server sends large transactions while they run (see ``reassembly``).
+        spill_folder: where they are collected meanwhile; None for the system's temporary folder.
         part_rows: most row changes of one transaction part.
         part_bytes: most bytes of log messages held for one transaction part.
         connect_timeout_s: for every new connection.
         silence_s: how long a log stream may be silent before the reader asks for a sign of life; after twice
             that the connection counts as dead.
+        log: ``server`` (its own log) or ``change_tables`` (see ``migrator.adapters.postgres.change_tables``).
+        poll_s: least time between two polls of change tables.
+        forget_changes: whether to delete rows of change tables that were delivered and are durable.
     """
 
     host: str
@@ -45,10 +56,15 @@ class PostgresSource:
     sslcert: str = ""
     sslkey: str = ""
     placement: str = WITNESS
+    streaming: bool = True
+    spill_folder: Path | None = None
     part_rows: int = 50_000
     part_bytes: int = 64 << 20
     connect_timeout_s: int = 10
     silence_s: float = 20.0
+    log: str = SERVER_LOG
+    poll_s: float = 0.1
+    forget_changes: bool = False
 
     def __post_init__(self) -> None:
         problems = [
@@ -60,13 +76,26 @@ class PostgresSource:
             ),
             (self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
             (
-                self.placement not in (WITNESS, WATERMARK),
+                self.placement not in PLACEMENTS,
                 "placement",
                 self.placement,
-                f"{WITNESS} | {WATERMARK}",
+                " | ".join(PLACEMENTS),
+            ),
+            (
+                self.log not in (SERVER_LOG, CHANGE_TABLES),
+                "log",
+                self.log,
+                f"{SERVER_LOG} | {CHANGE_TABLES}",
+            ),
+            (
+                self.log == CHANGE_TABLES and self.placement != WITNESS,
+                "placement",
+                self.placement,
+                f"{WITNESS} with log = {CHANGE_TABLES}",
             ),
             (self.part_rows < 1, "part_rows", self.part_rows, "at least 1"),
             (self.part_bytes < 1, "part_bytes", self.part_bytes, "at least 1"),
+            (self.poll_s < 0, "poll_s", self.poll_s, "0 or more"),
             (self.silence_s <= 0, "silence_s", self.silence_s, "more than 0"),
         ]
         for wrong, name, value, allowed in problems:
@@ -77,7 +106,7 @@ class PostgresSource:
 
     @property
     def slot(self) -> str:
-        """Name of the replication slot and of the publication."""
+        """Name of the replication slot and of the publication, and prefix of our logical messages."""
         return f"migrator_{self.migration}"
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import adbc_driver_manager
@@ -51,7 +52,9 @@ class WatchedConnection:
             with self._opened().cursor() as cursor:
                 return work(cursor)
 
-        watched = WatchedSession(self._ask, (MigratorError,), lambda: self._session, self._line.carried)
+        watched = WatchedSession(
+            partial(_ask, self._source), (MigratorError,), lambda: self._session, self._line.carried
+        )
         try:
             return patiently(run, self._source.silence_s, watched.works, self.close)
         except SilentError as silent:
@@ -79,16 +82,6 @@ class WatchedConnection:
                 self._session = int(pid), str(start)
         return self._connection
 
-    def _ask(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        asking = BriefConnection(self._source, "watching")
-        try:
-            return asking.call(
-                "the session can't be asked for",
-                lambda other: other.execute(statement, parameters).fetchall(),
-            )
-        finally:
-            asking.close()
-
 
 class BriefConnection:
     """A psycopg connection for short statements, made by the first call and again after a failure.
@@ -111,6 +104,7 @@ class BriefConnection:
         def run() -> Result:
             if not made:
                 made.append(connect(self._source, self._purpose))
+                self._connected(made[0])
             return work(made[0])
 
         def close() -> None:
@@ -118,18 +112,62 @@ class BriefConnection:
                 connection.close()
 
         try:
-            result = within(self._source, what, run, close)
+            result = self._awaited(what, run, close)
         except psycopg.Error as error:
             close()
             raise query_failure(self._source, what, error) from error
+        except SilentSource:  # the call that was left behind closes it
+            raise
+        except BaseException:
+            close()
+            raise
         self._connection = made[0]
         return result
+
+    def _connected(self, connection: psycopg.Connection[Any]) -> None:
+        """A connection was made."""
+
+    def _awaited(self, what: str, run: Callable[[], Result], leave: Callable[[], None]) -> Result:
+        return within(self._source, what, run, leave)
 
     def close(self) -> None:
         """Ends the connection. Safe to call twice."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+class PatientConnection(BriefConnection):
+    """The same for statements that may take long: given up only when the server no longer works on them."""
+
+    def __init__(self, source: PostgresSource, purpose: str):
+        super().__init__(source, purpose)
+        self._session: tuple[int, str] = (0, "")
+
+    def _connected(self, connection: psycopg.Connection[Any]) -> None:
+        row = connection.execute(_SESSION).fetchone()
+        if row is not None:
+            self._session = int(row[0]), str(row[1])
+
+    def _awaited(self, what: str, run: Callable[[], Result], leave: Callable[[], None]) -> Result:
+        asking = partial(_ask, self._source)
+        watched = WatchedSession(asking, (MigratorError,), lambda: self._session)
+        try:
+            return patiently(run, self._source.silence_s, watched.works, leave)
+        except SilentError as silent:
+            raise silent_source(self._source, what, silent) from None
+
+
+def _ask(source: PostgresSource, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """A query about a session, over a connection of its own."""
+    asking = BriefConnection(source, "watching")
+    try:
+        return asking.call(
+            "the session can't be asked for",
+            lambda other: other.execute(statement, parameters).fetchall(),
+        )
+    finally:
+        asking.close()
 
 
 def within(

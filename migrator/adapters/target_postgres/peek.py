@@ -6,8 +6,8 @@ from typing import cast
 
 import psycopg
 
+from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.errors import ConnectionFailed
 from migrator.model.codec import checkpoint_from_json
 from migrator.model.ledger import Ledger
 
@@ -24,13 +24,7 @@ def peek(settings: PostgresTarget) -> Ledger | None:
                 return None
             found = connection.execute(_READ, [settings.migration]).fetchone()
     except psycopg.OperationalError as error:
-        raise ConnectionFailed(
-            "the target can't be reached",
-            where=settings.address,
-            cause=str(error).strip(),
-            remedy="check the [target] settings and that the server is up",
-            retryable=True,
-        ) from error
+        raise not_reached(settings, str(error)) from error
     if found is None:
         return None
     epoch, segment, checkpoint = found

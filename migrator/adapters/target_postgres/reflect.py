@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, LiteralString
 
 import psycopg
 
+from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.structure import ForeignKey, Storage, Structure
-from migrator.errors import ConnectionFailed, TargetError
+from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
 
@@ -128,20 +130,15 @@ WHERE n.nspname = %(schema)s AND c.relname = ANY(%(names)s) AND c.relkind IN ('r
 """
 
 
-def catalog(settings: PostgresTarget) -> psycopg.Connection[Any]:
-    """A short session for catalog queries, with an empty search_path. Raises ``ConnectionFailed``."""
+@contextmanager
+def catalog(settings: PostgresTarget) -> Iterator[psycopg.Connection[Any]]:
+    """A short session for catalog queries, with an empty search_path. Raises ``ConnectionFailed``, also when lost."""
     try:
-        connection = psycopg.connect(settings.conninfo(), autocommit=True)
-        connection.execute("SET search_path TO ''")
+        with psycopg.connect(settings.conninfo(), autocommit=True) as connection:
+            connection.execute("SET search_path TO ''")
+            yield connection
     except psycopg.OperationalError as error:
-        raise ConnectionFailed(
-            "the target can't be reached",
-            where=settings.address,
-            cause=str(error).replace("\n", " ").strip(),
-            remedy="check [target] host, port, user and password, and that the server runs",
-            retryable="password" not in str(error),
-        ) from None
-    return connection
+        raise not_reached(settings, str(error)) from None
 
 
 def reflect(

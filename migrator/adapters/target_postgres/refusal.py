@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.errors import ConnectionFailed
+from migrator.schema.control import LOGIN_REFUSED
+
 UNIQUE_VIOLATION = "23505"
 FOREIGN_KEY_VIOLATIONS = frozenset({"23503", "23001"})
 SECOND_TIME = "21000"
@@ -66,3 +70,15 @@ class ConnectionLost(Exception):
 
 class NeedsRelaxedKeys(Exception):
     """The ordinary order of statements would fire a cascading foreign key. Internal to this adapter."""
+
+
+def not_reached(settings: PostgresTarget, message: str) -> ConnectionFailed:
+    """The named error for a target that can't be asked, from the driver's words."""
+    refused = any(word in message for word in LOGIN_REFUSED)
+    return ConnectionFailed(
+        "the target refuses the login" if refused else "the target can't be reached",
+        where=settings.address,
+        cause=message.replace("\n", " ").strip(),
+        remedy="check [target] host, port, user and password" if refused else "check that the server runs",
+        retryable=not refused,
+    )

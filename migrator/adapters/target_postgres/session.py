@@ -16,12 +16,10 @@ import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 import pyarrow as pa
 
-from migrator.adapters.target_postgres.refusal import ConnectionLost, Refusal
+from migrator.adapters.target_postgres.refusal import ConnectionLost, Refusal, not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.errors import ConnectionFailed
 from migrator.model.table import TableId
 from migrator.patience import Line, SilentError, WatchedSession, patiently
-from migrator.schema.control import LOGIN_REFUSED
 
 # The driver repeats the statement in its messages; a user is helped by the server's words alone.
 _STATEMENT = re.compile(r"\n\nQuery was:.*| query '.*'(?=: )", re.DOTALL)
@@ -43,7 +41,7 @@ class Session:
         try:
             self._connection = self._line.made(lambda: adbc.connect(settings.conninfo(), autocommit=True))
         except manager.Error as error:
-            raise _not_connected(settings, str(error)) from None
+            raise not_reached(settings, str(error)) from None
         self.pid, self.backend_start = 0, ""
         self._cursor = self._connection.cursor()
         try:
@@ -52,7 +50,7 @@ class Session:
             )
         except (Refusal, ConnectionLost) as error:
             self.close()
-            raise _not_connected(settings, str(error)) from None
+            raise not_reached(settings, str(error)) from None
         self.pid, self.backend_start = int(row[0]), str(row[1])
 
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> None:
@@ -175,14 +173,3 @@ def _details(error: manager.Error) -> list[tuple[str, str]]:
         label = name.decode() if isinstance(name, bytes) else str(name)
         found.append((label.removeprefix("PG_DIAG_"), text))
     return found
-
-
-def _not_connected(settings: PostgresTarget, message: str) -> ConnectionFailed:
-    refused = any(word in message for word in LOGIN_REFUSED)
-    return ConnectionFailed(
-        "the target can't be reached" if not refused else "the target refuses the login",
-        where=settings.address,
-        cause=message.replace("\n", " ").strip(),
-        remedy="check [target] host, port, user and password" if refused else "check that the server runs",
-        retryable=not refused,
-    )

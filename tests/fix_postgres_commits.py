@@ -1,0 +1,156 @@
+"""Commits placed where a test needs them, and capture's core over real readers, one step at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.watermark import mark_writer
+from migrator.columnar.keys import without_keys
+from migrator.core.capture import Capture, EmitChunk, EmitPart
+from migrator.core.dump import DumpPlan
+from migrator.model.chunk import Chunk, ChunkRequest
+from migrator.model.event import Key, LogRecord, MarkKind, Row, RowChange
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.table import TableSchema
+from tests.fix_postgres_source import read_to, wait_for
+from tests.servers import Database
+
+
+@contextmanager
+def no_standby_answers(server: Database, database: Database) -> Iterator[None]:
+    """Commits of sessions with ``synchronous_commit = on`` hang, in the log and not visible; by default none do."""
+    database.execute(f'ALTER DATABASE "{database.database}" SET synchronous_commit = local')
+    server.execute("ALTER SYSTEM SET synchronous_standby_names = 'ghost'", "SELECT pg_reload_conf()")
+    wait_for(database, "SELECT current_setting('synchronous_standby_names') = 'ghost'")
+    try:
+        yield
+    finally:
+        let_go(server)
+
+
+def let_go(server: Database) -> None:
+    """Ends what ``no_standby_answers`` began: hanging commits return."""
+    server.execute("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+
+
+class HangingCommit:
+    """A transaction whose COMMIT hangs after its commit record is in the log (see ``no_standby_answers``).
+
+    Args:
+        database: where.
+        statements: run in one transaction; or one that commits by itself, such as COMMIT PREPARED, with
+            ``autocommit``.
+    """
+
+    def __init__(self, database: Database, *statements: str, autocommit: bool = False):
+        self._connection = database.connect(autocommit=autocommit)
+        self._connection.execute("SET synchronous_commit = on")
+        self.xid = 0
+        *before, last = statements if autocommit else (*statements, "COMMIT")
+        for statement in before:
+            self._connection.execute(statement)
+        if not autocommit:
+            row = self._connection.execute("SELECT pg_current_xact_id()::text").fetchone()
+            self.xid = int(row[0]) % 2**32
+        self._thread = threading.Thread(target=self._connection.execute, args=[last], daemon=True)
+        self._thread.start()
+        pid = self._connection.info.backend_pid
+        wait_for(database, f"SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = {pid}")
+
+    def finish(self) -> None:
+        """Waits for the commit to return."""
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        self._connection.close()
+
+
+class Capturing:
+    """Log reader, chunk reader, marks and core of one table; ``rows`` is what a target would hold.
+
+    Args:
+        source: where, with its placement.
+        schema: the table.
+        witness: False shows what would happen without one.
+    """
+
+    def __init__(self, source: PostgresSource, schema: TableSchema, witness: bool = True):
+        self._schema = schema
+        self._witness = witness
+        self._catalog = PostgresCatalog(source)
+        self._log = PostgresLogReader(source, [schema])
+        self._chunks = PostgresChunkReader(source)
+        make_marks = mark_writer(source)
+        self._marks = make_marks() if make_marks is not None else None
+        plan = DumpPlan([TableDump(schema.id)], 1000, token_prefix="try-" if self._marks else "")
+        checkpoint = Checkpoint(self._log.start(None), dumps=plan.dumps())
+        schemas = {schema.id: schema}
+        self._core = Capture(checkpoint, schemas, plan, _drop_keys, has_witness=witness)
+        self.rows: dict[Key, Row] = {}
+        self.chunks_placed = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for each in (self._log, self._chunks, self._marks):
+            if each is not None:
+                each.close()
+
+    def deliver(self, to: Position | None = None) -> list[LogRecord]:
+        """Reads the log to its present end, or to ``to``, into the core."""
+        place = to if to is not None else self._catalog.position()
+        # The reader tells each place once: on an idle server nothing more comes for one that it has told.
+        records = read_to(self._log, place) if self._core.checkpoint().position < place else []
+        for record in records:
+            self._take(self._core.on_record(record))
+        return records
+
+    def read_chunk(self) -> Chunk:
+        """Low mark, SELECT, high mark, as placed; the chunk is in the core's hands then."""
+        request = self._core.next_request()
+        assert request is not None
+        self._mark(request, MarkKind.LOW)
+        chunk = self._chunks.read(request, self._schema)
+        self._mark(request, MarkKind.HIGH)
+        self._take(self._core.on_chunk(chunk if self._witness else replace(chunk, witness=None)))
+        return chunk
+
+    def _mark(self, request: ChunkRequest, kind: MarkKind) -> None:
+        assert bool(request.token) == (self._marks is not None)
+        if self._marks is not None:
+            self._marks.write(request.token, kind)
+
+    def _take(self, outputs: list[Any]) -> None:
+        places = self._schema.key_indexes()
+        for output in outputs:
+            if isinstance(output, EmitChunk):
+                self.chunks_placed += 1
+                for values in output.rows.to_pylist():
+                    row = tuple(None if value is None else str(value) for value in values.values())
+                    self.rows[tuple(row[place] for place in places)] = row
+            elif isinstance(output, EmitPart):
+                for change in output.part.changes:
+                    self._apply(change, places)
+
+    def _apply(self, change: RowChange, places: tuple[int, ...]) -> None:
+        if change.before is not None:
+            self.rows.pop(tuple(change.before[place] for place in places), None)
+        if change.after is not None:
+            self.rows[tuple(change.after[place] for place in places)] = change.after
+
+
+def _drop_keys(schema: TableSchema, rows: Any, keys: frozenset[Key]) -> tuple[Any, int]:
+    kept = without_keys(schema, rows, keys)
+    return kept, kept.num_rows
