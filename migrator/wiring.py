@@ -32,12 +32,14 @@ from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watermark import mark_writer
 from migrator.adapters.target_postgres.peek import peek
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.binlog.load import BinlogLoadMeter
 from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
@@ -46,7 +48,7 @@ from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.request import RequestBook
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 from migrator.ports.output import EventOutput
 from migrator.ports.requests import RequestStore
 from migrator.ports.source import SourceCatalog
@@ -194,8 +196,9 @@ def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentR
 class Status:
     """What is known about a migration from outside its run.
 
-    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` is as of the newest segment;
-    ``outputs`` has, per output of change events, the segment from which on it keeps the event log.
+    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see
+    ``Checkpoint``) are as of the newest segment; ``outputs`` has, per output of change events, the segment from which
+    on it keeps the event log.
     """
 
     leader: str
@@ -206,6 +209,7 @@ class Status:
     book: RequestBook
     requests: tuple[TableDump, ...]
     outputs: tuple[tuple[str, int], ...] = ()
+    last_changes: tuple[tuple[TableId, int], ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -226,6 +230,7 @@ def status(settings: Settings) -> Status:
         dumps=checkpoint.dumps if checkpoint is not None else (),
         book=requests(settings).read(),
         requests=checkpoint.requests if checkpoint is not None else (),
+        last_changes=checkpoint.last_changes if checkpoint is not None else (),
         outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
     )
 
@@ -281,6 +286,7 @@ def _postgres(settings: Settings, step: Step) -> Source:
             lambda: PostgresLogReader(source, schemas, step, same),
             lambda: PostgresChunkReader(source, step, same=same),
             mark_writer(source),
+            lambda: PostgresLoadMeter(source),
         )
 
     return PostgresCatalog(source), ports
@@ -295,6 +301,7 @@ def _mariadb(settings: Settings, step: Step) -> Source:
             lambda: MariaLogReader(source, schemas, same),
             lambda: MariaChunkReader(source, step, same),
             _marks(source),
+            lambda: BinlogLoadMeter(source),
         )
 
     return MariaCatalog(source), ports
@@ -309,6 +316,7 @@ def _mysql(settings: Settings, step: Step) -> Source:
             lambda: MysqlLogReader(source, schemas, same),
             lambda: MysqlChunkReader(source, step, same),
             _marks(source),
+            lambda: BinlogLoadMeter(source),
         )
 
     return MysqlCatalog(source), ports
