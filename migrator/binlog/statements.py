@@ -201,6 +201,55 @@ def judge(query: QueryText, database: str, captured: IsCaptured, logs_cascades: 
     return Statement(StatementKind.OTHER)
 
 
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """What DDL changes of the things that make rows cascade.
+
+    Attributes:
+        table: of an ALTER TABLE.
+        clauses: of it.
+        cascades: whether it adds a foreign key that acts by itself.
+        moved: tables that are renamed (both names) or dropped.
+        dropped_trigger: the name of a trigger that is dropped or replaced; empty for none.
+    """
+
+    table: TableId | None = None
+    clauses: tuple[str, ...] = ()
+    cascades: bool = False
+    moved: tuple[TableId, ...] = ()
+    dropped_trigger: str = ""
+
+
+def altered(query: QueryText) -> Altered:
+    """What a statement alters, whatever table it is about."""
+    cursor = _Words(words_of(query), query.database)
+    if cursor.skip("SET STATEMENT"):
+        while cursor.at < len(cursor.words) and not cursor.skip("FOR"):
+            cursor.at += 1
+    if cursor.skip("DROP TABLE"):
+        cursor.skip("IF EXISTS")
+        return Altered(moved=tuple(table for table in _list(cursor) if table is not None))
+    if cursor.skip("RENAME TABLE", "RENAME TABLES"):
+        cursor.skip("IF EXISTS")
+        return Altered(moved=tuple(table for table in _renamed(cursor) if table is not None))
+    if cursor.skip("DROP TRIGGER"):
+        cursor.skip("IF EXISTS")
+        return Altered(dropped_trigger=getattr(cursor.table(), "name", ""))
+    if "TRIGGER" in (word.upper() for word in cursor.words[:10]) and cursor.skip("CREATE OR REPLACE"):
+        while cursor.at < len(cursor.words) and not cursor.skip("TRIGGER"):
+            cursor.at += 1
+        return Altered(dropped_trigger=getattr(cursor.table(), "name", ""))
+    if not _starts_alter(cursor):
+        return Altered()
+    table = cursor.table()
+    clauses = tuple(_clauses(cursor.words[cursor.at :]))
+    renamed = any(
+        re.match(r"RENAME (TO|AS|=|(?!(COLUMN|INDEX|KEY)\b)\S)", clause, re.I) for clause in clauses
+    )
+    cascades = any(_SILENT_CASCADE.search(clause) for clause in clauses)
+    return Altered(table, clauses, cascades, (table,) if renamed and table is not None else ())
+
+
 def _transaction_control(cursor: _Words, words: Sequence[str]) -> Statement | None:
     first = words[0].upper()
     if first == "BEGIN" or cursor.skip("START TRANSACTION"):

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum, auto
 from itertools import chain
 
 from migrator.binlog import events
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
-from migrator.binlog.events import Event, EventParser
+from migrator.binlog.cascade_guard import CascadeGuard
+from migrator.binlog.events import Event, EventParser, QueryText
 from migrator.binlog.payload import payload_events
 from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
 from migrator.binlog.refusals import (
@@ -29,7 +31,7 @@ from migrator.binlog.row_events import changes_of
 from migrator.binlog.statements import Statement, StatementKind, judge
 from migrator.binlog.table_map import table_of
 from migrator.binlog.track import Opening, Track
-from migrator.binlog.undecided import NONE, Undecided, xid_of_event, xid_of_statement
+from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
 from migrator.errors import MigratorError
 from migrator.model.event import (
@@ -63,6 +65,7 @@ class TransactionAssembler:
         part_rows: row changes after which a transaction is delivered in parts.
         logs_cascades: whether the server logs the rows that foreign keys cascade to.
         undecided: what the place that reading begins at remembers of XA transactions.
+        guard: watches the tables whose rows cascade to captured ones, where the server doesn't log that.
     """
 
     def __init__(
@@ -72,8 +75,9 @@ class TransactionAssembler:
         watermarks: WatermarkTable | None,
         track: Track,
         part_rows: int,
-        logs_cascades: bool = False,
-        undecided: Undecided = NONE,
+        logs_cascades: bool,
+        undecided: Undecided,
+        guard: CascadeGuard,
     ):
         self._database = database
         self._tables = tables
@@ -87,11 +91,13 @@ class TransactionAssembler:
         self._mark_maps: dict[int, bytes] = {}
         self._announced: dict[object, str] = {}
         self._prepared = PreparedTransactions(undecided)
+        self._guard = guard
         self._inner: list[Iterator[Event]] = []
         self._records: list[LogRecord] = []
         self._progress = False
         self._rows = 0
         self._clear()
+        self._remember()
 
     def _clear(self) -> None:
         self._opening: Opening | None = None
@@ -202,6 +208,7 @@ class TransactionAssembler:
             # table numbers begin anew with a server start, which begins a new file
             self._maps.clear()
             self._mark_maps.clear()
+            self._guard.new_file()
         else:
             self._progress = True
 
@@ -216,7 +223,7 @@ class TransactionAssembler:
         opening = self._track.begin(event)
         self._state = _State.LOOKING_BACK if opening.known else _State.IN_TRANSACTION
         if not opening.known and self._prepared.looked_back():
-            self._track.remember(self._prepared.undecided())
+            self._remember()
         self._opening, self._begun = opening, opening.begun
         if opening.prepared:
             self._held = self._prepared.begin(self._track.before())
@@ -253,7 +260,7 @@ class TransactionAssembler:
     # -- rows
 
     def _table_map(self, body: bytes) -> None:
-        number = int.from_bytes(body[:6], "little")
+        number = self._guard.table_map(body)
         table = self._tables.logged(body)
         self._maps[number] = table
         self._mark_maps.pop(number, None)
@@ -271,6 +278,7 @@ class TransactionAssembler:
         if number not in self._maps:
             raise broken("rows of an unknown table", cause=f"no TABLE_MAP for table number {number}")
         table = self._maps[number]
+        self._guard.check(event)
         if table is None:
             if number in self._mark_maps and self._watermarks is not None:
                 self._marks += self._watermarks.seen(self._mark_maps[number], event)
@@ -296,11 +304,11 @@ class TransactionAssembler:
         elif self._held is not None:
             self._held.statement(event, refused=bool(statement.refused))
         elif self._state is not _State.LOOKING_BACK:
-            self._judged(event, query.text, statement)
+            self._judged(event, query, statement)
 
-    def _judged(self, event: Event, text: str, statement: Statement) -> None:
+    def _judged(self, event: Event, query: QueryText, statement: Statement) -> None:
         if statement.refused:
-            raise refused_statement(statement, text)
+            raise refused_statement(statement, query.text)
         kind = statement.kind
         if kind is StatementKind.BEGIN:
             self._begun = True
@@ -314,9 +322,11 @@ class TransactionAssembler:
         elif kind is StatementKind.ROLLBACK_TO:
             savepoint = statement.name.lower()  # the server tells savepoints apart without case
             if savepoint not in self._savepoints:
-                raise broken("a rollback to an unknown savepoint", cause=text[:200])
+                raise broken("a rollback to an unknown savepoint", cause=query.text[:200])
             self._forget_to(self._savepoints[savepoint], "ROLLBACK TO SAVEPOINT")
         elif self._opening is not None and not self._begun:
+            self._guard.follow(query)
+            self._remember()
             self._commit(event)
 
     def _forget_to(self, index: int, what: str) -> None:
@@ -333,7 +343,8 @@ class TransactionAssembler:
 
     def _hold(self, held: HeldTransaction, event: Event) -> None:
         if event.type == events.TABLE_MAP:
-            held.table(event, self._tables.captured(table_of(event.body)[1]) is not None)
+            _, name = table_of(event.body)
+            held.table(event, self._tables.captured(name) is not None or self._guard.watches(name))
         elif event.type in events.ROWS:
             held.rows(event)
         elif not event.flags & events.FLAG_IGNORABLE:
@@ -359,7 +370,7 @@ class TransactionAssembler:
         if commit and not known:
             raise prepared_before(statement.name)
         if commit and held is not None:
-            self._track.remember(self._prepared.undecided())
+            self._remember()
             self._replay(held, event)
             return
         if held is not None:
@@ -368,7 +379,7 @@ class TransactionAssembler:
 
     def _undecided_changed(self, event: Event) -> None:
         if self._state is not _State.LOOKING_BACK:
-            self._track.remember(self._prepared.undecided())
+            self._remember()
             self._end_without_rows(event)
 
     def _replay(self, held: HeldTransaction, outcome: Event) -> None:
@@ -376,6 +387,9 @@ class TransactionAssembler:
         self._begun = self._replaying = True
         end = Event(events.XID, outcome.timestamp_s, outcome.server, outcome.end, outcome.flags, b"")
         self._inner.append(chain(held.replay(outcome), (end,)))
+
+    def _remember(self) -> None:
+        self._track.remember(replace(self._prepared.undecided(), cascades=self._guard.digest()))
 
     def _open(self) -> Opening:
         if self._opening is None:

@@ -43,6 +43,7 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
             *checks.watermark_table(connection, source),
         ]
         findings += _tables(connection, source, names)
+        findings += checks.cascades(connection, source.database, names)
         findings += checks.triggers_elsewhere(connection, source)
     return findings
 
@@ -90,4 +91,3 @@ def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iter
             )
         yield from checks.kind_and_key(connection, table, *rows[0])
         yield from checks.columns(connection, table, one_byte, logical_type)
-        yield from checks.cascades(connection, table)
