@@ -13,7 +13,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from itertools import chain
 
-from migrator.binlog import events
+from migrator.binlog import compressed, events
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
 from migrator.binlog.cascade_guard import CascadeGuard
 from migrator.binlog.events import Event, EventParser, QueryText
@@ -173,6 +173,8 @@ class TransactionAssembler:
             error.where = "; ".join(filter(None, (error.where, f"after {self._track.place()}")))
 
     def _event(self, event: Event) -> None:
+        if event.type in compressed.PLAIN:
+            event = compressed.plain(event)
         kind = event.type
         if kind in (events.ROTATE, events.FORMAT_DESCRIPTION, *events.HEARTBEATS):
             self._file_event(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.binlog_engine import MARIADB, BinlogEngine
-from tests.integration.binlog_preflight import expect_setting_checked, obstacles
+from tests.integration.binlog_preflight import obstacles
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -48,7 +48,3 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         f"column type: {name}.clock.d",
         f"table: {name}.absent",
     }
-
-
-def test_compressed_events_are_refused(engine: BinlogEngine, spare_database: Database) -> None:
-    expect_setting_checked(engine, spare_database, "log_bin_compress", "1", "0")

@@ -29,7 +29,6 @@ _SETTINGS = (
         "the log must name columns",
         "SET GLOBAL binlog_row_metadata = 'FULL'",
     ),
-    ("log_bin_compress", ("0",), "compressed events can't be read", "SET GLOBAL log_bin_compress = OFF"),
 )
 
 
