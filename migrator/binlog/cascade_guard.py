@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from migrator.binlog import events
+from migrator.binlog.altered import Altered, altered
 from migrator.binlog.captured_tables import LoggedTable
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
@@ -28,7 +29,6 @@ from migrator.binlog.foreign_keys import (
 )
 from migrator.binlog.row_decoder import build_decoder
 from migrator.binlog.row_events import changes_of
-from migrator.binlog.statements import Altered, altered
 from migrator.binlog.table_map import parse_table_map, table_of
 from migrator.errors import GapError, SchemaError, SourceError
 from migrator.model.table import Column, TableId, TableSchema

@@ -13,20 +13,12 @@ from dataclasses import replace
 from enum import Enum, auto
 from itertools import chain
 
-from migrator.binlog import compressed, events
+from migrator.binlog import compressed, events, refusals
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
 from migrator.binlog.cascade_guard import CascadeGuard
 from migrator.binlog.events import Event, EventParser, QueryText
 from migrator.binlog.payload import payload_events
 from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
-from migrator.binlog.refusals import (
-    broken,
-    changed_while_prepared,
-    prepared_before,
-    refused_statement,
-    undecodable,
-    unknown_event,
-)
 from migrator.binlog.row_events import changes_of
 from migrator.binlog.statements import Statement, StatementKind, judge
 from migrator.binlog.table_map import table_of
@@ -161,7 +153,7 @@ class TransactionAssembler:
         try:
             self._event(event)
         except (IndexError, KeyError, ValueError, struct.error) as error:
-            named = undecodable(event, error)
+            named = refusals.undecodable(event, error)
             self._place(named)
             raise named from error
         except MigratorError as error:
@@ -199,7 +191,7 @@ class TransactionAssembler:
         elif kind == events.XID:
             self._commit(event)
         elif event.type == events.INCIDENT or not event.flags & events.FLAG_IGNORABLE:
-            raise unknown_event(event)
+            raise refusals.unknown_event(event)
 
     # -- files and transactions
 
@@ -216,7 +208,7 @@ class TransactionAssembler:
 
     def _begin(self, event: Event) -> None:
         if self._state is _State.IN_TRANSACTION:
-            raise broken(
+            raise refusals.broken(
                 "a transaction in the log has no end",
                 cause=f"another one begins while {self._open().name} is open",
                 remedy="the server crashed while it wrote its log; start a new dump",
@@ -270,7 +262,7 @@ class TransactionAssembler:
             self._mark_maps[number] = body
         if table is not None and self._announced.get(table.schema.id) != table.version:
             if self._replaying and table.schema.id in self._announced:
-                raise changed_while_prepared(table.schema.id)
+                raise refusals.changed_while_prepared(table.schema.id)
             self._announced[table.schema.id] = table.version
             self._records.append(SchemaChange(table.schema))
 
@@ -278,7 +270,7 @@ class TransactionAssembler:
         body = event.body
         number = int.from_bytes(body[:6], "little")
         if number not in self._maps:
-            raise broken("rows of an unknown table", cause=f"no TABLE_MAP for table number {number}")
+            raise refusals.broken("rows of an unknown table", cause=f"no TABLE_MAP for table number {number}")
         table = self._maps[number]
         self._guard.check(event)
         if table is None:
@@ -309,8 +301,10 @@ class TransactionAssembler:
             self._judged(event, query, statement)
 
     def _judged(self, event: Event, query: QueryText, statement: Statement) -> None:
+        if any(self._tables.loses_key(table, statement.indexes) for table in statement.tables):
+            statement = replace(statement, refused="the index is gone that the table's key comes from")
         if statement.refused:
-            raise refused_statement(statement, query.text)
+            raise refusals.refused_statement(statement, query.text)
         kind = statement.kind
         if kind is StatementKind.BEGIN:
             self._begun = True
@@ -324,7 +318,7 @@ class TransactionAssembler:
         elif kind is StatementKind.ROLLBACK_TO:
             savepoint = statement.name.lower()  # the server tells savepoints apart without case
             if savepoint not in self._savepoints:
-                raise broken("a rollback to an unknown savepoint", cause=query.text[:200])
+                raise refusals.broken("a rollback to an unknown savepoint", cause=query.text[:200])
             self._forget_to(self._savepoints[savepoint], "ROLLBACK TO SAVEPOINT")
         elif self._opening is not None and not self._begun:
             self._guard.follow(query)
@@ -334,7 +328,7 @@ class TransactionAssembler:
     def _forget_to(self, index: int, what: str) -> None:
         """Takes rows back. Only mixed transactions with non-transactional tables have this in their log."""
         if index < self._delivered:
-            raise broken(
+            raise refusals.broken(
                 "rows that were delivered already were rolled back",
                 cause=f"{what} in a transaction of more than {self._part_rows} rows",
                 remedy="raise part_rows, then start a new dump",
@@ -350,13 +344,13 @@ class TransactionAssembler:
         elif event.type in events.ROWS:
             held.rows(event)
         elif not event.flags & events.FLAG_IGNORABLE:
-            raise unknown_event(event)
+            raise refusals.unknown_event(event)
 
     def _xa_prepared(self, event: Event) -> None:
         """XA PREPARE, or XA COMMIT ... ONE PHASE, which is logged as one."""
         held, self._held = self._held, None
         if held is None:
-            raise broken("an XA PREPARE without its transaction", cause="no XA START before it")
+            raise refusals.broken("an XA PREPARE without its transaction", cause="no XA START before it")
         if self._state is not _State.LOOKING_BACK and event.body[0]:
             self._replay(held, event)
         elif event.body[0]:
@@ -370,7 +364,7 @@ class TransactionAssembler:
         known, held = self._prepared.knows(xid), self._prepared.take(xid)
         commit = statement.kind is StatementKind.XA_COMMIT and self._state is not _State.LOOKING_BACK
         if commit and not known:
-            raise prepared_before(statement.name)
+            raise refusals.prepared_before(statement.name)
         if commit and held is not None:
             self._remember()
             self._replay(held, event)
@@ -395,5 +389,5 @@ class TransactionAssembler:
 
     def _open(self) -> Opening:
         if self._opening is None:
-            raise broken("rows or a commit outside of a transaction", "no GTID event before them")
+            raise refusals.broken("rows or a commit outside of a transaction", "no GTID event before them")
         return self._opening
