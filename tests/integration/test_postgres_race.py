@@ -5,23 +5,26 @@ Placed, not hoped for: with a synchronous standby that doesn't exist, T1 waits a
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, WITNESS
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
 from migrator.model.chunk import ChunkRequest
-from migrator.model.event import MarkKind, TransactionId, TransactionPart, WatermarkSeen
-from tests.fix_postgres_commits import Capturing, HangingCommit, let_go, no_standby_answers
+from migrator.model.event import MarkKind, TransactionPart, WatermarkSeen
+from tests.fix_postgres_commits import (
+    COUNTERS,
+    Capturing,
+    HangingCommit,
+    chunks_under_writers,
+    let_go,
+    no_standby_answers,
+)
 from tests.fix_postgres_source import (
     WATERMARK_TABLE,
     chunk_reader,
     log_reader,
     parts,
     prepared,
-    read_to,
     read_until,
     source_of,
 )
@@ -114,55 +117,7 @@ def test_everything_a_chunk_shows_was_delivered_once_the_log_is_read_to_its_high
     old_pg: Database,
 ) -> None:
     """Writers of both kinds of commit run while chunks are read; the rule of ``Chunk.high`` must hold for each."""
-    old_pg.execute(
-        "CREATE TABLE t (k int PRIMARY KEY, v bigint)",
-        "ALTER TABLE t REPLICA IDENTITY FULL",
-        "INSERT INTO t SELECT g, 0 FROM generate_series(1, 20) g",
-    )
+    old_pg.execute(*COUNTERS)
     source = source_of(old_pg)
     (schema,) = prepared(source, "t")
-    stop = threading.Event()
-
-    def write(setting: str) -> None:
-        connection = old_pg.connect()
-        connection.execute(f"SET synchronous_commit = {setting}")
-        while not stop.is_set():
-            connection.execute("UPDATE t SET v = v + 1 WHERE k = 1 + (random() * 19)::int")
-        connection.close()
-
-    writers = [threading.Thread(target=write, args=[setting]) for setting in ("on", "off", "off")]
-    delivered: dict[int, int] = dict.fromkeys(range(1, 21), 0)
-    recent: list[
-        tuple[int, TransactionId]
-    ] = []  # also from before the chunk: it may not have seen those either
-    ahead = behind = 0
-    with log_reader(source, [schema]) as log, chunk_reader(source) as chunks:
-        for writer in writers:
-            writer.start()
-        try:
-            for number in range(40):
-                chunk = chunks.read(ChunkRequest(number + 1, schema.id, None, 100), schema)
-                assert chunk.witness is not None
-                for part in parts(read_to(log, chunk.high)):
-                    for change in part.changes:
-                        assert change.after is not None
-                        key, version = int(str(change.after[0])), int(str(change.after[1]))
-                        assert version == delivered[key] + 1
-                        delivered[key] = version
-                        recent.append((key, part.id))
-                recent = [(key, id) for key, id in recent if not chunk.witness.contains(id)]
-                unseen = {key for key, _ in recent}
-                for row in chunk.rows.to_pylist():
-                    assert row["v"] <= delivered[row["k"]], "the chunk shows a change that was not delivered"
-                    if row["v"] < delivered[row["k"]]:
-                        behind += 1
-                        assert row["k"] in unseen, "a stale row that the witness did not reveal"
-                    else:
-                        ahead += 1
-        finally:
-            stop.set()
-            for writer in writers:
-                writer.join()
-        read_to(log, PostgresCatalog(source).position())
-    assert ahead > 0
-    assert behind > 0, "no chunk row was ever overtaken: nothing was shown"
+    assert chunks_under_writers(old_pg, source, schema, 40).behind > 0, "no chunk row was ever overtaken"

@@ -5,10 +5,9 @@ Steps of one chunk, and why in this order:
 1. ``LOCK TABLE ... IN ACCESS SHARE MODE`` (the lock any SELECT takes) BEFORE the snapshot. A rewriting ALTER TABLE or
    a TRUNCATE that commits between snapshot and SELECT would make the table look empty; with the lock first it is
    either wholly before the snapshot or waits for the end of the chunk.
-2. One statement takes the snapshot (the witness) and then the WAL's insert position H (``high``). A transaction that
-   the snapshot shows has its commit record written before it became visible, so that record ends at or before H,
-   and its order is at most H - 1 = ``high.order``. Once the log reader reports progress or a commit at or after
-   ``high.order``, all of them were delivered. H may be taken before the SELECT: the rows are those of the snapshot.
+2. One statement takes the snapshot (the witness) and then ``high``, a place in the log behind all that the snapshot
+   shows (``read_view`` has the reasons, on a primary and on a standby). ``high`` may be taken before the SELECT: the
+   rows are those of the snapshot.
 3. The table's structure is compared in the same snapshot; then the SELECT; COMMIT.
 
 The key of the previous row is bound with ``set_config``, so the SELECT has no parameters: ADBC then takes its binary
@@ -24,28 +23,21 @@ from typing import Any, TypeVar
 import adbc_driver_manager
 
 from migrator.adapters.postgres.arrow_rows import to_schema
-from migrator.adapters.postgres.catalog import insert_position
 from migrator.adapters.postgres.chunk_query import ChunkQuery
 from migrator.adapters.postgres.chunk_scope import scoped
 from migrator.adapters.postgres.connection import named_failure
 from migrator.adapters.postgres.lsn import format_lsn
+from migrator.adapters.postgres.read_view import before_view, present_witness, taken_view
 from migrator.adapters.postgres.reflection import ReflectedTable, reflect
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watched import SilentSource, WatchedConnection
-from migrator.adapters.postgres.witness import SnapshotWitness
+from migrator.adapters.postgres.witness import ReplayWitness, SnapshotWitness
 from migrator.errors import MigratorError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.table import TableSchema
 
 Result = TypeVar("Result")
 
-_SNAPSHOT = """
-SELECT pg_catalog.pg_current_snapshot()::text,
-       pg_catalog.pg_current_wal_insert_lsn()::text,
-       pg_catalog.current_setting('wal_block_size')::int8,
-       pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size'))::int8,
-       (SELECT system_identifier::text FROM pg_catalog.pg_control_system())
-"""
 _PLANNER = (
     # A chunk is a range of an index; a scan and sort of the whole table per chunk would make the dump quadratic.
     "SELECT pg_catalog.set_config('enable_seqscan', 'off', false), "
@@ -70,14 +62,9 @@ class PostgresChunkReader:
         what = f"a chunk of {schema.id} can't be read"
         return self._called(what, schema, lambda cursor: self._read(cursor, request, schema, started))
 
-    def witness(self) -> SnapshotWitness:
+    def witness(self) -> SnapshotWitness | ReplayWitness:
         """See ``ChunkReader.witness``."""
-
-        def read(cursor: Any) -> SnapshotWitness:
-            cursor.execute("SELECT pg_catalog.pg_current_snapshot()::text")
-            return SnapshotWitness.parse(cursor.fetchone()[0])
-
-        return self._called("the source's snapshot can't be read", None, read)
+        return self._called("the source's snapshot can't be read", None, present_witness)
 
     def close(self) -> None:
         """See ``ChunkReader.close``."""
@@ -102,12 +89,12 @@ class PostgresChunkReader:
         return result
 
     def _read(self, cursor: Any, request: ChunkRequest, schema: TableSchema, started: float) -> Chunk:
+        before = before_view(cursor)
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         cursor.execute(f"LOCK TABLE {ChunkQuery.name_of(schema.id)} IN ACCESS SHARE MODE")
-        cursor.execute(_SNAPSHOT)
-        snapshot, *place = cursor.fetchone()
+        witness, high = taken_view(cursor, before)
         self._step("chunk.snapshot")
-        query = self._query(cursor, schema, format_lsn(insert_position(place).order))
+        query = self._query(cursor, schema, format_lsn(high.order))
         wanted = scoped(cursor, query, request)
         cursor.execute(wanted.select)
         raw = cursor.fetch_arrow_table()
@@ -119,8 +106,8 @@ class PostgresChunkReader:
             row_count=raw.num_rows,
             last_key=last_key,
             final=raw.num_rows < request.limit_rows if wanted.final is None else wanted.final,
-            witness=SnapshotWitness.parse(snapshot),
-            high=insert_position(place),
+            witness=witness,
+            high=high,
             schema_version=schema.version(),
             elapsed_s=time.monotonic() - started,
         )

@@ -94,6 +94,7 @@ class PostgresLogReader:
         self._stream: ReplicationStream | None = None
         self._incoming: Reassembly | None = None
         self._system = ""
+        self._standby = False
         self._checked_at = 0.0
         self._after = Position(-1, "")
         self._transaction: Begin | None = None
@@ -118,6 +119,7 @@ class PostgresLogReader:
         )
         try:
             self._system, flushed = within(self._source, _OPENING, stream.identify, stream.close)
+            self._standby = within(self._source, _OPENING, stream.on_standby, stream.close)
             slot = within(self._source, _OPENING, stream.slot, stream.close)
             if slot is None:
                 raise lost_slot(self._source, "the slot doesn't exist")
@@ -344,8 +346,10 @@ class PostgresLogReader:
 
     def _append_part(self, begin: Begin, position: Position, *, last: bool) -> None:
         changes = tuple(self._changes)
+        # A standby's witness decides by the place of the commit record; one of a primary needs the xid only.
+        transaction = (begin.xid, begin.final_lsn) if self._standby else (begin.xid,)
         self._records.append(
-            TransactionPart((begin.xid,), position, begin.committed_at_us, self._first_index, changes, last)
+            TransactionPart(transaction, position, begin.committed_at_us, self._first_index, changes, last)
         )
         self._first_index += len(changes)
         self._changes, self._changes_bytes = [], 0
