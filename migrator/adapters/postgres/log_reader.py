@@ -33,7 +33,6 @@ from migrator.adapters.postgres.pgoutput import (
     Update,
     parse,
 )
-from migrator.adapters.postgres.publication import check_covers
 from migrator.adapters.postgres.reassembly import Reassembly
 from migrator.adapters.postgres.reflection import Query, psycopg_query
 from migrator.adapters.postgres.relations import (
@@ -46,6 +45,7 @@ from migrator.adapters.postgres.relations import (
 )
 from migrator.adapters.postgres.replication import ReplicationStream, lost_slot
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
 from migrator.errors import ConnectionFailed, GapError, SourceError
 from migrator.model.event import (
@@ -56,6 +56,7 @@ from migrator.model.event import (
     Row,
     RowChange,
     SchemaChange,
+    TransactionId,
     TransactionPart,
     WatermarkSeen,
 )
@@ -63,7 +64,8 @@ from migrator.model.position import Position
 from migrator.model.table import TableSchema
 
 _OPENING = "the source log can't be opened"
-_PUBLICATION_CHECK_S = 10.0
+_LOOK_EVERY_S = 10.0
+_LOOK_AGAIN_S = 0.5
 _MARK_KINDS = frozenset(kind.value for kind in MarkKind)
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MAX_MESSAGES_PER_READ = 200_000
@@ -95,7 +97,8 @@ class PostgresLogReader:
         self._incoming: Reassembly | None = None
         self._system = ""
         self._standby = False
-        self._checked_at = 0.0
+        self._looked_at = 0.0
+        self._unlogged = UnloggedChanges(source, resumed=False)
         self._after = Position(-1, "")
         self._transaction: Begin | None = None
         self._skipping = False
@@ -113,6 +116,7 @@ class PostgresLogReader:
         schemas = self._relations.schemas()
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
+        self._unlogged = UnloggedChanges(self._source, resumed=after is not None)
         self._records, self._changes, self._changes_bytes, self._first_index = [], [], 0, 0
         stream = within(
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None
@@ -124,7 +128,7 @@ class PostgresLogReader:
             if slot is None:
                 raise lost_slot(self._source, "the slot doesn't exist")
             slot.checked(self._source)
-            self._check_publication()
+            self._look_for_unlogged()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
             lsn = self._checked_start(start, slot.confirmed, flushed)
             within(self._source, _OPENING, lambda: stream.begin(lsn), stream.close)
@@ -145,8 +149,10 @@ class PostgresLogReader:
     def read(self, timeout_s: float) -> list[LogRecord]:
         """See ``LogReader.read``. Also sends feedback, so call it at least every few seconds."""
         stream, incoming = self._started()
-        if time.monotonic() - self._checked_at > _PUBLICATION_CHECK_S:
-            self._check_publication()
+        every_s = _LOOK_AGAIN_S if self._relations.in_doubt() else _LOOK_EVERY_S
+        if time.monotonic() - self._looked_at > every_s:
+            self._look_for_unlogged()
+            self._relations.check_again()
         until = time.monotonic() + timeout_s
         messages = delivered = 0
         while delivered < self._source.part_rows and messages < _MAX_MESSAGES_PER_READ:
@@ -207,15 +213,15 @@ class PostgresLogReader:
             )
         return lsn
 
-    def _look_up(self, relation: Relation) -> RelationFacts:
-        return self._asking_catalog(lambda query: catalog_lookup(query)(relation))
+    def _look_up(self, relation: Relation, transaction: TransactionId) -> RelationFacts:
+        return self._asking_catalog(lambda query: catalog_lookup(query)(relation, transaction))
 
-    def _check_publication(self) -> None:
+    def _look_for_unlogged(self) -> None:
         tables = [schema.id for schema in self._relations.schemas()]
         if self._source.placement == WATERMARK:
             tables.append(WATERMARK_ID)
-        self._asking_catalog(lambda query: check_covers(self._source, query, tables))
-        self._checked_at = time.monotonic()
+        self._asking_catalog(lambda query: self._unlogged.look(query, tables))
+        self._looked_at = time.monotonic()
 
     def _asking_catalog(self, ask: Callable[[Query], Result]) -> Result:
         what = "the source's catalog can't be read"
@@ -235,7 +241,7 @@ class PostgresLogReader:
         elif isinstance(message, Commit):
             self._commit(message)
         elif isinstance(message, Relation):
-            schema = self._relations.see(message, self._where())
+            schema = self._relations.see(message, (self._begun().xid,), self._where())
             if schema is not None:
                 self._hand_out_part()
                 self._records.append(SchemaChange(schema))
