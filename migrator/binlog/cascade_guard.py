@@ -150,7 +150,7 @@ class CascadeGuard:
         shape = body[6:]
         if shape not in self._layouts:
             layout = parse_table_map(body, self._dialect.character)
-            wanted = [column.name in watch.update for column in layout.columns]
+            wanted = ["" if column.name in watch.update else None for column in layout.columns]
             names = [column.name for column in layout.columns if column.name in watch.update]
             if len(names) != len(watch.update):
                 raise _changed(layout.table, f"it has no column {', '.join({*watch.update} - {*names})}")

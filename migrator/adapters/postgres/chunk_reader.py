@@ -5,10 +5,9 @@ Steps of one chunk, and why in this order:
 1. ``LOCK TABLE ... IN ACCESS SHARE MODE`` (the lock any SELECT takes) BEFORE the snapshot. A rewriting ALTER TABLE or
    a TRUNCATE that commits between snapshot and SELECT would make the table look empty; with the lock first it is
    either wholly before the snapshot or waits for the end of the chunk.
-2. One statement takes the snapshot (the witness) and then the WAL's insert position H (``high``). A transaction that
-   the snapshot shows has its commit record written before it became visible, so that record ends at or before H,
-   and its order is at most H - 1 = ``high.order``. Once the log reader reports progress or a commit at or after
-   ``high.order``, all of them were delivered. H may be taken before the SELECT: the rows are those of the snapshot.
+2. One statement takes the snapshot (the witness) and then ``high``, a place in the log behind all that the snapshot
+   shows (``read_view`` has the reasons, on a primary and on a standby). ``high`` may be taken before the SELECT: the
+   rows are those of the snapshot.
 3. The table's structure is compared in the same snapshot; then the SELECT; COMMIT.
 
 The key of the previous row is bound with ``set_config``, so the SELECT has no parameters: ADBC then takes its binary
@@ -19,36 +18,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import adbc_driver_manager
 
 from migrator.adapters.postgres.arrow_rows import to_schema
-from migrator.adapters.postgres.catalog import insert_position
 from migrator.adapters.postgres.chunk_query import ChunkQuery
 from migrator.adapters.postgres.chunk_scope import bounded, scoped
 from migrator.adapters.postgres.connection import named_failure
 from migrator.adapters.postgres.lsn import server_name
+from migrator.adapters.postgres.read_view import WAL_VIEWS, Views
 from migrator.adapters.postgres.reflection import ReflectedTable, reflect
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watched import SilentSource, WatchedConnection
-from migrator.adapters.postgres.witness import SnapshotWitness
-from migrator.errors import ConnectionFailed, MigratorError, SchemaError
+from migrator.errors import MigratorError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from migrator.same_server import SameServer
 
 Result = TypeVar("Result")
 
-_SNAPSHOT = """
-SELECT pg_catalog.pg_current_snapshot()::text,
-       pg_catalog.pg_current_wal_insert_lsn()::text,
-       pg_catalog.current_setting('wal_block_size')::int8,
-       pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size'))::int8,
-       (SELECT system_identifier::text FROM pg_catalog.pg_control_system())
-"""
 # The first eight digits of a WAL file's name are the timeline; a standby writes no WAL.
 _SERVER = """
 SELECT system_identifier::text, CASE WHEN NOT pg_catalog.pg_is_in_recovery()
@@ -62,42 +51,6 @@ _PLANNER = (
     "pg_catalog.set_config('max_parallel_workers_per_gather', '0', false), "
     "pg_catalog.set_config('jit', 'off', false)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ReadView:
-    """What the snapshot of a chunk says in terms of the log that is read beside it.
-
-    Attributes:
-        witness: which of the log's transactions it contains.
-        high: a place at or after all of them.
-        settled: waits, once the chunk was read, until no crash of the server can undo what it contains.
-    """
-
-    witness: Witness
-    high: Position
-    settled: Callable[[Any], None] = lambda cursor: None
-
-
-@dataclass(frozen=True, slots=True)
-class Views:
-    """How to take a read view: a statement that takes the snapshot with its first value, and what its row says.
-
-    ``server`` asks for system identifier and timeline, the latter NULL on a standby; empty where nothing is compared.
-    """
-
-    statement: str
-    of: Callable[[Sequence[Any]], ReadView]
-    server: str = ""
-
-
-def _in_the_wal(row: Sequence[Any]) -> ReadView:
-    snapshot, *place = row
-    return ReadView(SnapshotWitness.parse(snapshot), insert_position(place))
-
-
-WAL_VIEWS = Views(_SNAPSHOT, _in_the_wal, _SERVER)
-"""Beside the server's own log."""
 
 
 class PostgresChunkReader:
@@ -148,8 +101,7 @@ class PostgresChunkReader:
         """See ``ChunkReader.witness``."""
 
         def read(cursor: Any) -> Witness:
-            cursor.execute(self._views.statement)
-            return self._views.of(cursor.fetchone()).witness
+            return self._views.take(cursor, self._views.before(cursor)).witness
 
         return self._called("the source's snapshot can't be read", None, read)
 
@@ -178,25 +130,16 @@ class PostgresChunkReader:
         return result
 
     def _on_same_server(self, cursor: Any, work: Callable[[Any], Result]) -> Result:
-        """The result of work, unless this is another server than the log's, or a standby.
+        """The result of work, unless this is another server than the log's.
 
-        A standby's snapshots list no running transactions: its witness would claim too much. A connection keeps its
-        server, and a primary only becomes a standby by a restart, so each connection is asked once.
+        A connection keeps its server, so each is asked once.
         """
-        if not self._views.server:
+        if not self._views.beside_wal:
             return work(cursor)
         if not self._server:
-            cursor.execute(self._views.server)
+            cursor.execute(_SERVER)
             system, timeline = cursor.fetchone()
-            if timeline is None:
-                raise ConnectionFailed(
-                    "the chunks' connection leads to a standby",
-                    where=self._source.address,
-                    cause="pg_is_in_recovery() is true: its snapshots don't say which transactions a chunk contains",
-                    remedy="let [source] host and port lead to the primary only",
-                    retryable=True,
-                )
-            self._server = server_name(system, int(timeline, 16))
+            self._server = server_name(system, int(timeline, 16) if timeline is not None else None)
         self._same.check(self._server, self._source.address)
         return work(cursor)
 
@@ -205,9 +148,9 @@ class PostgresChunkReader:
         cursor.execute(f"LOCK TABLE {ChunkQuery.name_of(schema.id)} IN ACCESS SHARE MODE")
 
     def _read(self, cursor: Any, request: ChunkRequest, schema: TableSchema, started: float) -> Chunk:
+        before = self._views.before(cursor)
         self._begin(cursor, schema)
-        cursor.execute(self._views.statement)
-        view = self._views.of(cursor.fetchone())
+        view = self._views.take(cursor, before)
         self._step("chunk.snapshot")
         query = self._query(cursor, schema, view.high.token.partition("@")[0])
         cursor.execute(scoped(cursor, query, request))

@@ -111,6 +111,10 @@ class ReplicationStream:
         self.timeline = int(str(timeline))
         return str(system), parse_lsn(str(flushed))
 
+    def on_standby(self) -> bool:
+        """Whether the server replays another one's log."""
+        return self._simple("SELECT pg_catalog.pg_is_in_recovery()") == [("t",)]
+
     def slot(self) -> SlotState | None:
         """The state of our slot, or None when there is none."""
         name = pq.Escaping(self._pg).escape_literal(self._source.slot.encode()).decode()
