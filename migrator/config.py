@@ -20,6 +20,7 @@ from migrator.model.limits import ApplyLimits, CaptureLimits
 SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
 TARGET_KINDS = ("postgresql",)
 PLACEMENTS = ("witness", "watermark")
+LOGS = ("server", "change_tables")
 STAGING = ("auto", "driver", "executors")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
@@ -59,7 +60,11 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a migration project configures. Paths are absolute."""
+    """Everything a migration project configures. Paths are absolute.
+
+    ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes what was
+    read.
+    """
 
     file: Path
     name: str
@@ -70,6 +75,8 @@ class Settings:
     target: Server
     placement: str = "witness"
     server_id: int = 0
+    log: str = "server"
+    forget_changes: bool = False
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
     spark: SparkSettings = field(default_factory=SparkSettings)
@@ -96,7 +103,13 @@ _SERVER: dict[str, type] = {
     "tls_ca": str,
     "silence_s": float,
 }
-_SOURCE: dict[str, type] = {**_SERVER, "placement": str, "server_id": int}
+_SOURCE: dict[str, type] = {
+    **_SERVER,
+    "placement": str,
+    "server_id": int,
+    "log": str,
+    "forget_changes": bool,
+}
 
 
 def _limits(cls: type) -> dict[str, type]:
@@ -169,6 +182,8 @@ class _Reader:
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
         source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
         placement = self._choice("source", "placement", PLACEMENTS, "witness")
+        log = self._choice("source", "log", LOGS, "server")
+        self._check_log(log, source.kind, placement)
         self._choice("apply", "staging", STAGING, "auto")
         self._check_positive()
         if self.problems:
@@ -183,6 +198,8 @@ class _Reader:
             target=target,
             placement=placement,
             server_id=self._get("source", "server_id", 0),
+            log=log,
+            forget_changes=self._get("source", "forget_changes", False),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
             spark=self._spark(),
@@ -210,6 +227,14 @@ class _Reader:
                 checked = section in ("capture", "apply") or key == "silence_s"
                 if checked and _fits(given, float) and given <= 0:
                     self._problem(section, key, f"{given!r} is not above 0")
+
+    def _check_log(self, log: str, kind: str, placement: str) -> None:
+        if log == "change_tables" and kind not in ("", "postgresql"):
+            self._problem("source", "log", "change tables are read on PostgreSQL only")
+        if log == "change_tables" and placement == "watermark":
+            self._problem("source", "placement", "change tables need no watermarks: set it to witness")
+        if log != "change_tables" and self._get("source", "forget_changes", False):
+            self._problem("source", "forget_changes", 'it says what to do with log = "change_tables"')
 
     def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
         kind = self._choice(section, "kind", kinds, None)
@@ -277,7 +302,13 @@ class _Reader:
         return start or 1
 
 
-_TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", dict: "a table"}
+_TYPE_NAMES = {
+    bool: "true or false",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    dict: "a table",
+}
 
 
 def _fits(value: object, wanted: type) -> bool:

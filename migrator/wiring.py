@@ -31,9 +31,12 @@ from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
 from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader as change_table_chunks
+from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
 from migrator.adapters.target_postgres.peek import peek
 from migrator.adapters.target_postgres.settings import PostgresTarget
@@ -42,6 +45,7 @@ from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
 from migrator.embedded.java import java_home
+from migrator.errors import ConfigError
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
@@ -125,6 +129,21 @@ def source_catalog(settings: Settings) -> SourceCatalog:
     """The source's structure. Connects to nothing yet."""
     catalog, _ = _source(settings)
     return catalog
+
+
+def change_table_script(settings: Settings) -> str:
+    """The SQL that makes change tables and triggers for the mapping's source tables. Only reads the source.
+
+    Raises ``ConfigError`` where no change tables are configured, ``SourceError``, ``MappingError``.
+    """
+    catalog = source_catalog(settings)
+    if not isinstance(catalog, ChangeTableCatalog):
+        raise ConfigError(
+            "this project reads the source's own log",
+            where="source.log",
+            remedy='set log = "change_tables" in [source] first (docs/operating.md)',
+        )
+    return catalog.script(source_tables(load_mapping(settings.mapping)))
 
 
 def _executors_stage(settings: Settings, master: str) -> bool:
@@ -254,8 +273,26 @@ def _source(settings: Settings, step: Step = no_step) -> Source:
 
 
 def _postgres(settings: Settings, step: Step) -> Source:
+    source = _postgres_source(settings)
+    if source.log == CHANGE_TABLES:
+        return ChangeTableCatalog(source), lambda schemas: SourcePorts(
+            lambda: ChangeTableLogReader(source, schemas, step),
+            lambda: change_table_chunks(source, step),
+            None,
+        )
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        marks = (lambda: PostgresWatermarkWriter(source)) if settings.placement == "watermark" else None
+        return SourcePorts(
+            lambda: PostgresLogReader(source, schemas, step), lambda: PostgresChunkReader(source, step), marks
+        )
+
+    return PostgresCatalog(source), ports
+
+
+def _postgres_source(settings: Settings) -> PostgresSource:
     server = settings.source
-    source = PostgresSource(
+    return PostgresSource(
         host=server.host,
         port=server.port,
         database=server.database,
@@ -268,15 +305,9 @@ def _postgres(settings: Settings, step: Step) -> Source:
         silence_s=server.silence_s,
         placement=settings.placement,
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
+        log=settings.log,
+        forget_changes=settings.forget_changes,
     )
-
-    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        marks = (lambda: PostgresWatermarkWriter(source)) if settings.placement == "watermark" else None
-        return SourcePorts(
-            lambda: PostgresLogReader(source, schemas, step), lambda: PostgresChunkReader(source, step), marks
-        )
-
-    return PostgresCatalog(source), ports
 
 
 def _mariadb(settings: Settings, step: Step) -> Source:

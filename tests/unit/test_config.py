@@ -68,6 +68,20 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
         (('user = "writer"', ""), "[target] needs the setting 'user'"),
         (("SOURCE_PASSWORD", "NOT_SET"), "the environment has no variable NOT_SET"),
         (('user = "writer"', 'user = "writer"\nsilence_s = 0'), "target.silence_s: 0 is not above 0"),
+        (
+            ('user = "reader"', 'user = "reader"\nlog = "change_tables"'),
+            "change tables are read on PostgreSQL only",
+        ),
+        (
+            ('kind = "mariadb"', 'kind = "postgresql"\nlog = "change_tables"\nplacement = "watermark"'),
+            "source.placement: change tables need no watermarks",
+        ),
+        (
+            ('user = "reader"', 'user = "reader"\nlog = "wal"'),
+            "source.log: 'wal' is none of server, change_tables",
+        ),
+        (('user = "reader"', 'user = "reader"\nforget_changes = true'), "source.forget_changes"),
+        (('user = "reader"', 'user = "reader"\nforget_changes = 1'), "1 is not true or false"),
         (('host = "db1"', "host = true"), "source.host: True is not a text"),
     ],
 )
