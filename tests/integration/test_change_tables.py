@@ -267,3 +267,17 @@ def test_nothing_is_deleted_otherwise(old: Database) -> None:
         *_, last = parts(read_all(reader, source))
         reader.acknowledge(last.position)
     assert old.query(f"SELECT k FROM {CHANGES}") == [(3,)]
+
+
+def test_a_poll_costs_what_is_new_and_not_what_is_kept(old: Database) -> None:
+    source, schemas = captured(old, "t")
+    old.execute("INSERT INTO t SELECT g, 'x' FROM generate_series(1000, 21000) g")  # kept, and never analysed
+    with started(source, schemas) as reader:
+        for n in range(5):
+            old.execute(f"UPDATE t SET v = 'y' WHERE k = {1000 + n}")
+            assert len(read_changes(reader, source)) == 1
+    used = "FROM pg_stat_user_tables WHERE relname = 'public_t_CT'"
+    wait_for(old, f"SELECT idx_scan >= 10 {used}")  # what the reader's session has counted, once it has ended
+    ((scans, rows),) = old.query(f"SELECT seq_scan, idx_tup_fetch {used}")
+    assert scans == 2, "the two that made the indexes of the empty table"
+    assert rows < 200

@@ -12,7 +12,7 @@ from migrator.adapters.postgres.change_tables.place import Place
 from migrator.errors import GapError, MigratorError, SchemaError, SourceError
 from migrator.model.position import Position
 from tests.fix_change_tables import captured, read_changes, source_of, started
-from tests.servers import Database
+from tests.servers import Database, PostgresServer
 
 pytestmark = pytest.mark.integration
 
@@ -183,3 +183,22 @@ def test_preflight_names_all_that_is_missing_with_what_mends_it(old: Database) -
     assert any("'v' is missing" in each for each in problems)
     assert any("isn't enabled" in each for each in problems)
     assert any("'~migrator_truncate' is missing" in each for each in problems)
+
+
+def test_each_missing_grant_is_named_with_the_statement_that_mends_it(
+    postgres: PostgresServer, old: Database
+) -> None:
+    role = "change_reader"
+    postgres.admin.execute(f"CREATE ROLE {role} LOGIN")
+    try:
+        captured(old, "t", forget_changes=True)  # grants to the owner
+        catalog = ChangeTableCatalog(source_of(old, user=role, forget_changes=True))
+        seen = []
+        while found := [each for each in catalog.preflight(["t"]) if each.fatal]:
+            seen.append(found[0].check)
+            assert len(seen) < 10, found
+            old.execute(found[0].remedy.partition(";")[0])
+        assert seen == ["change_grant", "change_grant", "change_grant", "select", "change_grant"]
+    finally:
+        old.execute(f"DROP OWNED BY {role}")
+        postgres.admin.execute(f"DROP ROLE {role}")
