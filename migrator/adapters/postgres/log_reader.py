@@ -227,7 +227,7 @@ class PostgresLogReader:
         if self._source.placement == WATERMARK:
             tables.append(WATERMARK_ID)
         self._asking_catalog(lambda query: self._unlogged.look(query, tables))
-        # The walsender survives a promotion; connections for chunks that come later would be taken for another server.
+        # A walsender survives a promotion; later connections for chunks would be taken for another server's.
         if self._standby and not self._asking_catalog(lambda query: query(RECOVERY, [])[0][0]):
             raise ConnectionFailed("the standby was promoted", where=self._source.address, retryable=True)
         self._looked_at = time.monotonic()
