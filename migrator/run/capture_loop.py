@@ -15,6 +15,7 @@ from migrator.ports.eventlog import SegmentWriter
 from migrator.ports.requests import RequestStore
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
+from migrator.run.fair_inputs import FairInputs
 from migrator.run.progress import Progress
 from migrator.run.source_threads import ChunkRead, Inputs, started_threads, wait
 from migrator.run.steps import Step, no_step
@@ -64,7 +65,7 @@ class CaptureLoop:
 
     def run(self, stopping: Stopping) -> None:
         """Captures until a stop is requested; what was read but isn't durable then will be read again."""
-        inputs: Inputs = queue.Queue(maxsize=16)
+        inputs: Inputs = FairInputs(maxsize=16)
         steps = self._begun(inputs, stopping)
         if steps is None:
             return

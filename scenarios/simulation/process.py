@@ -6,7 +6,6 @@ loop. The connections are the models', the threads are absent, and waiting for a
 
 from __future__ import annotations
 
-import queue
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from migrator.model.table import TableSchema
 from migrator.run.apply_loop import ApplyLoop, Mapped
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
+from migrator.run.fair_inputs import FairInputs
 from migrator.run.progress import Progress
 from migrator.run.resume import resume
 from migrator.run.source_threads import ChunkPump, Inputs
@@ -145,7 +145,7 @@ class Process:
         checkpoint = resume(ledger, writer.last())
         yield
         progress = Progress()
-        inputs: Inputs = queue.Queue(maxsize=16)
+        inputs: Inputs = FairInputs(maxsize=16)
         limits = CaptureLimits(
             chunk_rows=setup.chunk_rows,
             chunk_rows_min=setup.chunk_rows,

@@ -13,13 +13,14 @@ from migrator.core.capture import Capture, EmitChunk
 from migrator.core.dump import DumpPlan
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.event import Key
+from migrator.model.event import Key, LogProgress
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import WHOLE, RequestBook, Scope
 from migrator.model.table import TableId, TableSchema
 from migrator.run.failure import Stopping
+from migrator.run.fair_inputs import FairInputs
 from migrator.run.progress import Progress
-from migrator.run.source_threads import ChunkBounded, ChunkPump, ChunkRead, Inputs
+from migrator.run.source_threads import ChunkBounded, ChunkPump, ChunkRead, Inputs, Records
 from scenarios.mutants.broken_capture import AS_THEY_COME, GROWN_RANGE_CUT
 from scenarios.simulation.setup import Patch, patched
 from tests.unit.test_core import OTHER, SCHEMA, TABLE, drop_keys, position
@@ -273,6 +274,26 @@ def test_a_cancelled_request_frees_its_workers_only_when_they_are_done() -> None
     assert plan.next_request() is None
     plan.over(reads[0])
     assert asked(plan).dump == "r2.1"
+
+
+def test_the_log_waits_for_one_chunk_at_most_and_nobody_is_shut_out() -> None:
+    def chunk(number: int) -> ChunkBounded:
+        return ChunkBounded(ChunkRequest(number, TABLE, None, 1))
+
+    def log(number: int) -> Records:
+        return Records([LogProgress(position(number))])
+
+    inputs = FairInputs(maxsize=8)
+    given = [chunk(1), chunk(2), chunk(3), log(1), log(2), log(3), log(4), chunk(4)]
+    for item in given:
+        inputs.put_nowait(item)
+    assert inputs.full()
+    taken = [inputs.get_nowait() for _ in given]
+    assert taken == [log(1), chunk(1), log(2), chunk(2), log(3), chunk(3), log(4), chunk(4)]
+    assert inputs.empty()
+    for item in (log(5), log(6)):
+        inputs.put_nowait(item)
+    assert [inputs.get_nowait(), inputs.get_nowait()] == [log(5), log(6)]
 
 
 class Cut:
