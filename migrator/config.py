@@ -70,6 +70,7 @@ class Settings:
     target: Server
     placement: str = "witness"
     streaming: bool = True
+    failover: bool = True
     server_id: int = 0
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
@@ -97,7 +98,13 @@ _SERVER: dict[str, type] = {
     "tls_ca": str,
     "silence_s": float,
 }
-_SOURCE: dict[str, type] = {**_SERVER, "placement": str, "streaming": bool, "server_id": int}
+_SOURCE: dict[str, type] = {
+    **_SERVER,
+    "placement": str,
+    "streaming": bool,
+    "failover": bool,
+    "server_id": int,
+}
 
 
 def _limits(cls: type) -> dict[str, type]:
@@ -185,6 +192,7 @@ class _Reader:
             target=target,
             placement=placement,
             streaming=self._get("source", "streaming", True),
+            failover=self._get("source", "failover", True),
             server_id=self._get("source", "server_id", 0),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
