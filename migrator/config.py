@@ -75,6 +75,7 @@ class Settings:
     target: Server
     placement: str = "witness"
     streaming: bool = True
+    failover: bool = True
     server_id: int = 0
     log: str = "server"
     forget_changes: bool = False
@@ -108,6 +109,7 @@ _SOURCE: dict[str, type] = {
     **_SERVER,
     "placement": str,
     "streaming": bool,
+    "failover": bool,
     "server_id": int,
     "log": str,
     "forget_changes": bool,
@@ -201,6 +203,7 @@ class _Reader:
             target=target,
             placement=placement,
             streaming=self._get("source", "streaming", True),
+            failover=self._get("source", "failover", True),
             server_id=self._get("source", "server_id", 0),
             log=log,
             forget_changes=self._get("source", "forget_changes", False),

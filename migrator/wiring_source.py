@@ -80,6 +80,7 @@ def _postgres_source(settings: Settings) -> PostgresSource:
         silence_s=server.silence_s,
         placement=settings.placement,
         streaming=settings.streaming,
+        failover=settings.failover,
         spill_folder=settings.state / "spill",
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
         log=settings.log,

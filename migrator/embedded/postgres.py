@@ -178,7 +178,8 @@ class EmbeddedPostgres(EmbeddedServer):
     def _initialise(self, installation: Path, data: Path, user: str | None) -> None:
         if self._primary is not None:
             copied = [str(installation / "bin" / "pg_basebackup"), "-D", str(data), "-d", self._primary.dsn()]
-            options = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+            slot = ["--create-slot", f"--slot=standby_{self.port}"]  # keeps what the standby has yet to get
+            options = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync", *slot]
             run_as([*copied, *options], user, directory=data.parent, environment=plain_environment())
             return
         initdb = [str(installation / "bin" / "initdb"), "-D", str(data), "-U", self.superuser]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from migrator.adapters.postgres import read_view
@@ -28,6 +30,8 @@ from tests.fix_postgres_commits import (
 )
 from tests.fix_postgres_source import changes, log_reader, parts, prepared, read_to, source_of, wait_for
 from tests.servers import Database
+from verify.read_postgres import PostgresSource as JudgedSource
+from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration
 
@@ -229,6 +233,22 @@ def test_a_snapshot_of_the_standby_would_be_no_witness(primary: Database, standb
     assert (claimed, known) == (True, False)
     running.rollback()
     running.close()
+
+
+def test_the_judge_reads_a_standby_and_waits_for_everything_that_it_saw(
+    primary: Database, standby: Database, tmp_path: Path
+) -> None:
+    primary.execute(*ROWS, "UPDATE t SET v = 'new' WHERE k = 5")
+    replayed(primary, standby)
+    settings = ServerSettings(
+        "postgresql", standby.host, standby.port, standby.database, standby.user, schema="public"
+    )
+    ((shown,),) = standby.query("SELECT (pg_last_wal_replay_lsn() - '0/0')::int8 - 1")
+    read = JudgedSource(settings, "shop").snapshot(["t"], tmp_path)
+    rows = pq.read_table(read.tables["t"].path).to_pylist()
+    assert rows[-1] == {"k": 5, "v": "new"}
+    assert len(rows) == 10
+    assert shown <= read.low.order <= read.high.order
 
 
 def test_what_a_standby_lacks_is_named_with_its_remedy(primary: Database, standby: Database) -> None:

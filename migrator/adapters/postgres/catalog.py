@@ -40,6 +40,10 @@ WHERE c.relkind = 'r' AND (
 _WATERMARK_ROW = """
 INSERT INTO migrator.watermark (migration, token, kind) VALUES ($1, '', 'low') ON CONFLICT (migration) DO NOTHING
 """
+_MAY_FAIL_OVER = (
+    "SELECT pg_catalog.current_setting('server_version_num')::int4 >= 170000"
+    " AND NOT pg_catalog.pg_is_in_recovery()"
+)
 _SLOT_TIMEOUT = "300s"
 
 Result = TypeVar("Result")
@@ -144,8 +148,11 @@ class PostgresCatalog:
         connection.execute(f"SET statement_timeout = '{_SLOT_TIMEOUT}'")
         connection.execute(f"SET lock_timeout = '{_SLOT_TIMEOUT}'")
         try:
+            ((failover,),) = connection.execute(_MAY_FAIL_OVER).fetchall()
+            options = ", false, false, true" if failover and self._source.failover else ""
             connection.execute(
-                "SELECT pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [self._source.slot]
+                f"SELECT pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput'{options})",
+                [self._source.slot],
             )
         except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
             raise SourceError(

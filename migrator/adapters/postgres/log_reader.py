@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from migrator.adapters.postgres.lsn import (
@@ -46,6 +47,7 @@ from migrator.adapters.postgres.relations import (
     incomplete_image,
 )
 from migrator.adapters.postgres.replication import ReplicationStream, lost_slot
+from migrator.adapters.postgres.server_log import ServerLog
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
@@ -127,15 +129,17 @@ class PostgresLogReader:
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None
         )
         try:
-            self._system, flushed = within(self._source, _OPENING, stream.identify, stream.close)
+            log = within(self._source, _OPENING, stream.identify, stream.close)
             self._standby = within(self._source, _OPENING, stream.on_standby, stream.close)
+            log = replace(log, timeline=0) if self._standby else log
+            self._system = log.label()
             slot = within(self._source, _OPENING, stream.slot, stream.close)
             if slot is None:
                 raise lost_slot(self._source, "the slot doesn't exist")
             slot.checked(self._source)
             self._look_for_unlogged()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
-            lsn = self._checked_start(start, slot.confirmed, flushed)
+            lsn = self._checked_start(start, slot.confirmed, log, stream)
             within(self._source, _OPENING, lambda: stream.begin(lsn), stream.close)
         except SilentSource:  # the call that was left behind closes it
             self.close()
@@ -145,7 +149,7 @@ class PostgresLogReader:
             self.close()
             raise
         self._stream = stream
-        self._same.reads_log(server_name(self._system, None if self._standby else stream.timeline))
+        self._same.reads_log(server_name(log.system, log.timeline or None))
         self._incoming = Reassembly(stream, self._source.spill_folder)
         self._after = start
         # The server sends no keepalive for the place we began at: on an idle server nothing else would ever come.
@@ -198,18 +202,20 @@ class PostgresLogReader:
             raise SourceError("the log reader isn't started", remedy="call start() first")
         return self._stream, self._incoming
 
-    def _checked_start(self, start: Position, confirmed: int, flushed: int) -> int:
+    def _checked_start(
+        self, start: Position, confirmed: int, log: ServerLog, stream: ReplicationStream
+    ) -> int:
         """The LSN to start at. The server would silently skip to ``confirmed`` if asked for less: a gap."""
-        lsn, system = token_parts(start)
-        problem = ""
-        if system != self._system:
-            problem = f"the position is of server {system}, this is server {self._system}"
-        elif lsn < confirmed:
-            problem = (
-                f"the position is {format_lsn(lsn)}, but the slot only goes back to {format_lsn(confirmed)}"
-            )
-        elif lsn > flushed and start.order >= flushed:
-            problem = f"the position is {format_lsn(lsn)}, but the server's log ends at {format_lsn(flushed)}"
+        lsn, label = token_parts(start)
+
+        def history(timeline: int) -> str:
+            return within(self._source, _OPENING, lambda: stream.history(timeline), stream.close)
+
+        problem, place = log.misses(label, lsn, history), f"the position is {format_lsn(lsn)}, but"
+        if not problem and lsn < confirmed:
+            problem = f"{place} the slot only goes back to {format_lsn(confirmed)}"
+        elif not problem and lsn > log.flushed and start.order >= log.flushed:
+            problem = f"{place} the server's log ends at {format_lsn(log.flushed)}"
         if problem:
             raise GapError(
                 "the source log doesn't hold the position that is needed",

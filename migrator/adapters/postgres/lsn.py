@@ -9,8 +9,8 @@ are made here; one order puts them all on one line:
   E that commit would look as if it had been seen; with ``E - 1`` it doesn't, while every record that ends at
   or before E starts below E, so its order is at most ``E - 1``.
 
-Tokens read ``LSN@SYSTEM``, with the server's system identifier, so that a position is never used on another
-server.
+Tokens read ``LSN@SYSTEM/TIMELINE``, with the server's system identifier and the timeline of its log (where that is
+known, see ``server_log``), so that a position is never used on another server or another history.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def server_name(system: str, timeline: int | None) -> str:
 
 
 def token_parts(position: Position) -> tuple[int, str]:
-    """LSN and system identifier of a position's token. Raises SourceError if it isn't one of ours."""
+    """LSN of a position's token, and what it says about the server. Raises SourceError if it isn't one of ours."""
     lsn, _, system = position.token.partition("@")
     return parse_lsn(lsn), system
 

@@ -20,6 +20,7 @@ from migrator.adapters.postgres.connection import connect, named_failure
 from migrator.adapters.postgres.lsn import format_lsn, parse_lsn
 from migrator.adapters.postgres.pgoutput import POSTGRES_EPOCH_US
 from migrator.adapters.postgres.publication import changed_publication
+from migrator.adapters.postgres.server_log import ServerLog
 from migrator.adapters.postgres.settings import MESSAGE, PostgresSource
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 
@@ -83,10 +84,7 @@ class SlotState:
 
 
 class ReplicationStream:
-    """One walsender session. ``acknowledged`` is the only place ever reported as flushed.
-
-    ``timeline`` is the server's, known from ``identify`` on.
-    """
+    """One walsender session. ``acknowledged`` is the only place ever reported as flushed."""
 
     def __init__(self, source: PostgresSource, step: Callable[[str], None] = lambda name: None):
         self._source = source
@@ -98,18 +96,21 @@ class ReplicationStream:
         self._heard_at = self._told_at = time.monotonic()
         self._asked = False
         self._warning = ""
-        self.timeline = 0
         self._connection.add_notice_handler(self._noticed)
 
     def close(self) -> None:
         """Closes the session."""
         self._connection.close()
 
-    def identify(self) -> tuple[str, int]:
-        """System identifier, and the place up to which the server's WAL is flushed."""
+    def identify(self) -> ServerLog:
+        """Which log this is."""
         ((system, timeline, flushed, _),) = self._simple("IDENTIFY_SYSTEM")
-        self.timeline = int(str(timeline))
-        return str(system), parse_lsn(str(flushed))
+        return ServerLog(str(system), int(str(timeline)), parse_lsn(str(flushed)))
+
+    def history(self, timeline: int) -> str:
+        """The history file of a timeline that is not the first."""
+        ((_, content),) = self._simple(f"TIMELINE_HISTORY {timeline}")
+        return str(content)
 
     def on_standby(self) -> bool:
         """Whether the server replays another one's log."""

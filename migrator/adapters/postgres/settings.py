@@ -32,6 +32,7 @@ class PostgresSource:
         sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
         placement: ``witness`` (nothing is written), ``watermark`` (DBLog's watermark row), or ``message`` (the same
             marks as logical messages, without a table).
+        failover: whether the slot is made so that standbys may take it over (17 and later; see docs/operating.md).
         streaming: whether the server sends large transactions while they run (see ``reassembly``).
         spill_folder: where they are collected meanwhile; None for the system's temporary folder.
         part_rows: most row changes of one transaction part.
@@ -56,6 +57,7 @@ class PostgresSource:
     sslcert: str = ""
     sslkey: str = ""
     placement: str = WITNESS
+    failover: bool = True
     streaming: bool = True
     spill_folder: Path | None = None
     part_rows: int = 50_000

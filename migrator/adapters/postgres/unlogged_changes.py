@@ -34,7 +34,9 @@ SELECT n.nspname::text, c.relname::text, t.relid::int8, t.relid::pg_catalog.regc
        i.xmin::text || '/' || i.inhparent::text,
        i.xmin::text <> a.xmin::text,
        coalesce(pg_catalog.age(i.xmin) <= pg_catalog.age(s.catalog_xmin), false)
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+FROM unnest($2::text[], $3::text[]) AS captured (schema, name)
+JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name
 CROSS JOIN LATERAL pg_catalog.pg_partition_tree(c.oid) t
 JOIN pg_catalog.pg_inherits i ON i.inhrelid = t.relid
 JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attnum = -1
@@ -90,10 +92,10 @@ class UnloggedChanges:
         self._memberships = found
 
     def _look_at_partitions(self, query: Query, tables: Sequence[TableId]) -> None:
+        captured = [self._source.slot, [each.schema for each in tables], [each.name for each in tables]]
         found = {
             oid: _Partition(TableId(schema, root), name, version, adopted, recent)
-            for schema, root, oid, name, version, adopted, recent in query(_PARTITIONS, [self._source.slot])
-            if TableId(schema, root) in tables
+            for schema, root, oid, name, version, adopted, recent in query(_PARTITIONS, captured)
         }
         known = self._partitions
         for oid, each in found.items():

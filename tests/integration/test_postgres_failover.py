@@ -1,0 +1,109 @@
+"""The primary is lost, its standby promoted: reading goes on where it was, or names what the failover lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.embedded.postgres import EmbeddedPostgres
+from migrator.embedded.process import scratch_directory
+from migrator.errors import GapError
+from migrator.model.event import LogProgress, TransactionPart
+from migrator.model.position import Position
+from migrator.model.table import TableSchema
+from tests.fix_postgres_source import changes, log_reader, prepared, read_to, source_of, wait_for
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+
+def database_of(server: EmbeddedPostgres) -> Database:
+    return Database(server.host, server.port, "postgres", server.superuser, "", "postgresql")
+
+
+def read_on(reader: PostgresLogReader, source: PostgresSource) -> tuple[list[str], Position]:
+    """Keys that come up to the log's end, and the place reached."""
+    records = read_to(reader, PostgresCatalog(source).position())
+    reached = [each.position for each in records if isinstance(each, LogProgress | TransactionPart)]
+    return [str(change.after[0]) for change in changes(records) if change.after], max(reached)
+
+
+def synchronised(
+    source: PostgresSource, schemas: list[TableSchema], place: Position, primary: Database, standby: Database
+) -> Position:
+    """Until the standby has a lasting copy of the slot: the slot has to stand where the standby's log still is.
+
+    It moves on as the reader acknowledges. Returns the place reached.
+    """
+    state = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = %s AND synced AND NOT temporary"
+    for _ in range(50):
+        primary.execute("SELECT pg_log_standby_snapshot()", "SELECT pg_logical_emit_message(true, '', '')")
+        with log_reader(source, schemas, place) as reader:
+            place = PostgresCatalog(source).position()
+            read_to(reader, place)
+            reader.acknowledge(place)
+        ((end,),) = primary.query("SELECT pg_current_wal_flush_lsn()::text")
+        wait_for(standby, f"SELECT pg_last_wal_replay_lsn() >= '{end}'")
+        wait_for(primary, f"SELECT NOT active FROM pg_replication_slots WHERE slot_name = '{source.slot}'")
+        standby.execute("SELECT pg_sync_replication_slots()")
+        if standby.query(state, [source.slot]) == [(1,)]:
+            return place
+    raise AssertionError("the slot was never synchronised")
+
+
+def test_reading_goes_on_at_a_promoted_standby_and_never_behind_what_it_lost() -> None:
+    with scratch_directory("migrator-failover-") as directory:
+        failover(directory)
+
+
+def failover(directory: Path) -> None:
+    with (
+        EmbeddedPostgres(directory / "primary") as old_server,
+        EmbeddedPostgres(
+            directory / "standby", standby_of=old_server, settings={"hot_standby_feedback": "on"}
+        ) as new_server,
+    ):
+        old, new = database_of(old_server), database_of(new_server)
+        old.execute("CREATE TABLE t (k int PRIMARY KEY)", "ALTER TABLE t REPLICA IDENTITY FULL")
+        source = source_of(old)
+        schemas = prepared(source, "t")
+        assert old.query("SELECT failover FROM pg_replication_slots WHERE slot_name = %s", [source.slot]) == [
+            (True,)
+        ]
+        with log_reader(source, schemas) as reader:
+            old.execute("INSERT INTO t VALUES (1)")
+            found, place = read_on(reader, source)
+            assert found == ["1"]
+        place = synchronised(source, schemas, place, old, new)
+        with log_reader(source, schemas, place) as reader:
+            old.execute("INSERT INTO t VALUES (2)")
+            _, kept = read_on(reader, source)
+            wait_for(new, "SELECT count(*) = 2 FROM t")
+            new_server.stop()
+            # The standby never gets these.
+            old.execute(
+                "SELECT pg_logical_emit_message(true, '', repeat('x', 100000))", "INSERT INTO t VALUES (3)"
+            )
+            found, lost = read_on(reader, source)
+            assert found == ["3"]
+        old_server.kill()
+        new_server.start()
+        new_server.promote()
+
+        there = source_of(new)
+        new.execute("INSERT INTO t VALUES (4)")
+        while PostgresCatalog(there).position() <= lost:
+            new.execute("SELECT pg_logical_emit_message(true, '', repeat('x', 10000))")
+        with pytest.raises(GapError, match="doesn't hold the position") as caught:
+            PostgresLogReader(there, schemas).start(lost)
+        assert "the target may have what the failover lost" in caught.value.cause
+        with log_reader(there, schemas, kept) as reader:
+            assert read_on(reader, there)[0] == ["4"]
+        # Without the timeline nothing would be noticed: 4 would be missing, and 3 stay.
+        with log_reader(there, schemas, replace(lost, token=lost.token.rpartition("/")[0])) as reader:
+            assert read_on(reader, there)[0] == []
