@@ -65,7 +65,7 @@ torture: $(DEV) ## the same hazards for Debezium's embedded engine (200 MB to in
 
 stress: $(DEV) ## thousands of chunks of hot keys from each engine, and the plain window as the control
 	$(BIN)/python -m migrator.embedded
-	MIGRATOR_STRESS_CHUNKS=$(CHUNKS) $(BIN)/python -m pytest -s tests/integration/test_hot_key_stress.py $(ARGS)
+	MIGRATOR_STRESS_CHUNKS=$(CHUNKS) $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 tests/integration/test_hot_key_stress.py $(ARGS)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -20,6 +20,7 @@ from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
 TARGET_KINDS = ("postgresql",)
 PLACEMENTS = ("witness", "watermark", "message")
+LOGS = ("server", "change_tables")
 STAGING = ("auto", "driver", "executors")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
@@ -59,7 +60,11 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a migration project configures. Paths are absolute."""
+    """Everything a migration project configures. Paths are absolute.
+
+    ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes what was
+    read.
+    """
 
     file: Path
     name: str
@@ -71,6 +76,8 @@ class Settings:
     placement: str = "witness"
     streaming: bool = True
     server_id: int = 0
+    log: str = "server"
+    forget_changes: bool = False
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
     spark: SparkSettings = field(default_factory=SparkSettings)
@@ -97,7 +104,14 @@ _SERVER: dict[str, type] = {
     "tls_ca": str,
     "silence_s": float,
 }
-_SOURCE: dict[str, type] = {**_SERVER, "placement": str, "streaming": bool, "server_id": int}
+_SOURCE: dict[str, type] = {
+    **_SERVER,
+    "placement": str,
+    "streaming": bool,
+    "server_id": int,
+    "log": str,
+    "forget_changes": bool,
+}
 
 
 def _limits(cls: type) -> dict[str, type]:
@@ -171,6 +185,8 @@ class _Reader:
         source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
         allowed = PLACEMENTS if source.kind == "postgresql" else PLACEMENTS[:-1]
         placement = self._choice("source", "placement", allowed, "witness")
+        log = self._choice("source", "log", LOGS, "server")
+        self._check_log(log, source.kind, placement)
         self._choice("apply", "staging", STAGING, "auto")
         self._check_positive()
         if self.problems:
@@ -186,6 +202,8 @@ class _Reader:
             placement=placement,
             streaming=self._get("source", "streaming", True),
             server_id=self._get("source", "server_id", 0),
+            log=log,
+            forget_changes=self._get("source", "forget_changes", False),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
             spark=self._spark(),
@@ -215,6 +233,14 @@ class _Reader:
                     self._problem(section, key, f"{given!r} is not above 0")
         if self._get("capture", "dump_workers", 1) > MOST_WORKERS:
             self._problem("capture", "dump_workers", f"there may be {MOST_WORKERS} at most")
+
+    def _check_log(self, log: str, kind: str, placement: str) -> None:
+        if log == "change_tables" and kind not in ("", "postgresql"):
+            self._problem("source", "log", "change tables are read on PostgreSQL only")
+        if log == "change_tables" and placement != "witness":
+            self._problem("source", "placement", "change tables need no watermarks: set it to witness")
+        if log != "change_tables" and self._get("source", "forget_changes", False):
+            self._problem("source", "forget_changes", 'it says what to do with log = "change_tables"')
 
     def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
         kind = self._choice(section, "kind", kinds, None)
@@ -283,8 +309,8 @@ class _Reader:
 
 
 _TYPE_NAMES = {
-    str: "a text",
     bool: "true or false",
+    str: "a text",
     int: "a whole number",
     float: "a number",
     dict: "a table",

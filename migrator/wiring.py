@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from sqlalchemy import URL
 
 from migrator import schema as control
 from migrator.adapters.files.batch_reader import FileBatchReader
@@ -23,41 +22,28 @@ from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.local.leadership import LocalLeadership
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
-from migrator.adapters.mariadb.log_reader import MariaLogReader
-from migrator.adapters.mysql.catalog import MysqlCatalog
-from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
-from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.adapters.parquet_events.output import ParquetFolder
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PostgresSource
-from migrator.adapters.postgres.watermark import mark_writer
+from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.adapters.target_postgres.peek import peek
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
-from migrator.binlog.settings import BinlogSource, default_server_id
-from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
 from migrator.embedded.java import java_home
+from migrator.errors import ConfigError
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.request import RequestBook
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId
 from migrator.ports.output import EventOutput
 from migrator.ports.requests import RequestStore
 from migrator.ports.source import SourceCatalog
-from migrator.run.capture_loop import SourcePorts
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
-from migrator.run.steps import Step, no_step, step_hook
+from migrator.run.steps import step_hook
+from migrator.wiring_source import source_parts, source_url
 from transforms.registry import load_mapping
 from transforms.session import spark_session
-
-_PARTS_OF_A_TRANSACTION_ROWS = 50_000
 
 
 def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None) -> Parts:
@@ -78,7 +64,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         reader = FileBatchReader(settings.event_log(), signal=signal)
         return EventLog(writer, reader, reader.total_bytes)
 
-    catalog, ports = _source(settings, step)
+    catalog, ports = source_parts(settings, step)
     target = PostgresTargetWriter(_target(settings), step)
     return Parts(
         mapping=load_mapping(settings.mapping),
@@ -125,8 +111,23 @@ def dumps_asked_for(settings: Settings) -> tuple[RequestBook, tuple[TableDump, .
 
 def source_catalog(settings: Settings) -> SourceCatalog:
     """The source's structure. Connects to nothing yet."""
-    catalog, _ = _source(settings)
+    catalog, _ = source_parts(settings)
     return catalog
+
+
+def change_table_script(settings: Settings) -> str:
+    """The SQL that makes change tables and triggers for the mapping's source tables. Only reads the source.
+
+    Raises ``ConfigError`` where no change tables are configured, ``SourceError``, ``MappingError``.
+    """
+    catalog = source_catalog(settings)
+    if not isinstance(catalog, ChangeTableCatalog):
+        raise ConfigError(
+            "this project reads the source's own log",
+            where="source.log",
+            remedy='set log = "change_tables" in [source] first (docs/operating.md)',
+        )
+    return catalog.script(source_tables(load_mapping(settings.mapping)))
 
 
 def _executors_stage(settings: Settings, master: str) -> bool:
@@ -193,8 +194,9 @@ def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentR
 class Status:
     """What is known about a migration from outside its run.
 
-    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` is as of the newest segment;
-    ``outputs`` has, per output of change events, the segment from which on it keeps the event log.
+    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see
+    ``Checkpoint``) are as of the newest segment; ``outputs`` has, per output of change events, the segment from which
+    on it keeps the event log.
     """
 
     leader: str
@@ -205,6 +207,7 @@ class Status:
     book: RequestBook
     requests: tuple[TableDump, ...]
     outputs: tuple[tuple[str, int], ...] = ()
+    last_changes: tuple[tuple[TableId, int], ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -225,6 +228,7 @@ def status(settings: Settings) -> Status:
         dumps=checkpoint.dumps if checkpoint is not None else (),
         book=requests(settings).read(),
         requests=checkpoint.requests if checkpoint is not None else (),
+        last_changes=checkpoint.last_changes if checkpoint is not None else (),
         outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
     )
 
@@ -242,90 +246,8 @@ def _prepare(settings: Settings) -> str | None:
     if problem is None:
         control.upgrade_target(target.url())
         if settings.placement == "watermark":
-            control.upgrade_source(_source_url(settings))
+            control.upgrade_source(source_url(settings))
     return problem
-
-
-Source = tuple[SourceCatalog, Callable[[list[TableSchema]], SourcePorts]]
-
-
-def _source(settings: Settings, step: Step = no_step) -> Source:
-    return {"postgresql": _postgres, "mariadb": _mariadb, "mysql": _mysql}[settings.source.kind](
-        settings, step
-    )
-
-
-def _postgres(settings: Settings, step: Step) -> Source:
-    server = settings.source
-    source = PostgresSource(
-        host=server.host,
-        port=server.port,
-        database=server.database,
-        schema=server.schema,
-        user=server.user,
-        migration=settings.name,
-        password=server.password,
-        sslmode=server.tls,
-        sslrootcert=server.tls_ca,
-        silence_s=server.silence_s,
-        placement=settings.placement,
-        streaming=settings.streaming,
-        spill_folder=settings.state / "spill",
-        part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
-    )
-
-    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        return SourcePorts(
-            lambda: PostgresLogReader(source, schemas, step),
-            lambda: PostgresChunkReader(source, step),
-            mark_writer(source),
-        )
-
-    return PostgresCatalog(source), ports
-
-
-def _mariadb(settings: Settings, step: Step) -> Source:
-    source = _binlog(settings)
-
-    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        return SourcePorts(
-            lambda: MariaLogReader(source, schemas), lambda: MariaChunkReader(source, step), _marks(source)
-        )
-
-    return MariaCatalog(source), ports
-
-
-def _mysql(settings: Settings, step: Step) -> Source:
-    source = _binlog(settings)
-
-    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        return SourcePorts(
-            lambda: MysqlLogReader(source, schemas), lambda: MysqlChunkReader(source, step), _marks(source)
-        )
-
-    return MysqlCatalog(source), ports
-
-
-def _binlog(settings: Settings) -> BinlogSource:
-    server = settings.source
-    return BinlogSource(
-        host=server.host,
-        port=server.port,
-        database=server.database,
-        user=server.user,
-        password=server.password,
-        tls=server.tls,
-        tls_ca=server.tls_ca or None,
-        silence_s=server.silence_s,
-        migration=settings.name,
-        server_id=settings.server_id or default_server_id(settings.name),
-        placement=settings.placement,
-        part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
-    )
-
-
-def _marks(source: BinlogSource) -> Callable[[], WatermarkRowWriter] | None:
-    return (lambda: WatermarkRowWriter(source)) if source.placement == "watermark" else None
 
 
 def _target(settings: Settings) -> PostgresTarget:
@@ -342,13 +264,3 @@ def _target(settings: Settings) -> PostgresTarget:
         sslrootcert=server.tls_ca,
         silence_s=server.silence_s,
     )
-
-
-def _source_url(settings: Settings) -> URL:
-    server = settings.source
-    drivers = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "mysql": "mysql+pymysql"}
-    driver = drivers[server.kind]
-    tls = {"sslmode": server.tls} if server.kind == "postgresql" else {}
-    if server.tls_ca:
-        tls["sslrootcert" if server.kind == "postgresql" else "ssl_ca"] = server.tls_ca
-    return URL.create(driver, server.user, server.password, server.host, server.port, server.database, tls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,11 +18,11 @@ from migrator.columnar.keys import without_keys
 from migrator.core.capture import Capture, EmitChunk, EmitPart
 from migrator.core.dump import DumpPlan
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.event import Key, LogRecord, MarkKind, Row, RowChange
+from migrator.model.event import Key, LogRecord, MarkKind, Row, RowChange, TransactionId
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableSchema
-from tests.fix_postgres_source import read_to, wait_for
+from tests.fix_postgres_source import parts, read_to, wait_for
 from tests.servers import Database
 
 
@@ -149,6 +149,74 @@ class Capturing:
             self.rows.pop(tuple(change.before[place] for place in places), None)
         if change.after is not None:
             self.rows[tuple(change.after[place] for place in places)] = change.after
+
+
+COUNTERS = (
+    "CREATE TABLE t (k int PRIMARY KEY, v bigint)",
+    "ALTER TABLE t REPLICA IDENTITY FULL",
+    "INSERT INTO t SELECT g, 0 FROM generate_series(1, 20) g",
+)
+
+
+@dataclass
+class Overtaken:
+    """Chunk rows that were as new as the log then, and rows that were not, all of them revealed by the witness."""
+
+    ahead: int = 0
+    behind: int = 0
+
+
+def chunks_under_writers(
+    writing: Database, source: PostgresSource, schema: TableSchema, count: int
+) -> Overtaken:
+    """Reads chunks of ``COUNTERS`` while ``writing`` raises counters; asserts the rules of witness and ``high``."""
+    stop = threading.Event()
+
+    def write(setting: str) -> None:
+        connection = writing.connect()
+        connection.execute(f"SET synchronous_commit = {setting}")
+        while not stop.is_set():
+            connection.execute("UPDATE t SET v = v + 1 WHERE k = 1 + (random() * 19)::int")
+        connection.close()
+
+    writers = [threading.Thread(target=write, args=[setting]) for setting in ("on", "off", "off")]
+    seen = Overtaken()
+    delivered: dict[int, int] = dict.fromkeys(range(1, 21), 0)
+    recent: list[
+        tuple[int, TransactionId]
+    ] = []  # also from before the chunk: it may not have seen those either
+    log, chunks = PostgresLogReader(source, [schema]), PostgresChunkReader(source)
+    log.start(None)
+    for writer in writers:
+        writer.start()
+    try:
+        for number in range(count):
+            chunk = chunks.read(ChunkRequest(number + 1, schema.id, None, 100), schema)
+            assert chunk.witness is not None
+            for part in parts(read_to(log, chunk.high)):
+                for change in part.changes:
+                    assert change.after is not None
+                    key, version = int(str(change.after[0])), int(str(change.after[1]))
+                    assert version == delivered[key] + 1
+                    delivered[key] = version
+                    recent.append((key, part.id))
+            recent = [(key, id) for key, id in recent if not chunk.witness.contains(id)]
+            unseen = {key for key, _ in recent}
+            for row in chunk.rows.to_pylist():
+                assert row["v"] <= delivered[row["k"]], "the chunk shows a change that was not delivered"
+                if row["v"] < delivered[row["k"]]:
+                    seen.behind += 1
+                    assert row["k"] in unseen, "a stale row that the witness did not reveal"
+                else:
+                    seen.ahead += 1
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+        log.close()
+        chunks.close()
+    assert seen.ahead > 0
+    return seen
 
 
 def _drop_keys(schema: TableSchema, rows: Any, keys: frozenset[Key]) -> tuple[Any, int]:

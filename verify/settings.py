@@ -23,6 +23,7 @@ class ServerSettings:
         schema: PostgreSQL schema of the tables; on the others the database is the schema.
         tls: one of ``TLS_MODES``.
         tls_ca: file with the authorities to trust, for the verifying modes.
+        change_tables: whether a PostgreSQL source is captured by triggers instead of from its log.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class ServerSettings:
     schema: str = "public"
     tls: str = "prefer"
     tls_ca: str = ""
+    change_tables: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

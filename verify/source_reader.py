@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from verify.pending import Pending
+from verify.read_change_tables import ChangeTableSource
 from verify.read_mariadb import MariaDBSource
 from verify.read_mysql import MySQLSource
 from verify.read_postgres import PostgresSource
@@ -40,4 +41,4 @@ def source_reader(settings: ServerSettings, migration: str) -> SourceReader:
         return MariaDBSource(settings)
     if settings.kind == "mysql":
         return MySQLSource(settings)
-    return PostgresSource(settings, migration)
+    return (ChangeTableSource if settings.change_tables else PostgresSource)(settings, migration)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrator.binlog.charsets import Charsets
@@ -17,10 +17,17 @@ ReadCatalog = Callable[[TableId], "CatalogTable | None"]
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """A table as the catalog has it now: its row schema, and the virtual columns that no row image is taken from."""
+    """A table as the catalog has it now.
+
+    Attributes:
+        schema: its row schema.
+        virtual: the virtual columns, which no row image is taken from.
+        key_index: the index that its key comes from.
+    """
 
     schema: TableSchema
     virtual: frozenset[str]
+    key_index: str = "PRIMARY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,7 @@ class CapturedTables:
         self._charsets = charsets
         self._dialect = dialect
         self._catalog = dict(catalog)
+        self._key_indexes = {table: found.key_index for table, found in catalog.items()}
         self._layouts: dict[bytes, LoggedTable] = {}
 
     def captured(self, table: TableId) -> TableId | None:
@@ -74,6 +82,10 @@ class CapturedTables:
     def names(self) -> tuple[TableId, ...]:
         """The captured tables."""
         return tuple(self._keys)
+
+    def loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
+        """Whether the index that a captured table's key comes from is among these, which are gone."""
+        return self._key_indexes.get(table, "PRIMARY").lower() in {name.lower() for name in indexes}
 
     def logged(self, body: bytes) -> LoggedTable | None:
         """The layout of a TABLE_MAP event's table, or None when nobody captures it.

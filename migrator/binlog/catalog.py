@@ -47,7 +47,8 @@ def read_table(connection: Any, table: TableId, logical_type: LogicalType) -> Ca
     virtual = frozenset(row[0] for row in rows if "VIRTUAL GENERATED" in row[5].upper())
     columns = tuple(_column(table, row, logical_type) for row in rows if row[0] not in virtual)
     usable = {column.name for column in columns if not column.nullable}
-    return CatalogTable(TableSchema(table, columns, _key(connection, table, usable)), virtual)
+    index, key = _key(connection, table, usable)
+    return CatalogTable(TableSchema(table, columns, key), virtual, index)
 
 
 def _column(table: TableId, row: tuple[Any, ...], logical_type: LogicalType) -> Column:
@@ -62,7 +63,7 @@ def _column(table: TableId, row: tuple[Any, ...], logical_type: LogicalType) -> 
     return Column(name, logical, nullable == "YES", column_type, collation or "")
 
 
-def _key(connection: Any, table: TableId, usable: set[str]) -> tuple[str, ...]:
+def _key(connection: Any, table: TableId, usable: set[str]) -> tuple[str, tuple[str, ...]]:
     rows = query(
         connection,
         "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
@@ -77,7 +78,9 @@ def _key(connection: Any, table: TableId, usable: set[str]) -> tuple[str, ...]:
     order = sorted(
         indexes, key=lambda index: (index != "PRIMARY", index in partial, len(indexes[index]), index)
     )
-    return next((tuple(indexes[index]) for index in order if set(indexes[index]) <= usable), ())
+    return next(
+        ((index, tuple(indexes[index])) for index in order if set(indexes[index]) <= usable), ("", ())
+    )
 
 
 def key_index(connection: Any, schema: TableSchema) -> str | None:

@@ -20,6 +20,7 @@ from migrator.errors import ConnectionFailed, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
+from migrator.same_server import SameServer
 
 _UNKNOWN_COLUMN, _NO_TABLE, _NO_KEY, _DEFINITION_CHANGED = 1054, 1146, 1176, 1412
 _CHANGED = (_UNKNOWN_COLUMN, _NO_TABLE, _NO_KEY, _DEFINITION_CHANGED)
@@ -29,10 +30,17 @@ _ATTEMPTS = 3
 class BinlogChunkReader(ABC):
     """Reads chunks. One thread uses it at a time, another than the log reader's."""
 
-    def __init__(self, source: BinlogSource, step: Callable[[str], None] = lambda name: None):
+    def __init__(
+        self,
+        source: BinlogSource,
+        step: Callable[[str], None] = lambda name: None,
+        same: SameServer | None = None,
+    ):
         self._source = source
         self._step = step
+        self._same = same or SameServer()
         self._connection: Any = None
+        self._server = ""
         self._checked: dict[tuple[TableId, str], Signature] = {}
         self._indexes: dict[tuple[TableId, str], str | None] = {}
 
@@ -109,6 +117,8 @@ class BinlogChunkReader(ABC):
             )
             self._connection = connection
             self._prepare_session(connection)
+            self._server = self._server_name(connection)
+        self._same.check(self._server, self._source.where)  # each time: the log may have moved meanwhile
         return self._connection
 
     def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[ResultSet, Witness]:
@@ -156,6 +166,10 @@ class BinlogChunkReader(ABC):
         self._checked[known] = signature
 
     # -- the engine's own
+
+    @abstractmethod
+    def _server_name(self, connection: Any) -> str:
+        """Which server this is, in the words of the log reader."""
 
     @abstractmethod
     def _prepare_session(self, connection: Any) -> None:

@@ -54,13 +54,6 @@ CARRY_NOTHING = frozenset(
 REFUSED_NAMES = {
     26: "INCIDENT (the server lost events)",
     39: "PARTIAL_UPDATE_ROWS (binlog_row_value_options=PARTIAL_JSON)",
-    165: "QUERY_COMPRESSED (log_bin_compress)",
-    166: "WRITE_ROWS_COMPRESSED_V1 (log_bin_compress)",
-    167: "UPDATE_ROWS_COMPRESSED_V1 (log_bin_compress)",
-    168: "DELETE_ROWS_COMPRESSED_V1 (log_bin_compress)",
-    169: "WRITE_ROWS_COMPRESSED (log_bin_compress)",
-    170: "UPDATE_ROWS_COMPRESSED (log_bin_compress)",
-    171: "DELETE_ROWS_COMPRESSED (log_bin_compress)",
 }
 FLAG_IGNORABLE = 0x80
 MODE_NO_BACKSLASH_ESCAPES = 0x100000
@@ -151,12 +144,18 @@ def parse_rotate(event: Event) -> tuple[str, int]:
 def parse_query(event: Event) -> QueryText:
     """A statement from a QUERY or EXECUTE_LOAD_QUERY event."""
     fixed = 13 if event.type == QUERY else 26
-    database_length, status_length = event.body[8], int.from_bytes(event.body[11:13], "little")
-    start = fixed + status_length
-    database = event.body[start : start + database_length].decode("utf-8", "replace")
-    text = event.body[start + database_length + 1 :].decode("utf-8", "replace")
+    start = fixed + int.from_bytes(event.body[11:13], "little")
+    text_at = query_text_at(event)
+    database = event.body[start : text_at - 1].decode("utf-8", "replace")
+    text = event.body[text_at:].decode("utf-8", "replace")
     mode = _sql_mode(event.body[fixed:start])
     return QueryText(database, text, not mode & MODE_NO_BACKSLASH_ESCAPES)
+
+
+def query_text_at(event: Event) -> int:
+    """Where the text of a QUERY or EXECUTE_LOAD_QUERY event begins: behind its status and its database."""
+    fixed = 13 if event.type == QUERY else 26
+    return fixed + int.from_bytes(event.body[11:13], "little") + event.body[8] + 1
 
 
 def _sql_mode(status: bytes) -> int:

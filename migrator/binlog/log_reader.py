@@ -10,10 +10,11 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from migrator.binlog.captured_tables import CapturedTables, CatalogTable
+from migrator.binlog.cascade_guard import CascadeGuard, ForeignKeys, read_cascading
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.packet_stream import PacketStream
@@ -22,12 +23,13 @@ from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.binlog.sql import variable
 from migrator.binlog.track import Track
 from migrator.binlog.transactions import TransactionAssembler
-from migrator.binlog.undecided import looking_back, prepared_now, undecided_of
+from migrator.binlog.undecided import looking_back, prepared_now, remembering, undecided_of
 from migrator.binlog.watermark import WatermarkTable
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 from migrator.model.event import LogRecord
 from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
+from migrator.same_server import SameServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,12 @@ class BinlogReader(ABC):
     Args:
         source: the server and database.
         tables: the captured tables.
+        same: told which server the log is read from, so that chunks are read there, too.
     """
 
-    def __init__(self, source: BinlogSource, tables: Sequence[TableSchema]):
+    def __init__(self, source: BinlogSource, tables: Sequence[TableSchema], same: SameServer | None = None):
         self._source = source
+        self._same = same or SameServer()
         self._tables = tuple(tables)
         self._stream: PacketStream | None = None
         self._assembler: TransactionAssembler | None = None
@@ -72,12 +76,23 @@ class BinlogReader(ABC):
         self.close()
         connection = connect(self._source)
         with named_errors(self._source, "the source log can't be opened"), connection:
-            before = self._visible(connection)
+            before = self._visible(connection) if after is None else after
             server = self._ask_server(connection)
+            name = self._server_name(connection)
             fold_case = variable(connection, "lower_case_table_names") != "0"
             known = {schema.id: self._read_table(connection, schema.id) for schema in self._tables}
             begin = after if after is not None else self._first_place(connection, before)
             end = self._log_end(connection)
+            logged = server.logs_cascades
+            found = ForeignKeys() if logged else read_cascading(connection, self._source.database)
+        captured = [schema.id for schema in self._tables]
+        guard = CascadeGuard(found, captured, server.charsets, self._dialect, fold_case)
+        if after is None:
+            begin = remembering(
+                begin, replace(undecided_of(json.loads(begin.token)), cascades=guard.digest())
+            )
+        known_before = undecided_of(json.loads(begin.token))
+        guard.go_on(known_before.cascades, self._source.where)
         track = self._follow(begin, end)
         catalog = {table: found for table, found in known.items() if found is not None}
         tables = CapturedTables(
@@ -96,9 +111,11 @@ class BinlogReader(ABC):
             track,
             self._source.part_rows,
             server.logs_cascades,
-            undecided_of(json.loads(begin.token)),
+            known_before,
+            guard,
         )
         self._raw = self._stream.take_first()
+        self._same.reads_log(name)
         return begin
 
     def read(self, timeout_s: float) -> list[LogRecord]:
@@ -192,6 +209,10 @@ class BinlogReader(ABC):
 
     @abstractmethod
     def _ask_server(self, connection: Any) -> Server: ...
+
+    @abstractmethod
+    def _server_name(self, connection: Any) -> str:
+        """Which server this is, in the words of the chunk reader."""
 
     @abstractmethod
     def _visible(self, connection: Any) -> Position:

@@ -125,6 +125,13 @@ class PacketStream:
                 cause=message,
                 remedy="start a new dump (and keep binlogs longer: expire_logs_days, binlog_expire_logs_seconds)",
             )
+        if code == _FATAL_READING_LOG and "anonymous transaction" in message:
+            return SourceError(  # trying again would meet it again
+                "the log holds a transaction without a GTID",
+                where=self._source.where,
+                cause=f"gtid_mode was not ON when it was written: {message}",
+                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start a new dump",
+            )
         if code == _FATAL_READING_LOG:
             return SourceError(
                 "the server can't send its log",

@@ -6,8 +6,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from migrator.binlog.cascade_guard import read_cascading
 from migrator.binlog.catalog import LogicalType
 from migrator.binlog.charsets import is_supported
+from migrator.binlog.foreign_keys import ForeignKey
 from migrator.binlog.settings import BinlogSource
 from migrator.binlog.sql import query, quote, quote_table, variable
 from migrator.binlog.undecided import prepared_now
@@ -179,29 +181,65 @@ def columns(
             )
 
 
-def cascades(connection: Any, table: TableId) -> Iterator[Finding]:
-    """Foreign keys by which the server changes rows of a captured table on its own, where it doesn't log that."""
-    rows = query(
-        connection,
-        "SELECT CONSTRAINT_NAME, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE"
-        " FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s",
-        (table.schema, table.name),
-    )
-    for constraint, parent, on_delete, on_update in rows:
-        rules = [
-            f"ON {verb} {rule}"
-            for verb, rule in (("DELETE", on_delete), ("UPDATE", on_update))
-            if rule not in ("RESTRICT", "NO ACTION")
-        ]
-        if rules:
+def cascades(connection: Any, database: str, names: Collection[str]) -> Iterator[Finding]:
+    """Foreign keys by which the server changes captured rows on its own, where it doesn't log that.
+
+    They are in the way only where they can't be watched: see ``foreign_keys``.
+    """
+    captured = [TableId(database, name) for name in names]
+    found = read_cascading(connection, database)
+    watched = found.cascades(captured)
+    told = {why for watch in watched.watched.values() for why in (watch.delete, *watch.update.values())}
+    only_updates = []
+    for key in found.keys:
+        if not key.acts() or key.child not in watched.concerned:
+            continue
+        subject = f"{key.child} constraint {key.name}"
+        if not _readable(connection, key.parent) or key.parent.schema != database:
             yield Finding(
                 "foreign key cascade",
-                f"{table} constraint {constraint}",
-                f"{' '.join(rules)} from {parent}: the server doesn't log the rows of {table.name} that it changes",
-                f"ALTER TABLE {quote_table(table)} DROP FOREIGN KEY {quote(constraint)}, then add it again with"
-                " ON DELETE RESTRICT ON UPDATE RESTRICT and let the application change the children (or a trigger:"
-                " what triggers do is logged)",
+                subject,
+                f"{key.rules()} from {key.parent}: the server doesn't log what it changes there, and rows of"
+                f" {key.parent} can't be watched: it is in another database, or the user may not SELECT from it",
+                f"GRANT SELECT ON {quote(database)}.* TO the user; across databases: make the foreign key RESTRICT",
             )
+        elif any(why.startswith(subject) for why in told):
+            if key.trigger() and any(watch.delete.startswith(subject) for watch in watched.watched.values()):
+                yield _deletes_cascade(key, subject)
+            else:
+                only_updates.append(f"{subject} from {key.parent}")
+    if only_updates:
+        yield Finding(
+            "foreign key cascade",
+            ", ".join(only_updates),
+            "ON UPDATE: the server doesn't log the rows that it changes: the run stops when such a key is updated",
+            "don't update keys that are referred to while the migration runs",
+            fatal=False,
+        )
+
+
+def _deletes_cascade(key: ForeignKey, subject: str) -> Finding:
+    name = quote(f"{key.parent.name}_{key.name}"[:64])
+    return Finding(
+        "foreign key cascade",
+        subject,
+        f"{key.rules()} from {key.parent}: the server doesn't log the rows of {key.child.name} that it changes: the"
+        f" run stops when a row of {key.parent.name} is deleted",
+        f"let a trigger do it, whose changes are logged: CREATE TRIGGER {name} BEFORE DELETE ON"
+        f" {quote_table(key.parent)} FOR EACH ROW {key.trigger()}; and GRANT TRIGGER ON"
+        f" {quote(key.parent.schema)}.* TO the user, who must see it",
+        fatal=False,
+    )
+
+
+def _readable(connection: Any, table: TableId) -> bool:
+    return bool(
+        query(
+            connection,
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (table.schema, table.name),
+        )
+    )
 
 
 def triggers_elsewhere(connection: Any, source: BinlogSource) -> Iterator[Finding]:

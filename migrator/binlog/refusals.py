@@ -37,7 +37,7 @@ def unknown_event(event: Event) -> MigratorError:
     return broken(
         "the log holds an event that can't be decoded",
         f"event {name}",
-        "turn the option off (log_bin_compress=OFF), then start a new dump",
+        "turn the option off that it comes from, reconnect the writers, then start a new dump",
     )
 
 

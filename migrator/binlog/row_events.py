@@ -19,7 +19,7 @@ def changes_of(event: Event, table: LoggedTable) -> list[RowChange]:
     damaged bytes.
     """
     body = event.body
-    rows = table.decode(body, _images_at(event, table), len(body))
+    rows = table.decode(body, _whole_images_at(event, table), len(body))
     name = table.schema.id
     if event.type in events.UPDATE_ROWS:
         return _updates(table, rows)
@@ -37,8 +37,8 @@ def _updates(table: LoggedTable, rows: list[Row]) -> list[RowChange]:
     ]
 
 
-def _images_at(event: Event, table: LoggedTable) -> int:
-    """Where the rows begin. Raises ``SourceError`` unless every column is present."""
+def images_at(event: Event) -> tuple[int, int, bytes]:
+    """Where the rows begin, the number of columns, and the bitmaps of the columns present. Raises ``IndexError``."""
     body, at = event.body, _POST_HEADER
     if event.type in events.ROWS_V2:
         at += int.from_bytes(body[8:10], "little")
@@ -46,11 +46,16 @@ def _images_at(event: Event, table: LoggedTable) -> int:
     at += 1
     if columns >= 251:
         columns, at = int.from_bytes(body[at : at + 2], "little"), at + 2
-    width = (columns + 7) // 8
-    images = 2 if event.type in events.UPDATE_ROWS else 1
-    every = (1 << columns) - 1
-    for image in range(images):
-        present = int.from_bytes(body[at + image * width : at + (image + 1) * width], "little")
+    size = (columns + 7) // 8 * (2 if event.type in events.UPDATE_ROWS else 1)
+    return at + size, columns, body[at : at + size]
+
+
+def _whole_images_at(event: Event, table: LoggedTable) -> int:
+    """Where the rows begin. Raises ``SourceError`` unless every column is present."""
+    at, columns, bitmaps = images_at(event)
+    width, every = (columns + 7) // 8, (1 << columns) - 1
+    for image in range(0, len(bitmaps), max(1, width)):
+        present = int.from_bytes(bitmaps[image : image + width], "little")
         if present & every != every or columns != table.columns:
             raise SourceError(
                 "a row image in the log is not complete",
@@ -58,4 +63,4 @@ def _images_at(event: Event, table: LoggedTable) -> int:
                 cause="the session wrote with binlog_row_image other than FULL",
                 remedy="SET GLOBAL binlog_row_image = 'FULL', reconnect the writers, then start a new dump",
             )
-    return at + images * width
+    return at

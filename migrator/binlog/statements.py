@@ -67,7 +67,12 @@ _HARMLESS_CLAUSES = (
     r"CHECK PARTITION|OPTIMIZE PARTITION|REBUILD PARTITION|REPAIR PARTITION|PAGE_\w+|ENCRYPTED|ENCRYPTION_KEY_ID)\b",
 )
 _HARMLESS = re.compile("|".join(f"(?:{clause})" for clause in _HARMLESS_CLAUSES), re.IGNORECASE)
-_SILENT_CASCADE = re.compile(r"\bON (DELETE|UPDATE) (CASCADE|SET (NULL|DEFAULT))\b", re.IGNORECASE)
+SILENT_CASCADE = re.compile(r"\bON (DELETE|UPDATE) (CASCADE|SET (NULL|DEFAULT))\b", re.IGNORECASE)
+_INDEX_GONE = re.compile(
+    r"(?:DROP|RENAME) (?:INDEX|KEY|CONSTRAINT) (?:IF EXISTS )?(`(?:[^`]|``)*`|\S+)", re.IGNORECASE
+)
+_OTHER_ENGINE = re.compile(r"\bENGINE (?!= INNODB\b|INNODB\b)\S", re.IGNORECASE)
+"""Table options may follow each other without a comma."""
 _PRIMARY = re.compile(r"\bPRIMARY KEY\b", re.IGNORECASE)
 
 
@@ -96,12 +101,14 @@ class Statement:
         kind: what it means.
         name: savepoint name, or the XA id as written.
         tables: captured tables concerned.
+        indexes: names of the indexes and constraints that are dropped or renamed.
         refused: why it can't be carried on, with the clause; empty when it can.
     """
 
     kind: StatementKind
     name: str = ""
     tables: tuple[TableId, ...] = ()
+    indexes: tuple[str, ...] = ()
     refused: str = ""
 
 
@@ -109,7 +116,7 @@ IsCaptured = Callable[[TableId], TableId | None]
 """Gives the captured table of that name, spelt as the catalog spells it (lower_case_table_names), or None."""
 
 
-class _Words:
+class Words:
     """A cursor over the words of a statement."""
 
     def __init__(self, words: Sequence[str], database: str):
@@ -136,6 +143,7 @@ class _Words:
         return TableId(self.database, first)
 
     def identifier(self) -> str | None:
+        """The name that comes next."""
         if self.at >= len(self.words):
             return None
         word = self.words[self.at]
@@ -167,7 +175,7 @@ def judge(query: QueryText, database: str, captured: IsCaptured, logs_cascades: 
         logs_cascades: whether the server logs the rows that foreign keys cascade to.
     """
     words = words_of(query)
-    cursor = _Words(words, query.database)
+    cursor = Words(words, query.database)
     if not words:
         return Statement(StatementKind.OTHER)
     control = _transaction_control(cursor, words)
@@ -186,22 +194,22 @@ def judge(query: QueryText, database: str, captured: IsCaptured, logs_cascades: 
     if cursor.skip("TRUNCATE"):
         cursor.skip("TABLE")
         return _emptied([cursor.table()], "TRUNCATE", captured)
-    if cursor.skip("DROP TABLE"):
+    if cursor.skip("DROP TABLE", "DROP TABLES"):
         cursor.skip("IF EXISTS")
-        return _emptied(_list(cursor), "DROP TABLE", captured)
+        return _emptied(table_list(cursor), "DROP TABLE", captured)
     if cursor.skip("RENAME TABLE", "RENAME TABLES"):
         cursor.skip("IF EXISTS")
-        return _emptied(_renamed(cursor), "RENAME TABLE", captured)
+        return _emptied(renamed_tables(cursor), "RENAME TABLE", captured)
     if cursor.skip("CREATE OR REPLACE TABLE"):
         return _emptied([cursor.table()], "CREATE OR REPLACE TABLE", captured)
     if cursor.skip("DROP INDEX"):
         return _index_dropped(cursor, captured)
-    if _starts_alter(cursor):
+    if starts_alter(cursor):
         return _altered(cursor, captured, logs_cascades)
     return Statement(StatementKind.OTHER)
 
 
-def _transaction_control(cursor: _Words, words: Sequence[str]) -> Statement | None:
+def _transaction_control(cursor: Words, words: Sequence[str]) -> Statement | None:
     first = words[0].upper()
     if first == "BEGIN" or cursor.skip("START TRANSACTION"):
         return Statement(StatementKind.BEGIN)
@@ -225,7 +233,7 @@ def _transaction_control(cursor: _Words, words: Sequence[str]) -> Statement | No
     return None
 
 
-def _writes_no_rows(cursor: _Words) -> bool:
+def _writes_no_rows(cursor: Words) -> bool:
     start = cursor.at
     if cursor.skip("ANALYZE"):
         cursor.skip("NO_WRITE_TO_BINLOG", "LOCAL")
@@ -250,14 +258,16 @@ def _rows(query: QueryText, words: Sequence[str], database: str, captured: IsCap
     return Statement(StatementKind.ROWS, tables=tuple(sorted(touched)), refused=reason)
 
 
-def _list(cursor: _Words) -> list[TableId | None]:
+def table_list(cursor: Words) -> list[TableId | None]:
+    """Table names separated by commas."""
     tables = [cursor.table()]
     while cursor.skip(","):
         tables.append(cursor.table())
     return tables
 
 
-def _renamed(cursor: _Words) -> list[TableId | None]:
+def renamed_tables(cursor: Words) -> list[TableId | None]:
+    """Old and new names of a RENAME TABLE, in their order."""
     tables: list[TableId | None] = []
     while True:
         tables.append(cursor.table())
@@ -276,7 +286,8 @@ def _emptied(tables: Sequence[TableId | None], what: str, captured: IsCaptured) 
     return Statement(StatementKind.EMPTIED, tables=tuple(touched), refused=refused)
 
 
-def _starts_alter(cursor: _Words) -> bool:
+def starts_alter(cursor: Words) -> bool:
+    """Steps over the beginning of an ALTER TABLE."""
     start = cursor.at
     if not cursor.skip("ALTER"):
         return False
@@ -289,7 +300,7 @@ def _starts_alter(cursor: _Words) -> bool:
     return False
 
 
-def _altered(cursor: _Words, captured: IsCaptured, logs_cascades: bool) -> Statement:
+def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statement:
     table = cursor.table()
     known = captured(table) if table is not None else None
     if known is None:
@@ -297,14 +308,13 @@ def _altered(cursor: _Words, captured: IsCaptured, logs_cascades: bool) -> State
     if cursor.skip("WAIT"):
         cursor.identifier()
     cursor.skip("NOWAIT")
-    for clause in _clauses(cursor.words[cursor.at :]):
-        why = _why_refused(clause, logs_cascades)
-        if why:
-            return Statement(StatementKind.ALTERED, tables=(known,), refused=why)
-    return Statement(StatementKind.ALTERED, tables=(known,))
+    clauses = clauses_of(cursor.words[cursor.at :])
+    why = next(filter(None, (_why_refused(clause, logs_cascades) for clause in clauses)), "")
+    indexes = tuple(_unquoted(found[1]) for clause in clauses if (found := _INDEX_GONE.match(clause)))
+    return Statement(StatementKind.ALTERED, tables=(known,), indexes=indexes, refused=why)
 
 
-def _swallowed(cursor: _Words, captured: IsCaptured) -> Statement:
+def _swallowed(cursor: Words, captured: IsCaptured) -> Statement:
     """ALTER of another table that takes the rows of a captured one: EXCHANGE PARTITION, CONVERT TABLE."""
     while cursor.at < len(cursor.words):
         if cursor.skip("WITH TABLE", "CONVERT TABLE"):
@@ -313,7 +323,7 @@ def _swallowed(cursor: _Words, captured: IsCaptured) -> Statement:
     return Statement(StatementKind.OTHER)
 
 
-def _index_dropped(cursor: _Words, captured: IsCaptured) -> Statement:
+def _index_dropped(cursor: Words, captured: IsCaptured) -> Statement:
     cursor.skip("IF EXISTS")
     index = cursor.identifier() or ""
     cursor.skip("ON")
@@ -322,10 +332,10 @@ def _index_dropped(cursor: _Words, captured: IsCaptured) -> Statement:
     if known is None:
         return Statement(StatementKind.OTHER)
     refused = "DROP INDEX of the primary key" if index.upper() == "PRIMARY" else ""
-    return Statement(StatementKind.ALTERED, tables=(known,), refused=refused)
+    return Statement(StatementKind.ALTERED, tables=(known,), indexes=(index,), refused=refused)
 
 
-def _clauses(words: Sequence[str]) -> list[str]:
+def clauses_of(words: Sequence[str]) -> list[str]:
     """The clauses of an ALTER TABLE: split at commas outside parentheses."""
     clauses: list[list[str]] = [[]]
     depth = 0
@@ -340,9 +350,9 @@ def _clauses(words: Sequence[str]) -> list[str]:
 
 def _why_refused(clause: str, logs_cascades: bool) -> str:
     shown = clause[:120]
-    if _HARMLESS.match(clause) is None:
+    if _HARMLESS.match(clause) is None or _OTHER_ENGINE.search(re.sub(_QUOTED, "''", clause)):
         return f"ALTER TABLE ... {shown}: it may change rows or columns without row events"
-    if not logs_cascades and _SILENT_CASCADE.search(clause):
+    if not logs_cascades and SILENT_CASCADE.search(clause):
         return f"ALTER TABLE ... {shown}: the server doesn't log the rows that a foreign key cascades to"
     if _PRIMARY.search(clause):
         return f"ALTER TABLE ... {shown}: it changes the key"

@@ -9,27 +9,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum, auto
 from itertools import chain
 
-from migrator.binlog import events
+from migrator.binlog import compressed, events, refusals
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
-from migrator.binlog.events import Event, EventParser
+from migrator.binlog.cascade_guard import CascadeGuard
+from migrator.binlog.events import Event, EventParser, QueryText
 from migrator.binlog.payload import payload_events
 from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
-from migrator.binlog.refusals import (
-    broken,
-    changed_while_prepared,
-    prepared_before,
-    refused_statement,
-    undecodable,
-    unknown_event,
-)
 from migrator.binlog.row_events import changes_of
 from migrator.binlog.statements import Statement, StatementKind, judge
 from migrator.binlog.table_map import table_of
 from migrator.binlog.track import Opening, Track
-from migrator.binlog.undecided import NONE, Undecided, xid_of_event, xid_of_statement
+from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
 from migrator.errors import MigratorError
 from migrator.model.event import (
@@ -63,6 +57,7 @@ class TransactionAssembler:
         part_rows: row changes after which a transaction is delivered in parts.
         logs_cascades: whether the server logs the rows that foreign keys cascade to.
         undecided: what the place that reading begins at remembers of XA transactions.
+        guard: watches the tables whose rows cascade to captured ones, where the server doesn't log that.
     """
 
     def __init__(
@@ -72,8 +67,9 @@ class TransactionAssembler:
         watermarks: WatermarkTable | None,
         track: Track,
         part_rows: int,
-        logs_cascades: bool = False,
-        undecided: Undecided = NONE,
+        logs_cascades: bool,
+        undecided: Undecided,
+        guard: CascadeGuard,
     ):
         self._database = database
         self._tables = tables
@@ -87,11 +83,13 @@ class TransactionAssembler:
         self._mark_maps: dict[int, bytes] = {}
         self._announced: dict[object, str] = {}
         self._prepared = PreparedTransactions(undecided)
+        self._guard = guard
         self._inner: list[Iterator[Event]] = []
         self._records: list[LogRecord] = []
         self._progress = False
         self._rows = 0
         self._clear()
+        self._remember()
 
     def _clear(self) -> None:
         self._opening: Opening | None = None
@@ -155,7 +153,7 @@ class TransactionAssembler:
         try:
             self._event(event)
         except (IndexError, KeyError, ValueError, struct.error) as error:
-            named = undecodable(event, error)
+            named = refusals.undecodable(event, error)
             self._place(named)
             raise named from error
         except MigratorError as error:
@@ -167,6 +165,8 @@ class TransactionAssembler:
             error.where = "; ".join(filter(None, (error.where, f"after {self._track.place()}")))
 
     def _event(self, event: Event) -> None:
+        if event.type in compressed.PLAIN:
+            event = compressed.plain(event)
         kind = event.type
         if kind in (events.ROTATE, events.FORMAT_DESCRIPTION, *events.HEARTBEATS):
             self._file_event(event)
@@ -191,7 +191,7 @@ class TransactionAssembler:
         elif kind == events.XID:
             self._commit(event)
         elif event.type == events.INCIDENT or not event.flags & events.FLAG_IGNORABLE:
-            raise unknown_event(event)
+            raise refusals.unknown_event(event)
 
     # -- files and transactions
 
@@ -202,12 +202,13 @@ class TransactionAssembler:
             # table numbers begin anew with a server start, which begins a new file
             self._maps.clear()
             self._mark_maps.clear()
+            self._guard.new_file()
         else:
             self._progress = True
 
     def _begin(self, event: Event) -> None:
         if self._state is _State.IN_TRANSACTION:
-            raise broken(
+            raise refusals.broken(
                 "a transaction in the log has no end",
                 cause=f"another one begins while {self._open().name} is open",
                 remedy="the server crashed while it wrote its log; start a new dump",
@@ -216,7 +217,7 @@ class TransactionAssembler:
         opening = self._track.begin(event)
         self._state = _State.LOOKING_BACK if opening.known else _State.IN_TRANSACTION
         if not opening.known and self._prepared.looked_back():
-            self._track.remember(self._prepared.undecided())
+            self._remember()
         self._opening, self._begun = opening, opening.begun
         if opening.prepared:
             self._held = self._prepared.begin(self._track.before())
@@ -253,7 +254,7 @@ class TransactionAssembler:
     # -- rows
 
     def _table_map(self, body: bytes) -> None:
-        number = int.from_bytes(body[:6], "little")
+        number = self._guard.table_map(body)
         table = self._tables.logged(body)
         self._maps[number] = table
         self._mark_maps.pop(number, None)
@@ -261,7 +262,7 @@ class TransactionAssembler:
             self._mark_maps[number] = body
         if table is not None and self._announced.get(table.schema.id) != table.version:
             if self._replaying and table.schema.id in self._announced:
-                raise changed_while_prepared(table.schema.id)
+                raise refusals.changed_while_prepared(table.schema.id)
             self._announced[table.schema.id] = table.version
             self._records.append(SchemaChange(table.schema))
 
@@ -269,8 +270,9 @@ class TransactionAssembler:
         body = event.body
         number = int.from_bytes(body[:6], "little")
         if number not in self._maps:
-            raise broken("rows of an unknown table", cause=f"no TABLE_MAP for table number {number}")
+            raise refusals.broken("rows of an unknown table", cause=f"no TABLE_MAP for table number {number}")
         table = self._maps[number]
+        self._guard.check(event)
         if table is None:
             if number in self._mark_maps and self._watermarks is not None:
                 self._marks += self._watermarks.seen(self._mark_maps[number], event)
@@ -296,11 +298,13 @@ class TransactionAssembler:
         elif self._held is not None:
             self._held.statement(event, refused=bool(statement.refused))
         elif self._state is not _State.LOOKING_BACK:
-            self._judged(event, query.text, statement)
+            self._judged(event, query, statement)
 
-    def _judged(self, event: Event, text: str, statement: Statement) -> None:
+    def _judged(self, event: Event, query: QueryText, statement: Statement) -> None:
+        if any(self._tables.loses_key(table, statement.indexes) for table in statement.tables):
+            statement = replace(statement, refused="the index is gone that the table's key comes from")
         if statement.refused:
-            raise refused_statement(statement, text)
+            raise refusals.refused_statement(statement, query.text)
         kind = statement.kind
         if kind is StatementKind.BEGIN:
             self._begun = True
@@ -314,15 +318,17 @@ class TransactionAssembler:
         elif kind is StatementKind.ROLLBACK_TO:
             savepoint = statement.name.lower()  # the server tells savepoints apart without case
             if savepoint not in self._savepoints:
-                raise broken("a rollback to an unknown savepoint", cause=text[:200])
+                raise refusals.broken("a rollback to an unknown savepoint", cause=query.text[:200])
             self._forget_to(self._savepoints[savepoint], "ROLLBACK TO SAVEPOINT")
         elif self._opening is not None and not self._begun:
+            self._guard.follow(query)
+            self._remember()
             self._commit(event)
 
     def _forget_to(self, index: int, what: str) -> None:
         """Takes rows back. Only mixed transactions with non-transactional tables have this in their log."""
         if index < self._delivered:
-            raise broken(
+            raise refusals.broken(
                 "rows that were delivered already were rolled back",
                 cause=f"{what} in a transaction of more than {self._part_rows} rows",
                 remedy="raise part_rows, then start a new dump",
@@ -333,17 +339,18 @@ class TransactionAssembler:
 
     def _hold(self, held: HeldTransaction, event: Event) -> None:
         if event.type == events.TABLE_MAP:
-            held.table(event, self._tables.captured(table_of(event.body)[1]) is not None)
+            _, name = table_of(event.body)
+            held.table(event, self._tables.captured(name) is not None or self._guard.watches(name))
         elif event.type in events.ROWS:
             held.rows(event)
         elif not event.flags & events.FLAG_IGNORABLE:
-            raise unknown_event(event)
+            raise refusals.unknown_event(event)
 
     def _xa_prepared(self, event: Event) -> None:
         """XA PREPARE, or XA COMMIT ... ONE PHASE, which is logged as one."""
         held, self._held = self._held, None
         if held is None:
-            raise broken("an XA PREPARE without its transaction", cause="no XA START before it")
+            raise refusals.broken("an XA PREPARE without its transaction", cause="no XA START before it")
         if self._state is not _State.LOOKING_BACK and event.body[0]:
             self._replay(held, event)
         elif event.body[0]:
@@ -357,9 +364,9 @@ class TransactionAssembler:
         known, held = self._prepared.knows(xid), self._prepared.take(xid)
         commit = statement.kind is StatementKind.XA_COMMIT and self._state is not _State.LOOKING_BACK
         if commit and not known:
-            raise prepared_before(statement.name)
+            raise refusals.prepared_before(statement.name)
         if commit and held is not None:
-            self._track.remember(self._prepared.undecided())
+            self._remember()
             self._replay(held, event)
             return
         if held is not None:
@@ -368,7 +375,7 @@ class TransactionAssembler:
 
     def _undecided_changed(self, event: Event) -> None:
         if self._state is not _State.LOOKING_BACK:
-            self._track.remember(self._prepared.undecided())
+            self._remember()
             self._end_without_rows(event)
 
     def _replay(self, held: HeldTransaction, outcome: Event) -> None:
@@ -377,7 +384,10 @@ class TransactionAssembler:
         end = Event(events.XID, outcome.timestamp_s, outcome.server, outcome.end, outcome.flags, b"")
         self._inner.append(chain(held.replay(outcome), (end,)))
 
+    def _remember(self) -> None:
+        self._track.remember(replace(self._prepared.undecided(), cascades=self._guard.digest()))
+
     def _open(self) -> Opening:
         if self._opening is None:
-            raise broken("rows or a commit outside of a transaction", "no GTID event before them")
+            raise refusals.broken("rows or a commit outside of a transaction", "no GTID event before them")
         return self._opening

@@ -31,10 +31,12 @@ class Undecided:
         read_from: the GTIDs before the first undecided transaction with captured rows, as the server writes them;
             None where reading may begin at the place itself.
         foreign: ids of undecided transactions without captured rows, as ``xid_text`` gives them.
+        cascades: the digest of what ``cascade_guard`` watches there; None where that isn't known.
     """
 
     read_from: str | None = None
     foreign: tuple[str, ...] = ()
+    cascades: str | None = None
 
 
 NONE = Undecided()
@@ -48,21 +50,29 @@ def token(gtids: str, file: str, offset: int, undecided: Undecided = NONE) -> st
         parts["from"] = undecided.read_from
     if undecided.foreign:
         parts["foreign"] = list(undecided.foreign)
+    if undecided.cascades is not None:
+        parts["cascades"] = undecided.cascades
     return json.dumps(parts)
 
 
 def undecided_of(parts: Mapping[str, Any]) -> Undecided:
     """What a token's document says of undecided transactions. Raises ``TypeError``."""
     read_from = parts.get("from")
-    return Undecided(None if read_from is None else str(read_from), tuple(parts.get("foreign", ())))
+    foreign = tuple(parts.get("foreign", ()))
+    return Undecided(None if read_from is None else str(read_from), foreign, parts.get("cascades"))
 
 
 def looking_back(begin: Position, before: Position) -> Position:
     """``begin``, with reading to begin at ``before`` for the sake of undecided transactions."""
-    place, earlier = json.loads(begin.token), json.loads(before.token)["gtid"]
-    if place["gtid"] == earlier:
-        return begin
-    return Position(begin.order, token(place["gtid"], place["file"], place["offset"], Undecided(earlier)))
+    earlier = json.loads(before.token)["gtid"]
+    same = json.loads(begin.token)["gtid"] == earlier
+    return begin if same else remembering(begin, Undecided(earlier))
+
+
+def remembering(place: Position, undecided: Undecided) -> Position:
+    """The place, remembering this."""
+    parts = json.loads(place.token)
+    return Position(place.order, token(parts["gtid"], parts["file"], parts["offset"], undecided))
 
 
 def prepared_now(connection: Any) -> frozenset[str] | None:

@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 import click
 
 from migrator import __version__
+from migrator.cli.changetables import changetables
 from migrator.cli.check import check
 from migrator.cli.dump import dump
 from migrator.cli.events import events
@@ -46,7 +47,7 @@ def cli() -> None:
     """Move a live application from an old database schema to a new one while users keep writing."""
 
 
-for command in (init, check, run, status, dump, events, verify):
+for command in (init, check, changetables, run, status, dump, events, verify):
     cli.add_command(command)
 
 

@@ -138,6 +138,20 @@ def list_requests(config: Path, as_json: bool) -> None:
     default=None,
     help="Chunks read at the same time; 0: as configured ([capture] dump_workers).",
 )
+@click.option(
+    "--max-active",
+    "active_sessions",
+    type=click.IntRange(0),
+    default=None,
+    help="While more sessions of others are active on the source, read ever more slowly. 0: as configured.",
+)
+@click.option(
+    "--max-lag",
+    "replica_lag_s",
+    type=click.FloatRange(0),
+    default=None,
+    help="While a replica of the source is more seconds behind, the same. 0: as configured.",
+)
 def pace(config: Path, **given: float | None) -> None:
     """Show or change how gently chunks are read, by the first dump too; holds from the next chunk on."""
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -179,7 +193,9 @@ def _pace_line(book: RequestBook) -> str:
     rows = f"{pace.chunk_rows:,} rows a chunk" if pace.chunk_rows else "chunks adapt"
     bound = f", p95 below {pace.p95_s:g} s" if pace.p95_s else ""
     workers = f", {pace.workers} worker(s)" if pace.workers else ""
-    return f"pace: {rows}, {pace.delay_s:g} s between chunks{bound}{workers}"
+    load = f", at most {pace.active_sessions} active session(s)" if pace.active_sessions else ""
+    load += f", at most {pace.replica_lag_s:g} s of replica lag" if pace.replica_lag_s else ""
+    return f"pace: {rows}, {pace.delay_s:g} s between chunks{bound}{workers}{load}"
 
 
 def plain(value: object) -> object:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -40,11 +42,21 @@ def status(config: Path, as_json: bool) -> None:
     )
     for output, segment in found.outputs:
         click.echo(f"output     {output}: up to segment {segment}")
+    changed = dict(found.last_changes)
     for dump in found.dumps:
         state = "done" if dump.done else f"{dump.rows + dump.dropped_rows:,} of about {dump.estimated_rows:,}"
         click.echo(
             f"dump       {dump.table.name}: {state} ({dump.rows:,} rows, {dump.dropped_rows:,} dropped)"
+            f"; {last_change(changed.get(dump.table), time.time())}"
         )
     if found.book.requests:
         for line in request_lines(found.book, found.requests):
             click.echo(f"requests   {line}")
+
+
+def last_change(at_us: int | None, now_s: float) -> str:
+    """When the log had the newest change of a table, so that one that fell silent is noticed."""
+    if at_us is None:
+        return "no change seen yet"
+    at = datetime.fromtimestamp(at_us / 1e6, UTC)
+    return f"last change {at:%Y-%m-%d %H:%M:%S} UTC, {max(0.0, now_s - at_us / 1e6):,.0f} s ago"

@@ -45,7 +45,7 @@ def verify(
     """
     settings = configuration.load(config)
     result = compare(
-        _server(settings.source),
+        _server(settings.source, change_tables=settings.log == "change_tables"),
         _server(settings.target),
         settings.name,
         settings.mapping,
@@ -60,7 +60,7 @@ def verify(
     return EXIT_CODES[result.verdict]
 
 
-def _server(server: Server) -> ServerSettings:
+def _server(server: Server, change_tables: bool = False) -> ServerSettings:
     return ServerSettings(
         kind=server.kind,
         host=server.host,
@@ -71,4 +71,5 @@ def _server(server: Server) -> ServerSettings:
         schema=server.schema or "public",
         tls=server.tls,
         tls_ca=server.tls_ca,
+        change_tables=change_tables,
     )

@@ -116,6 +116,7 @@ class Capture:
         self._bounds: dict[int, Witness | None] = {}
         self._windows: dict[str, _Window] = {}
         self._passes = Passes(checkpoint.passes)
+        self._last_changes = dict(checkpoint.last_changes)
         self._collected = self._begins_batch = self._wants_segment = False
 
     # -- what the shell asks ------------------------------------------------------------------------------------
@@ -144,6 +145,7 @@ class Capture:
             self._plan.dumps(),
             self._plan.requests(),
             self._passes.known(),
+            tuple(self._last_changes.items()),
         )
 
     def schema(self, table: TableId) -> TableSchema:
@@ -243,6 +245,7 @@ class Capture:
             if self._has_witness:
                 self._touched.note(part.id, table, keys)
             self._note_in_windows(table, keys)
+            self._last_changes[table] = part.committed_at_us
         if part.last:
             self._partial = (None, 0)
             self._advance(part.position)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import deque
 
 from migrator.model.limits import CaptureLimits
+from migrator.model.load import Load
 from migrator.model.request import Pace
 from migrator.model.table import TableId
 
 _LATEST = 20
 _LONGEST_REST_S = 10.0
 _SHORTEST_REST_S = 0.05
+_FIRST_REST_S = 0.1
 _SAMPLE_ROWS = 1_000
 """Rows of a chunk of a table whose rows were not weighed yet."""
 
@@ -24,6 +26,9 @@ class Pacer:
     chunks are halved down to ``chunk_rows_min`` and the rest is doubled up to 10 s; each read below it takes both a
     step back.
 
+    While the source is busier than a bound allows, one worker reads, and the rest is doubled at each sample, up to
+    10 s; each sample within the bounds halves it again.
+
     Args:
         limits: the bounds of the adaptation.
         pace: what the operator wants.
@@ -35,6 +40,7 @@ class Pacer:
         self._row_bytes: dict[TableId, float] = {}
         self._ceiling_rows = limits.chunk_rows_max
         self._rest_s = 0.0
+        self._load_rest_s = 0.0
         self._times_s: deque[float] = deque(maxlen=_LATEST)
         self._pace = pace
 
@@ -44,6 +50,8 @@ class Pacer:
             self._times_s.clear()
             self._ceiling_rows, self._rest_s = self._limits.chunk_rows_max, 0.0
         self._pace = pace
+        if self.bounds == Load():
+            self._load_rest_s = 0.0
 
     def limit_rows(self, table: TableId) -> int:
         """Rows of the table's next chunk at most."""
@@ -55,12 +63,39 @@ class Pacer:
     @property
     def workers(self) -> int:
         """How many reads may be under way."""
-        return self._pace.workers or self._limits.dump_workers
+        return 1 if self._load_rest_s else self._pace.workers or self._limits.dump_workers
 
     @property
     def rest_s(self) -> float:
         """How long to rest before the next read, in seconds."""
-        return self._pace.delay_s + self._rest_s
+        return self._pace.delay_s + self._rest_s + self._load_rest_s
+
+    @property
+    def bounds(self) -> Load:
+        """How busy the source may be; None is no bound."""
+        sessions = self._pace.active_sessions or self._limits.max_active_sessions
+        return Load(sessions or None, self._pace.replica_lag_s or self._limits.max_replica_lag_s or None)
+
+    def sampled(self, load: Load | None) -> str:
+        """The source is this busy (None: nobody looks any more); what there is to say about it, or an empty text."""
+        if load is None:
+            self._load_rest_s = 0.0
+            return ""
+        said, above = [], False
+        for what, bound, found in (
+            ("active sessions", self.bounds.active_sessions, load.active_sessions),
+            ("replica lag in s", self.bounds.replica_lag_s, load.replica_lag_s),
+        ):
+            if bound is not None and found is None:
+                said.append(f"{what} can't be seen, so they bound nothing")
+            if bound is not None and found is not None and found > bound:
+                said.append(f"{what}: {found:g}, above {bound:g}; the dump slows down")
+                above = True
+        if above:
+            self._load_rest_s = min(_LONGEST_REST_S, max(2 * self._load_rest_s, _FIRST_REST_S))
+        else:
+            self._load_rest_s = self._load_rest_s / 2 if self._load_rest_s > _FIRST_REST_S else 0.0
+        return f"source load: {', '.join(said)}" if said else ""
 
     def weigh(self, table: TableId, rows: int, size_bytes: int) -> None:
         """A chunk had so many rows, of so many bytes. Wider rows count at once, narrower ones by and by."""

@@ -71,6 +71,8 @@ class EmbeddedPostgres(EmbeddedServer):
         settings: server settings, over the defaults (``wal_level=logical``, UTC, 20 slots).
         auth: method for all connections, ``trust`` or ``scram-sha-256``; fixed when the cluster is created.
         password: the superuser's password; needed for ``scram-sha-256``.
+        standby_of: a running server that this one is to follow by streaming replication; its cluster is copied. Both
+            have no password.
 
     Attributes: ``host``, ``port`` (the same after a restart), ``superuser``, ``password``, ``version``.
     Raises MigratorError if the server can't be created or started, with the end of its log.
@@ -87,6 +89,7 @@ class EmbeddedPostgres(EmbeddedServer):
         settings: Mapping[str, str] | None = None,
         auth: str = "trust",
         password: str | None = None,
+        standby_of: EmbeddedPostgres | None = None,
     ):
         if auth != "trust" and not password:
             raise MigratorError(f"authentication {auth!r} needs a superuser password", where="password")
@@ -94,6 +97,7 @@ class EmbeddedPostgres(EmbeddedServer):
         self.version = version
         self.auth = auth
         self.password = password
+        self._primary = standby_of
         self._settings = {**_DEFAULT_SETTINGS, **(settings or {})}
 
     def dsn(self, database: str = "postgres", user: str | None = None, password: str | None = None) -> str:
@@ -120,6 +124,11 @@ class EmbeddedPostgres(EmbeddedServer):
                 [name],
             )
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def promote(self) -> None:
+        """Make a primary of a standby; returns once it is one."""
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            connection.execute("SELECT pg_promote(wait => true)")
 
     def _execute(self, statement: sql.Composed) -> None:
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
@@ -167,6 +176,11 @@ class EmbeddedPostgres(EmbeddedServer):
         return copy
 
     def _initialise(self, installation: Path, data: Path, user: str | None) -> None:
+        if self._primary is not None:
+            copied = [str(installation / "bin" / "pg_basebackup"), "-D", str(data), "-d", self._primary.dsn()]
+            options = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+            run_as([*copied, *options], user, directory=data.parent, environment=plain_environment())
+            return
         initdb = [str(installation / "bin" / "initdb"), "-D", str(data), "-U", self.superuser]
         options = ["-A", self.auth, "-E", "UTF8", "--no-locale", "--no-sync"]
         if self.password is None:

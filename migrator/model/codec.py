@@ -47,6 +47,7 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         "passes": None
         if checkpoint.passes is None
         else [[_table(table), name] for table, name in checkpoint.passes],
+        "last_changes": [[_table(table), at_us] for table, at_us in checkpoint.last_changes],
     }
 
 
@@ -62,6 +63,9 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
             dumps=tuple(_to_dump(dump) for dump in document["dumps"]),
             requests=tuple(_to_dump(dump) for dump in document.get("requests", ())),
             passes=_to_passes(document.get("passes")),
+            last_changes=tuple(
+                (_to_table(table), int(at_us)) for table, at_us in document.get("last_changes", ())
+            ),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("checkpoint", error) from error
@@ -192,9 +196,12 @@ def requests_from_json(document: Json) -> RequestBook:
 def _pace(pace: Pace) -> dict[str, Any]:
     """What is as by default is left out where older versions know nothing of it."""
     document = {"chunk_rows": pace.chunk_rows, "delay_s": pace.delay_s, "p95_s": pace.p95_s}
-    return document | {
-        name: getattr(pace, name) for name in ("workers",) if getattr(pace, name) != getattr(Pace(), name)
+    later = {
+        "workers": pace.workers,
+        "active_sessions": pace.active_sessions,
+        "replica_lag_s": pace.replica_lag_s,
     }
+    return document | {name: value for name, value in later.items() if value}
 
 
 def _to_request(document: Json) -> DumpRequest:

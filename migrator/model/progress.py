@@ -48,6 +48,8 @@ class Checkpoint:
         requests: progress of the dump requests, per request and table.
         passes: whose dump rows each table has got since the last segment that begins a batch, as
             ``TableDump.request`` (see ``core.passes``); None where only first dumps can have brought any.
+        last_changes: per table, commit time by the source's clock of its newest change in the log, microseconds
+            since 1970. A table without one has had no change since its capture began.
     """
 
     position: Position
@@ -57,6 +59,7 @@ class Checkpoint:
     dumps: tuple[TableDump, ...] = field(default=())
     requests: tuple[TableDump, ...] = ()
     passes: tuple[tuple[TableId, str], ...] | None = None
+    last_changes: tuple[tuple[TableId, int], ...] = ()
 
     def dump_of(self, table: TableId) -> TableDump | None:
         """Dump progress of one table, if the dump knows it."""

@@ -101,12 +101,17 @@ class Pace:
         p95_s: while 95% of the latest chunk reads don't stay below this, chunks get smaller and pauses longer; 0: no
             such bound.
         workers: how many chunks are read at the same time; 0: ``CaptureLimits.dump_workers``.
+        active_sessions: while more of them are active on the source, reading slows down; 0:
+            ``CaptureLimits.max_active_sessions``.
+        replica_lag_s: while a replica is further behind, the same; 0: ``CaptureLimits.max_replica_lag_s``.
     """
 
     chunk_rows: int = 0
     delay_s: float = 0.0
     p95_s: float = 0.0
     workers: int = 0
+    active_sessions: int = 0
+    replica_lag_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Protocol
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import LogRecord, MarkKind
 from migrator.model.finding import Finding
+from migrator.model.load import Load
 from migrator.model.position import Position
 from migrator.model.request import Scope
 from migrator.model.table import TableSchema
@@ -104,6 +105,18 @@ class WatermarkWriter(Protocol):
 
     def write(self, token: str, kind: MarkKind) -> None:
         """Commits the watermark; on return it is in the log."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        ...
+
+
+class LoadMeter(Protocol):
+    """Tells how busy the source is. One thread uses it at a time."""
+
+    def sample(self) -> Load:
+        """The load now; cheap, and without our own sessions. Raises ``ConnectionFailed``."""
         ...
 
     def close(self) -> None:

@@ -74,6 +74,7 @@ class CaptureLoop:
                 "log": steps.log.run,
                 "witnesses": steps.witnesses.run,
                 "requests": steps.requests.run,
+                **({"load": steps.load.run} if steps.load is not None else {}),
             },
         )
         written = read = time.monotonic()

@@ -14,12 +14,14 @@ from migrator.errors import RequestError
 from migrator.model.chunk import Chunk
 from migrator.model.event import Key
 from migrator.model.limits import CaptureLimits
+from migrator.model.load import Load
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import DumpRequest, RequestBook
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import SegmentWriter
 from migrator.ports.requests import RequestStore
-from migrator.ports.source import ChunkReader, LogReader, WatermarkWriter
+from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWriter
+from migrator.run.load_pump import LoadPump
 from migrator.run.progress import Progress
 from migrator.run.request_pump import RequestPump
 from migrator.run.segment_builder import SegmentBuilder
@@ -34,6 +36,7 @@ from migrator.run.source_threads import (
     Inputs,
     LogPump,
     Records,
+    Sampled,
     Witnessed,
     WitnessPump,
 )
@@ -47,6 +50,7 @@ class SourcePorts:
     log_reader: Callable[[], LogReader]
     chunk_reader: Callable[[], ChunkReader]
     watermarks: Callable[[], WatermarkWriter] | None
+    load: Callable[[], LoadMeter] | None = None
 
 
 class CaptureSteps:
@@ -102,7 +106,7 @@ class CaptureSteps:
         self.chunks: list[ChunkPump] = []
         book = requests.read()
         self._pacer = Pacer(limits, book.pace)
-        self._dirty = False
+        self._dirty = self._load_noted = False
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates)
@@ -116,6 +120,7 @@ class CaptureSteps:
         self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
         self._builder = SegmentBuilder(dict(schemas))
         self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
+        self.load = None if ports.load is None else LoadPump(ports.load, inputs, progress, self._watches_load)
         self.requests = RequestPump(requests, book, inputs, progress)
         self._follow(book)
         self._publish(checkpoint)
@@ -154,6 +159,8 @@ class CaptureSteps:
                 self.requests.failed(item.request.dump, str(item.error))
             case BookRead():
                 self._follow(item.book)
+            case Sampled():
+                self._slow_down(item.load)
             case Witnessed():
                 self._core.on_witness(item.witness)
         return []
@@ -175,6 +182,16 @@ class CaptureSteps:
         request = chunk.request
         self._pacer.weigh(request.table, chunk.row_count, chunk.rows.nbytes)
         self._pacer.note(request.table, request.limit_rows, chunk.elapsed_s, full=_full(chunk))
+
+    def _watches_load(self) -> bool:
+        return self._pacer.bounds != Load() and self._progress.snapshot().dumping()
+
+    def _slow_down(self, load: Load | None) -> None:
+        said = self._pacer.sampled(load)
+        self._employ(self._pacer.workers)
+        if said or self._load_noted:
+            self._progress.set(note=said)
+        self._load_noted = bool(said)
 
     def _employ(self, workers: int) -> None:
         self._workers = workers

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from migrator.errors import MigratorError, SourceError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import LogProgress, LogRecord, MarkKind, TransactionPart
+from migrator.model.load import Load
 from migrator.model.position import Position
 from migrator.model.request import RequestBook
 from migrator.model.table import TableId, TableSchema
@@ -63,13 +64,20 @@ class ChunkRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampled:
+    """How busy the source was a moment ago; None: nobody looks any more."""
+
+    load: Load | None
+
+
+@dataclass(frozen=True, slots=True)
 class BookRead:
     """What operators want dumped has changed."""
 
     book: RequestBook
 
 
-Input = Records | ChunkBounded | ChunkRead | ChunkRefused | Witnessed | BookRead
+Input = Records | ChunkBounded | ChunkRead | ChunkRefused | Witnessed | Sampled | BookRead
 Inputs = queue.Queue[Input]
 Asked = queue.Queue[tuple[ChunkRequest, TableSchema]]
 """Chunks to read; each is taken by one pump."""

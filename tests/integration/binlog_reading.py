@@ -23,6 +23,7 @@ from migrator.model.event import (
 )
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
+from migrator.ports.source import LogReader
 from tests.integration.binlog_engine import BinlogEngine
 from tests.servers import Database
 
@@ -68,7 +69,7 @@ class Read:
         return max(orders, default=-1)
 
 
-def read_until(reader: BinlogReader, done: Callable[[Read], bool], into: Read | None = None) -> Read:
+def read_until(reader: LogReader, done: Callable[[Read], bool], into: Read | None = None) -> Read:
     """Reads until ``done``; fails at the deadline."""
     read = into or Read()
     deadline = time.monotonic() + DEADLINE_S
@@ -79,7 +80,7 @@ def read_until(reader: BinlogReader, done: Callable[[Read], bool], into: Read | 
     return read
 
 
-def read_to(reader: BinlogReader, end: Position, into: Read | None = None) -> Read:
+def read_to(reader: LogReader, end: Position, into: Read | None = None) -> Read:
     """Reads until everything up to ``end`` is delivered."""
     return read_until(reader, lambda read: read.reached() >= end.order, into)
 

@@ -33,19 +33,18 @@ class LowMark:
 
 
 class NotingLog:
-    """A log reader that notes the place of every transaction it delivers."""
+    """A log reader that notes the place of every transaction it delivers, in ``orders``."""
 
-    def __init__(self, log: LogReader, orders: dict[TransactionId, int]):
-        self._log, self._orders = log, orders
+    def __init__(self, log: LogReader):
+        self._log = log
+        self.orders: dict[TransactionId, int] = {}
 
     def start(self, after: Position | None) -> Position:
         return self._log.start(after)
 
     def read(self, timeout_s: float) -> list[LogRecord]:
         records = self._log.read(timeout_s)
-        self._orders |= {
-            part.id: part.position.order for part in records if isinstance(part, TransactionPart)
-        }
+        self.orders |= {part.id: part.position.order for part in records if isinstance(part, TransactionPart)}
         return records
 
     def acknowledge(self, position: Position) -> None:

@@ -178,6 +178,14 @@ def test_added_columns_are_a_schema_change_in_their_place(
     [
         ("TRUNCATE account", SourceError),
         ("RENAME TABLE other TO aside, account TO gone", SourceError),
+        (
+            "CREATE TABLE _account_gho LIKE account; RENAME TABLE account TO _account_del, _account_gho TO account",
+            SourceError,
+        ),
+        ("/*!50003 TRUNCATE */ /*!50003 TABLE */ `account`", SourceError),
+        ("ALTER TABLE account RENAME COLUMN name TO title", SchemaError),
+        ("ALTER TABLE account CHANGE name title varchar(40)", SchemaError),
+        ("ALTER TABLE account COMMENT 'x' ENGINE=MyISAM", SchemaError),
         ("DROP TABLE other, account", SourceError),
         ("ALTER TABLE account DROP COLUMN name", SchemaError),
         ("ALTER TABLE account ADD x int, MODIFY balance decimal(10,1)", SchemaError),
@@ -191,6 +199,48 @@ def test_what_cant_be_carried_on_stops_with_table_and_place(
     engine: BinlogEngine, accounts: Database, reader: BinlogReader, statement: str, error: type[SourceError]
 ) -> None:
     expect_stop(engine, accounts, reader, statement, error)
+
+
+def test_ddl_of_other_tables_and_harmless_ddl_do_not_matter(
+    engine: BinlogEngine, accounts: Database, reader: BinlogReader
+) -> None:
+    accounts.execute(
+        "INSERT INTO account VALUES (1, 'before', 1)",
+        "CREATE TABLE aside LIKE account",
+        "CREATE TABLE filled AS SELECT * FROM account",
+        "TRUNCATE TABLE aside",
+        "ALTER TABLE aside DROP COLUMN name, RENAME TO `account 2`",
+        "RENAME TABLE filled TO aside",
+        "DROP TABLE aside, `account 2`",
+        "CREATE TABLE text_only (s varchar(90) DEFAULT 'TRUNCATE account; DROP TABLE account')",
+        "CREATE VIEW seen AS SELECT * FROM account",
+        "CREATE PROCEDURE p() DELETE FROM account",
+        "DROP VIEW seen",
+        "CREATE INDEX by_name ON account (name)",
+        "ALTER TABLE account RENAME INDEX by_name TO named, ALTER COLUMN name SET DEFAULT 'x' -- DROP COLUMN name",
+        "DROP INDEX named ON account",
+        "OPTIMIZE TABLE account",
+        "ANALYZE TABLE account",
+        "ALTER TABLE account ENGINE=InnoDB, COMMENT 'DROP COLUMN name'",
+        "INSERT INTO account VALUES (2, 'after', 1)",
+    )
+    read = read_to(reader, engine.end(source_of(accounts)))
+    assert [change.after[1] for change in read.changes() if change.after] == ["before", "after"]
+
+
+def test_a_table_without_primary_key_stops_when_its_key_is_dropped(
+    engine: BinlogEngine, accounts: Database
+) -> None:
+    accounts.execute(
+        "CREATE TABLE keyed (a int NOT NULL, b int NOT NULL, UNIQUE KEY ours (a), UNIQUE KEY longer (a, b))"
+    )
+    log, _ = engine.started(source_of(accounts), "keyed")
+    accounts.execute("INSERT INTO keyed VALUES (1, 1)", "DROP INDEX longer ON keyed")
+    assert len(read_to(log, engine.end(source_of(accounts))).changes()) == 1
+    accounts.execute("ALTER TABLE keyed COMMENT 'x', DROP KEY `ours`")
+    with pytest.raises(SchemaError, match="the index is gone that the table's key comes from"):
+        read_until(log, lambda _: False)
+    log.close()
 
 
 def test_triggers_and_key_swaps_are_in_the_log(

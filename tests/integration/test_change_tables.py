@@ -228,3 +228,56 @@ def test_positions_of_one_moment_say_the_same_however_they_are_taken(old: Databa
             old.execute("INSERT INTO t VALUES (6, 'y')")
             assert catalog.position() > before
             assert read_changes(reader, source)
+
+
+def test_what_was_acknowledged_is_deleted_if_that_is_configured_and_nothing_else(old: Database) -> None:
+    source, schemas = captured(old, "t", forget_changes=True)
+    keys = f'SELECT k FROM {CHANGES} WHERE "__$operation" = 2 ORDER BY 1'
+    with (
+        started(source, schemas) as reader,
+        open_transaction(old, "INSERT INTO t VALUES (9, 'open all the time')") as late,
+    ):
+        old.execute("INSERT INTO t VALUES (3, 'x')", "INSERT INTO t VALUES (4, 'y')")
+        *_, last = parts(read_all(reader, source))
+        reader.acknowledge(last.position)
+        late.commit()
+        assert old.query(keys) == [(3,), (4,), (9,)], (
+            "one of them may be younger than one that was still open"
+        )
+        *_, last = parts(read_all(reader, source))
+        reader._forgot_at = 0.0  # it does so once a second
+        reader.acknowledge(last.position)
+        assert old.query(keys) == []
+        xids = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+        before = old.query(xids)
+        for _ in range(3):
+            reader._forgot_at = 0.0
+            reader.acknowledge(last.position)
+        assert old.query(xids) != before, "the last of them finds nothing to delete"
+        before = old.query(xids)
+        reader._forgot_at = 0.0
+        reader.acknowledge(last.position)
+        assert old.query(xids) == before, "an idle source stays idle"
+
+
+def test_nothing_is_deleted_otherwise(old: Database) -> None:
+    source, schemas = captured(old, "t")
+    with started(source, schemas) as reader:
+        old.execute("INSERT INTO t VALUES (3, 'x')")
+        *_, last = parts(read_all(reader, source))
+        reader.acknowledge(last.position)
+    assert old.query(f"SELECT k FROM {CHANGES}") == [(3,)]
+
+
+def test_a_poll_costs_what_is_new_and_not_what_is_kept(old: Database) -> None:
+    source, schemas = captured(old, "t")
+    old.execute("INSERT INTO t SELECT g, 'x' FROM generate_series(1000, 21000) g")  # kept, and never analysed
+    with started(source, schemas) as reader:
+        for n in range(5):
+            old.execute(f"UPDATE t SET v = 'y' WHERE k = {1000 + n}")
+            assert len(read_changes(reader, source)) == 1
+    used = "FROM pg_stat_user_tables WHERE relname = 'public_t_CT'"
+    wait_for(old, f"SELECT idx_scan >= 10 {used}")  # what the reader's session has counted, once it has ended
+    ((scans, rows),) = old.query(f"SELECT seq_scan, idx_tup_fetch {used}")
+    assert scans == 2, "the two that made the indexes of the empty table"
+    assert rows < 200

@@ -20,7 +20,6 @@ from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import WATERMARK, WITNESS
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
-from migrator.model.event import TransactionId
 from scenarios.database import Database as Place
 from scenarios.simulation.setup import patched
 from scenarios.torture.standby import DistantStandby
@@ -168,11 +167,12 @@ def held_commits(control: Any) -> Iterator[None]:
 def binlog_deliveries(
     engine: BinlogEngine, database: Database, until: Callable[[Deliveries], bool], plain: bool = False
 ) -> Deliveries:
-    source, orders = source_of(database), dict[TransactionId, int]()
+    source = source_of(database)
     tables = engine.catalog(source).tables(["hot"])
-    reader = plain_positions(engine.chunk_reader, orders) if plain else engine.chunk_reader
+    noting = NotingLog(engine.log_reader(source, tables))
+    reader = plain_positions(engine.chunk_reader, noting.orders) if plain else engine.chunk_reader
     with (
-        closing(NotingLog(engine.log_reader(source, tables), orders)) as log,
+        closing(noting) as log,
         closing(reader(source)) as chunks,
         closing(database.connect()) as control,
     ):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import pytest
 
 from migrator.adapters.mariadb.catalog import visible_end
+from migrator.binlog import compressed
+from migrator.binlog.compressed import plain
+from migrator.binlog.events import WRITE_ROWS_V1, Event
 from migrator.binlog.log_reader import BinlogReader
 from migrator.errors import SchemaError, SourceError
 from migrator.model.position import Position
 from tests.integration.binlog_engine import MARIADB, BinlogEngine
-from tests.integration.binlog_reading import expect_stop, read_to, read_until, source_of
+from tests.integration.binlog_reading import Read, expect_stop, fold, read_to, read_until, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -73,16 +77,58 @@ def test_a_commit_while_a_first_start_asks_for_its_place_is_no_gap(
     log.close()
 
 
-def test_compressed_events_are_refused_by_name(engine: BinlogEngine, one_row: Database) -> None:
-    one_row.execute("SET GLOBAL log_bin_compress_min_len = 10", "SET GLOBAL log_bin_compress = 1")
+def test_events_compressed_one_by_one_are_read(
+    engine: BinlogEngine, one_row: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large ones are compressed, small ones among them are not; statements, row events and XA alike."""
+    kinds: list[int] = []
+
+    def counting(event: Event) -> Event:
+        kinds.append(event.type)
+        return plain(event)
+
+    monkeypatch.setattr(compressed, "plain", counting)
+    reader, _ = engine.started(source_of(one_row), "t")
+    one_row.execute("SET GLOBAL log_bin_compress_min_len = 15", "SET GLOBAL log_bin_compress = 1")
     try:
-        reader, _ = engine.started(source_of(one_row), "t")
-        one_row.execute(f"INSERT INTO t VALUES (6, '{'a' * 20}'), (7, '{'a' * 20}')")
-        with pytest.raises(SourceError, match="log_bin_compress"):
-            read_until(reader, lambda _: False)
-        reader.close()
+        with one_row.connect() as connection, connection.cursor() as cursor:
+            values = ", ".join(f"({number}, '{'v' * (19 - number % 4)}')" for number in range(6, 3000))
+            cursor.execute(f"INSERT INTO t VALUES {values}, (3000, NULL)")
+            cursor.execute("INSERT INTO t VALUES (3001, 's')")
+            cursor.execute("DELETE FROM t WHERE id BETWEEN 500 AND 900")
+            cursor.execute("UPDATE t SET v = 'changed' WHERE id BETWEEN 6 AND 1000")
+            cursor.execute(f"ALTER TABLE t COMMENT '{'long ' * 40}'")
+            cursor.execute("XA START 'z'")
+            cursor.execute("UPDATE t SET id = id + 10000 WHERE id > 2500")
+            for step in ("END", "PREPARE", "COMMIT"):
+                cursor.execute(f"XA {step} 'z'")
+            cursor.execute(f"TRUNCATE /* {'long ' * 40} */ t")
+        read = Read()
+        with pytest.raises(SourceError, match="TRUNCATE"):
+            read_until(reader, lambda _: False, read)
     finally:
         one_row.execute("SET GLOBAL log_bin_compress = 0")
+        reader.close()
+    assert {165, 166, 167, 168} <= set(kinds)
+    rows = fold(read.changes(), (0,))
+    assert len(rows) == 2996 - 401
+    assert rows[("13000",)] == ("13000", None)
+    assert rows[("13001",)] == ("13001", "s")
+    assert rows[("499",)] == ("499", "changed")
+    assert rows[("1001",)] == ("1001", "v" * 18)
+
+
+def test_damaged_compression_is_named(engine: BinlogEngine) -> None:
+    body = bytes(6) + b"\0\0" + b"\x01\xff"
+    for data in (
+        b"\x81\x05" + zlib.compress(b"1234"),
+        b"\x91\x04" + zlib.compress(b"1234"),
+        b"\x81\x04rubbish",
+    ):
+        with pytest.raises(ValueError, match=r"bytes instead of|is not known|incorrect"):
+            plain(Event(166, 0, 1, 100, 0, body + data))
+    good = plain(Event(166, 0, 1, 100, 0, body + b"\x81\x04" + zlib.compress(b"1234")))
+    assert (good.type, good.body) == (WRITE_ROWS_V1, body + b"1234")
 
 
 def test_two_domains_in_one_log_keep_one_order(engine: BinlogEngine, one_row: Database) -> None:

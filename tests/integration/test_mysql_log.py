@@ -1,4 +1,4 @@
-"""What only the log of MySQL has: compression, tags, cascades, hidden keys, partial JSON; cuts after any event."""
+"""What only the log of MySQL has: compression, tags, cascades, hidden keys, partial JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from migrator.binlog.log_reader import BinlogReader
 from migrator.errors import SourceError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
-from tests.integration.binlog_reading import Read, fold, read_to, read_until, source_of
+from tests.integration.binlog_reading import fold, read_to, read_until, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -105,50 +105,3 @@ def test_partial_updates_of_json_are_refused_by_name(engine: BinlogEngine, accou
     with pytest.raises(SourceError, match="PARTIAL_JSON"):
         read_until(log, lambda _: False)
     log.close()
-
-
-def test_cut_after_any_event_it_goes_on_exactly(engine: BinlogEngine, one_row: Database) -> None:
-    """Whatever the reader had taken in when the connection was cut: nothing comes twice, nothing is missing."""
-    source = source_of(one_row, part_rows=2)
-    catalog = engine.catalog(source)
-    begin = catalog.position()
-    with one_row.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("INSERT INTO t VALUES (10, 'a'), (11, 'b'), (12, 'c'), (13, 'd'), (14, 'e')")
-        cursor.execute("UPDATE t SET id = id + 100 WHERE id > 9")
-        cursor.execute("SET SESSION binlog_transaction_compression = ON")
-        cursor.execute("INSERT INTO t VALUES (20, 'a'), (21, 'b'), (22, 'c')")
-        cursor.execute("FLUSH BINARY LOGS")
-        cursor.execute("CREATE TABLE aside (id int)")
-        cursor.execute("DELETE FROM t WHERE id IN (20, 110)")
-    end = catalog.position()
-    reader = engine.log_reader(source, catalog.tables(["t"]))
-    reader.start(begin)
-    whole = read_to(reader, end).changes()
-    assert len(whole) == 15
-    taken = 0
-    while True:  # one event more each time
-        reader.start(begin)
-        assert reader._assembler is not None
-        raw = list(reader._raw)
-        while len(raw) < 40 and (more := reader._stream.events(0.5)):  # type: ignore[union-attr]
-            raw += more
-        if taken > len(raw):
-            break
-        for event in raw[:taken]:
-            reader._assembler.feed(event)
-            while reader._assembler.step():
-                pass
-        before = Read(list(reader._assembler.take()))
-        finished = [part for part in before.parts() if part.last]
-        kept = [
-            change
-            for part in before.parts()
-            if part.position in {p.position for p in finished}
-            for change in part.changes
-        ]
-        place = finished[-1].position if finished else begin
-        reader.start(place)
-        assert kept + (read_to(reader, end).changes() if place < end else []) == whole
-        taken += 1
-    reader.close()
-    assert taken > 20

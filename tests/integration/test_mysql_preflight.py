@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.embedded.mysql import EmbeddedMySQL
-from migrator.embedded.process import scratch_directory
-from migrator.errors import SchemaError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_preflight import expect_setting_checked, obstacles
-from tests.integration.binlog_reading import read_to, read_until, source_of
-from tests.servers import Database, MariaDBServer
+from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
@@ -38,39 +34,6 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         f"table: {name}.seen",
         f"table: {name}.absent",
     }
-
-
-def test_cascades_inside_innodb_are_refused_because_the_log_lacks_their_rows(
-    engine: BinlogEngine, spare_server: MariaDBServer
-) -> None:
-    if spare_server.embedded is None:
-        pytest.skip("the option is set when the server starts, and the container's is started already")
-    with scratch_directory() as folder:
-        server = EmbeddedMySQL(folder / "native", settings={"innodb-native-foreign-keys": "ON"})
-        with server:
-            server.create_database("old")
-            database = Database(server.host, server.port, "old", "root", "", "mysql")
-            database.execute(
-                "CREATE TABLE parent (id int PRIMARY KEY)",
-                "CREATE TABLE child (id int PRIMARY KEY, p int, CONSTRAINT gone FOREIGN KEY (p)"
-                " REFERENCES parent (id) ON DELETE CASCADE)",
-                "INSERT INTO parent VALUES (1)",
-                "INSERT INTO child VALUES (10, 1)",
-            )
-            assert list(obstacles(engine, database, "child")) == [
-                "foreign key cascade: old.child constraint gone"
-            ]
-            log, _ = engine.started(source_of(database), "child")
-            database.execute("DELETE FROM parent")
-            assert read_to(log, engine.end(source_of(database))).changes() == []
-            assert database.query("SELECT * FROM child") == []  # it changed, and the log never said so
-            database.execute(
-                "ALTER TABLE child DROP FOREIGN KEY gone",
-                "ALTER TABLE child ADD FOREIGN KEY (p) REFERENCES parent (id) ON DELETE SET NULL",
-            )
-            with pytest.raises(SchemaError, match="doesn't log the rows"):
-                read_until(log, lambda _: False)
-            log.close()
 
 
 def test_partial_json_is_refused(engine: BinlogEngine, spare_database: Database) -> None:

@@ -213,13 +213,17 @@ def test_unchanged_large_columns_come_from_the_before_image(old_pg: Database) ->
     source = source_of(old_pg)
     schemas = prepared(source, "t")
     old_pg.execute(
-        f"INSERT INTO t VALUES (1, '{large}', 1, decode(repeat('00ff', 5000), 'hex'))", "UPDATE t SET n = 2"
+        f"INSERT INTO t VALUES (1, '{large}', 1, decode(repeat('00ff', 5000), 'hex'))",
+        "UPDATE t SET n = 2",
+        "UPDATE t SET k = 5",
     )
     with log_reader(source, schemas) as reader:
-        _, update = changes(read_to(reader, PostgresCatalog(source).position()))
+        _, update, move = changes(read_to(reader, PostgresCatalog(source).position()))
     raw = b"\x00\xff" * 5000
     assert update.before == ("1", large, "1", raw)
     assert update.after == ("1", large, "2", raw)
+    assert move.before == ("1", large, "2", raw)
+    assert move.after == ("5", large, "2", raw)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -23,6 +23,7 @@ from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import LogRecord, MarkKind, TransactionId, TransactionPart, WatermarkSeen
 from migrator.model.table import TableSchema
 from scenarios.database import Database as Place
+from scenarios.mutants.broken_capture import HIGH_IGNORED
 from scenarios.simulation.setup import patched
 from scenarios.torture.standby import DistantStandby, require_standby
 from tests.fix_postgres_source import (
@@ -234,6 +235,19 @@ def test_a_read_view_older_than_the_low_mark_is_known_by_its_witness(race: Datab
         assert delivered(schema, inputs, marks=True) == ["NEW", "old"]
     assert delivered(schema, inputs, marks=True) == ["NEW"]
     assert fresh.rows["v"].to_pylist() == ["NEW"]  # the end of each chunk ends its view
+
+
+def test_a_chunk_waits_for_events_that_it_is_newer_than(race: Database) -> None:
+    """The log is read late: emitted at once, the chunk's row would be followed by the past."""
+    source = source_of(race)
+    (schema,) = prepared(source, "t")
+    with log_reader(source, [schema]) as log, chunk_reader(source) as chunks:
+        race.execute("UPDATE t SET v = 'mid' WHERE k = 5", UPDATE)
+        chunk = chunks.read(ChunkRequest(1, schema.id, None, 10), schema)
+        records = read_to(log, chunk.high)
+    with patched(HIGH_IGNORED):
+        assert delivered(schema, [chunk, *records]) == ["NEW", "mid", "NEW"]
+    assert delivered(schema, [chunk, *records]) == ["mid", "NEW", "NEW"]
 
 
 def test_everything_a_chunk_shows_was_delivered_once_the_log_is_read_to_its_high_position(

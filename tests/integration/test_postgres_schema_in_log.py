@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.errors import SchemaError
 from migrator.model.event import LogProgress, LogRecord, RowChange, SchemaChange, TransactionPart
+from tests.fix_postgres_commits import HangingCommit, let_go, no_standby_answers
 from tests.fix_postgres_source import changes, log_reader, parts, prepared, read_to, read_until, source_of
-from tests.servers import Database
+from tests.servers import Database, PostgresServer
 
 pytestmark = pytest.mark.integration
 
@@ -142,6 +144,119 @@ def test_other_changes_stop_the_table_with_a_name_and_a_place(
             read_until(reader, lambda _: False)
     assert says in caught.value.cause
     assert caught.value.where.startswith("public.t at position ")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "says"),
+    [
+        (
+            "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (k, a)",
+            "its key changed from (k) to (k, a)",
+        ),
+        ("ALTER TABLE t DROP COLUMN v", "column 'v' was dropped"),
+    ],
+)
+def test_ddl_that_is_in_the_log_before_the_catalog_shows_it_stops_once_it_does(
+    postgres: PostgresServer, old_pg: Database, ddl: str, says: str
+) -> None:
+    table(old_pg)
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    with no_standby_answers(postgres.admin, old_pg), log_reader(source, schemas) as reader:
+        hanging = HangingCommit(old_pg, ddl, "INSERT INTO t (k, a) VALUES (2, 2)")
+        read_until(reader, lambda records: len(changes(records)) == 1)
+        let_go(postgres.admin)
+        hanging.finish()
+        with pytest.raises(SchemaError) as caught:
+            read_until(reader, lambda _: False)
+    assert says in caught.value.cause
+
+
+PARTITIONED = (
+    "CREATE TABLE p (k int PRIMARY KEY, v text) PARTITION BY RANGE (k)",
+    "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100)",
+    "ALTER TABLE p REPLICA IDENTITY FULL",
+    "ALTER TABLE p1 REPLICA IDENTITY FULL",
+)
+ATTACHED = (
+    "CREATE TABLE p2 (k int PRIMARY KEY, v text)",
+    "INSERT INTO p2 VALUES (150, 'nobody logged me')",
+    "ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (100) TO (200)",
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "says"),
+    [
+        (ATTACHED, "p2 was attached"),
+        (("ALTER TABLE p DETACH PARTITION p1",), "p1 was detached or dropped"),
+        (("DROP TABLE p1",), "p1 was detached or dropped"),
+        (
+            (
+                "ALTER TABLE p DETACH PARTITION p1",
+                "DELETE FROM p1",
+                "ALTER TABLE p ATTACH PARTITION p1 FOR VALUES FROM (0) TO (100)",
+            ),
+            "p1 was attached",
+        ),
+    ],
+)
+def test_rows_that_come_or_go_with_their_partition_stop_by_name(
+    old_pg: Database, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...], says: str
+) -> None:
+    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.2)
+    old_pg.execute(*PARTITIONED)
+    source = source_of(old_pg)
+    schemas = prepared(source, "p")
+    with log_reader(source, schemas) as reader:
+        old_pg.execute("INSERT INTO p VALUES (1, 'x')")
+        read_until(reader, lambda records: len(changes(records)) == 1)
+        old_pg.execute(*statements)
+        with pytest.raises(SchemaError) as caught:
+            read_until(reader, lambda _: False)
+    assert says in caught.value.cause
+    assert caught.value.where == "public.p"
+
+
+def test_a_partition_attached_while_nobody_read_stops_the_next_start(old_pg: Database) -> None:
+    old_pg.execute(*PARTITIONED, *ATTACHED)
+    source = source_of(old_pg)
+    schemas = prepared(source, "p")
+    catalog = PostgresCatalog(source)
+    with log_reader(source, schemas) as reader:  # what was attached before the first start is in the dump
+        place = catalog.position()
+        read_to(reader, place)
+        reader.acknowledge(place)
+    with log_reader(source, schemas, place) as reader:
+        old_pg.execute("INSERT INTO p VALUES (1, 'x')")
+        place = catalog.position()
+        assert len(changes(read_to(reader, place))) == 1
+    old_pg.execute(
+        "CREATE TABLE p3 (k int PRIMARY KEY, v text)",
+        "ALTER TABLE p ATTACH PARTITION p3 FOR VALUES FROM (200) TO (300)",
+    )
+    with pytest.raises(SchemaError, match="which the log doesn't show") as caught:
+        PostgresLogReader(source, schemas).start(place)
+    assert "p3 was attached" in caught.value.cause
+
+
+def test_a_partition_made_as_one_goes_on(old_pg: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
+    old_pg.execute(*PARTITIONED)
+    source = source_of(old_pg)
+    schemas = prepared(source, "p")
+    with log_reader(source, schemas) as reader:
+        old_pg.execute(
+            "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (100) TO (200)",
+            "ALTER TABLE p2 REPLICA IDENTITY FULL",
+            "INSERT INTO p VALUES (150, 'x')",
+            "VACUUM p2",
+        )
+        records = read_to(reader, PostgresCatalog(source).position())
+        reader.read(0.0)
+    assert [change.after for change in changes(records)] == [("150", "x")]
+    with log_reader(source, schemas, PostgresCatalog(source).position()) as reader:
+        reader.read(0.0)
 
 
 def test_tables_that_are_not_captured_may_change_as_they_like(old_pg: Database) -> None:

@@ -6,7 +6,6 @@ that a handful of rows does what millions do otherwise.
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -17,6 +16,7 @@ from migrator.adapters.postgres.settings import PostgresSource
 from migrator.model.event import LogRecord, RowChange, SchemaChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
+from tests.fix_postgres_history import history
 from tests.fix_postgres_source import (
     changes,
     log_reader,
@@ -64,44 +64,6 @@ def flushed(database: Database, source: PostgresSource) -> Position:
     """The log's end, made readable: what an open transaction wrote last is not flushed by itself."""
     database.execute("SELECT pg_logical_emit_message(true, 'flush', '')")
     return PostgresCatalog(source).position()
-
-
-def history(database: Database, seed: int) -> None:
-    """Transactions at the same time: savepoints kept and rolled back, key moves, large values, DDL, rollbacks."""
-    dice = random.Random(seed)
-    sessions = [database.connect(autocommit=False) for _ in range(4)]
-    # Each session has keys of its own, so that none waits for another's row.
-    for session in sessions:
-        session.execute("SELECT 1")
-    savepoints = [0] * len(sessions)
-    for step in range(80):
-        place = dice.randrange(len(sessions))
-        session, base = sessions[place], 1000 * place
-        what = dice.random()
-        if what < 0.5:
-            rows = f"SELECT {base} + g, 'v{step}' FROM generate_series(1, {dice.randint(1, 5)}) g"
-            session.execute(f"INSERT INTO t {rows} ON CONFLICT (k) DO UPDATE SET v = excluded.v")
-        elif what < 0.6:
-            session.execute(f"UPDATE t SET k = k + 100 WHERE k = {base + dice.randint(1, 5)}")
-            session.execute(f"DELETE FROM t WHERE k BETWEEN {base + 100} AND {base + 103}")
-        elif what < 0.65:
-            session.execute(f"INSERT INTO t VALUES ({base + 500 + step}, repeat('large{step}', 1000))")
-            session.execute(f"UPDATE t SET k = k + 200 WHERE k = {base + 500 + step}")
-        elif what < 0.75:
-            session.execute("SAVEPOINT s")
-            savepoints[place] += 1
-        elif what < 0.85 and savepoints[place]:
-            session.execute("ROLLBACK TO s" if dice.random() < 0.6 else "RELEASE s")
-            savepoints[place] = 0
-        elif what < 0.95:
-            session.commit()
-            savepoints[place] = 0
-        else:
-            session.rollback()
-            savepoints[place] = 0
-    for session in sessions:
-        session.commit()
-        session.close()
 
 
 def story(source: PostgresSource, schemas: list[TableSchema]) -> list[tuple[object, ...]]:

@@ -105,7 +105,7 @@ def test_a_clean_stop_says_what_was_done_and_status_tells_from_outside(
     assert "dumped rows      3,000" in output
     assert from_postgres.command("status") == 0
     shown = capfd.readouterr().out
-    assert "dump       orders: done (3,000 rows" in shown
+    assert "dump       orders: done (3,000 rows, 0 dropped); no change seen yet" in shown
     assert "leader     none" in shown
 
 

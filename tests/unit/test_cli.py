@@ -14,6 +14,7 @@ from migrator.adapters.files.request_store import FileRequests
 from migrator.cli import cli, main
 from migrator.cli.options import spark_options
 from migrator.cli.run import summary
+from migrator.cli.status import last_change
 from migrator.config import load
 from migrator.model.request import Scope
 from migrator.model.table import TableId
@@ -176,6 +177,8 @@ def test_requests_and_pace_are_changed_and_shown_without_any_server(
     assert "50 rows a chunk, 0.5 s between" in shown("pace", "--chunk-rows", "50", "--delay", "0.5")
     assert "0.5 s between chunks, p95 below 2 s" in shown("pace", "--p95", "2")
     assert "p95 below 2 s, 3 worker(s)" in shown("pace", "--workers", "3")
+    slowed = shown("pace", "--max-active", "40", "--max-lag", "2.5")
+    assert "at most 40 active session(s), at most 2.5 s of replica lag" in slowed
     assert "r1  running  customer: keys from 1 to ff" in shown("list")
     document = json.loads(shown("list", "--json"))
     assert document["book"]["requests"][0]["generation"] == 2
@@ -185,4 +188,13 @@ def test_requests_and_pace_are_changed_and_shown_without_any_server(
         "delay_s": 0.5,
         "p95_s": 2.0,
         "workers": 3,
+        "active_sessions": 40,
+        "replica_lag_s": 2.5,
     }
+
+
+def test_a_silent_table_is_told_by_the_age_of_its_last_change() -> None:
+    assert last_change(None, 5.0) == "no change seen yet"
+    told = last_change(1_700_000_000_000_000, 1_700_001_234.0)
+    assert told == "last change 2023-11-14 22:13:20 UTC, 1,234 s ago"
+    assert last_change(2_000_000, 1.0).endswith(" 0 s ago"), "clocks may differ"

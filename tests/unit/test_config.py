@@ -86,6 +86,20 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
             "source.placement: 'message' is none of witness, watermark",
         ),
         (('host = "db1"', 'streaming = "no"'), "source.streaming: 'no' is not true or false"),
+        (
+            ('user = "reader"', 'user = "reader"\nlog = "change_tables"'),
+            "change tables are read on PostgreSQL only",
+        ),
+        (
+            ('kind = "mariadb"', 'kind = "postgresql"\nlog = "change_tables"\nplacement = "watermark"'),
+            "source.placement: change tables need no watermarks",
+        ),
+        (
+            ('user = "reader"', 'user = "reader"\nlog = "wal"'),
+            "source.log: 'wal' is none of server, change_tables",
+        ),
+        (('user = "reader"', 'user = "reader"\nforget_changes = true'), "source.forget_changes"),
+        (('user = "reader"', 'user = "reader"\nforget_changes = 1'), "1 is not true or false"),
         (('host = "db1"', "host = true"), "source.host: True is not a text"),
     ],
 )

@@ -16,6 +16,7 @@ from migrator.core.pace import next_limit
 from migrator.core.touched import TouchedKeys
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
+from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.event import Key, LogProgress, Operation, RowChange, TransactionId, TransactionPart
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
@@ -71,6 +72,20 @@ def test_a_row_whose_event_went_by_before_the_read_began_is_dropped() -> None:
     assert [(out.rows, out.dump.dropped_rows) for out in outputs if isinstance(out, EmitChunk)] == [
         ([("b", "old")], 1)
     ]
+
+
+def test_the_newest_change_of_each_table_is_known_and_survives_a_restart() -> None:
+    core, plan = capture()
+    assert core.checkpoint().last_changes == ()
+    core.on_record(replace(update(1, "a"), committed_at_us=70))
+    core.on_record(LogProgress(position(5)))
+    core.on_record(replace(update(6, "b"), committed_at_us=90))
+    known = core.checkpoint()
+    assert known.last_changes == ((TABLE, 90),)
+    assert checkpoint_from_json(checkpoint_to_json(known)) == known
+    again = Capture(known, {TABLE: SCHEMA}, plan, drop_keys)
+    again.on_record(LogProgress(position(7)))
+    assert again.checkpoint().last_changes == ((TABLE, 90),)
 
 
 def test_a_row_that_has_seen_the_event_is_kept() -> None:

@@ -101,7 +101,15 @@ books = st.builds(
         ),
         max_size=3,
     ).map(tuple),
-    st.builds(Pace, st.integers(0, 10**6), st.floats(0, 10), st.floats(0, 10)),
+    st.builds(
+        Pace,
+        st.integers(0, 10**6),
+        st.floats(0, 10),
+        st.floats(0, 10),
+        st.integers(0, 16),
+        st.integers(0, 99),
+        st.floats(0, 10),
+    ),
     st.integers(0, 99),
 )
 

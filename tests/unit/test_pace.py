@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from migrator.core.pace import Pacer
 from migrator.model.limits import CaptureLimits
+from migrator.model.load import Load
 from migrator.model.request import Pace
 from tests.unit.test_core import OTHER, TABLE
 
@@ -81,6 +82,45 @@ def test_each_table_has_a_size_of_its_own_by_time_and_bytes() -> None:
     pacer.follow(Pace(chunk_rows=8000))
     pacer.weigh(TABLE, 10, 10_000)
     assert pacer.limit_rows(TABLE) == 1000, "the operator's size, too"
+
+
+def test_a_busy_source_is_read_ever_more_slowly_by_one_worker_and_faster_step_by_step() -> None:
+    pacer = Pacer(replace(LIMITS, dump_workers=4, max_active_sessions=10), Pace())
+    assert pacer.sampled(Load(10, None)) == ""
+    assert (pacer.workers, pacer.rest_s) == (4, 0.0)
+    rests = []
+    for _ in range(12):
+        assert "active sessions: 11, above 10" in pacer.sampled(Load(11, 99.0))
+        rests.append(pacer.rest_s)
+    assert (pacer.workers, rests[:3], rests[-1]) == (1, [0.1, 0.2, 0.4], 10.0)
+    back = []
+    while pacer.rest_s:
+        assert pacer.sampled(Load(3, None)) == ""
+        back.append(pacer.rest_s)
+    assert (pacer.workers, len(back), back == sorted(back, reverse=True)) == (4, 8, True)
+    pacer.sampled(Load(11, None))
+    assert pacer.sampled(None) == ""
+    assert (pacer.workers, pacer.rest_s) == (4, 0.0)
+
+
+def test_an_operator_moves_the_bounds_of_load_and_hears_what_cannot_be_seen() -> None:
+    pacer = Pacer(replace(LIMITS, max_active_sessions=10), Pace(replica_lag_s=2.0))
+    assert pacer.bounds == Load(10, 2.0)
+    assert "replica lag in s: 3, above 2" in pacer.sampled(Load(1, 3.0))
+    pacer.follow(Pace(active_sessions=50))
+    assert pacer.bounds == Load(50, None)
+    assert "active sessions can't be seen" in pacer.sampled(Load(None, 9.0))
+    assert Pacer(LIMITS, Pace()).bounds == Load()
+
+
+def test_without_bounds_nothing_slows_down() -> None:
+    pacer = Pacer(LIMITS, Pace(active_sessions=1))
+    pacer.sampled(Load(2, None))
+    assert pacer.rest_s > 0
+    pacer.follow(Pace())
+    assert pacer.rest_s == 0
+    assert pacer.sampled(Load(10**6, 1e6)) == ""
+    assert pacer.rest_s == 0
 
 
 def test_several_reads_at_once_do_not_double_the_size_again_and_again() -> None:

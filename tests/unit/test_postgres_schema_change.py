@@ -83,12 +83,12 @@ def relation(oid: int = 5, name: str = "customer", schema: str = "public") -> Re
 
 def relations(*facts: RelationFacts) -> Relations:
     answers = iter(facts)
-    return Relations([KNOWN], lambda _: next(answers))
+    return Relations([KNOWN], lambda *_: next(answers))
 
 
 def test_a_captured_relation_is_known_by_its_oid() -> None:
     known = relations(RelationFacts(seen(ID, NAME), KNOWN))
-    assert known.see(relation(), WHERE) is None
+    assert known.see(relation(), (7,), WHERE) is None
     captured = known.captured(5)
     assert captured is not None
     assert captured.schema is KNOWN
@@ -97,8 +97,8 @@ def test_a_captured_relation_is_known_by_its_oid() -> None:
 
 def test_other_tables_and_the_watermark_are_told_apart() -> None:
     known = relations()
-    known.see(relation(6, "other"), WHERE)
-    known.see(relation(7, WATERMARK_ID.name, WATERMARK_ID.schema), WHERE)
+    known.see(relation(6, "other"), (7,), WHERE)
+    known.see(relation(7, WATERMARK_ID.name, WATERMARK_ID.schema), (7,), WHERE)
     assert known.captured(6) is None
     assert known.captured(7) is None
     assert known.is_watermark(7)
@@ -109,18 +109,34 @@ def test_a_column_dropped_and_added_again_is_not_the_same() -> None:
     before = RelationFacts(seen(ID, NAME), KNOWN, (("id", 1), ("name", 2)))
     after = RelationFacts(seen(ID, NAME), KNOWN, (("id", 1), ("name", 3)))
     known = relations(before, after)
-    known.see(relation(), WHERE)
+    known.see(relation(), (7,), WHERE)
     with pytest.raises(SchemaError) as caught:
-        known.see(relation(), WHERE)
+        known.see(relation(), (7,), WHERE)
     assert "'name' was dropped and added again" in caught.value.cause
 
 
 def test_a_renamed_or_replaced_table_stops() -> None:
     known = relations(RelationFacts(seen(ID, NAME), KNOWN))
-    known.see(relation(), WHERE)
+    known.see(relation(), (7,), WHERE)
     with pytest.raises(SchemaError) as caught:
-        known.see(relation(9), WHERE)
+        known.see(relation(9), (7,), WHERE)
     assert "dropped and created again" in caught.value.cause
     with pytest.raises(SchemaError) as caught:
-        known.see(relation(5, "client"), WHERE)
+        known.see(relation(5, "client"), (7,), WHERE)
     assert "renamed to public.client" in caught.value.cause
+
+
+def test_what_the_catalog_could_not_show_yet_is_looked_at_again() -> None:
+    other_key = TableSchema(KNOWN.id, KNOWN.columns, ("name",))
+    known = relations(
+        RelationFacts(seen(ID, NAME), KNOWN, current=False),
+        RelationFacts(seen(ID, NAME), KNOWN, current=False),
+        RelationFacts(seen(ID, NAME), other_key),
+    )
+    known.see(relation(), (7,), WHERE)
+    known.check_again()
+    assert known.in_doubt()
+    with pytest.raises(SchemaError) as caught:
+        known.check_again()
+    assert "its key changed" in caught.value.cause
+    assert not known.in_doubt()

@@ -24,6 +24,12 @@ def read_table(connection: Any, table: TableId) -> CatalogTable | None:
     return catalog.read_table(connection, table, logical_type)
 
 
+def server_name(connection: Any) -> str:
+    """Which server this is: MariaDB has no UUID of a server, but replicas must have another ``server_id``."""
+    ((host, port, server_id),) = query(connection, "SELECT @@hostname, @@port, @@GLOBAL.server_id")
+    return f"{host}:{port} (server_id {server_id})"
+
+
 def log_end(connection: Any) -> Position:
     """The end of the log: at or after every transaction visible now."""
     ((gtids,),) = query(connection, "SELECT @@GLOBAL.gtid_binlog_pos")

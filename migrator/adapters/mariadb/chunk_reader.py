@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from migrator.adapters.mariadb.catalog import log_end, read_table
+from migrator.adapters.mariadb.catalog import log_end, read_table, server_name
 from migrator.adapters.mariadb.witness import BinlogWitness, take_witness
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.chunk_reader import BinlogChunkReader
@@ -15,6 +15,9 @@ from migrator.model.table import TableId
 
 class MariaChunkReader(BinlogChunkReader):
     """Reads chunks. One thread uses it at a time, another than the log reader's."""
+
+    def _server_name(self, connection: Any) -> str:
+        return server_name(connection)
 
     def _prepare_session(self, connection: Any) -> None:
         # only REPEATABLE READ keeps one read view, and only then is the snapshot taken at once

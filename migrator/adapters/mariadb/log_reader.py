@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from migrator.adapters.mariadb.catalog import log_end, read_table, visible_end
+from migrator.adapters.mariadb.catalog import log_end, read_table, server_name, visible_end
 from migrator.adapters.mariadb.dialect import MARIADB
 from migrator.adapters.mariadb.log_request import open_stream
 from migrator.adapters.mariadb.position import gtid_text, parse_position
@@ -31,6 +31,9 @@ class MariaLogReader(BinlogReader):
 
     def _log_end(self, connection: Any) -> Position:
         return log_end(connection)
+
+    def _server_name(self, connection: Any) -> str:
+        return server_name(connection)
 
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None:
         return read_table(connection, table)

@@ -29,7 +29,6 @@ _SETTINGS = (
         "the log must name columns",
         "SET GLOBAL binlog_row_metadata = 'FULL'",
     ),
-    ("log_bin_compress", ("0",), "compressed events can't be read", "SET GLOBAL log_bin_compress = OFF"),
 )
 
 
@@ -43,6 +42,7 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
             *checks.watermark_table(connection, source),
         ]
         findings += _tables(connection, source, names)
+        findings += checks.cascades(connection, source.database, names)
         findings += checks.triggers_elsewhere(connection, source)
     return findings
 
@@ -90,4 +90,3 @@ def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iter
             )
         yield from checks.kind_and_key(connection, table, *rows[0])
         yield from checks.columns(connection, table, one_byte, logical_type)
-        yield from checks.cascades(connection, table)

@@ -23,6 +23,12 @@ def read_table(connection: Any, table: TableId) -> CatalogTable | None:
     return catalog.read_table(connection, table, logical_type)
 
 
+def server_name(connection: Any) -> str:
+    """Which server this is; no two servers have the same name."""
+    ((uuid,),) = query(connection, "SELECT @@GLOBAL.server_uuid")
+    return str(uuid)
+
+
 def executed(connection: Any) -> GtidSet:
     """The transactions that are visible to every read view opened from now on."""
     ((text,),) = query(connection, "SELECT @@GLOBAL.gtid_executed")

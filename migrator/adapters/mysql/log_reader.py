@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from migrator.adapters.mysql.catalog import executed, log_end, read_table
+from migrator.adapters.mysql.catalog import executed, log_end, read_table, server_name
 from migrator.adapters.mysql.dialect import MYSQL
 from migrator.adapters.mysql.log_request import open_stream
 from migrator.adapters.mysql.position import LogPlace, parse_position
@@ -32,6 +32,9 @@ class MysqlLogReader(BinlogReader):
 
     def _log_end(self, connection: Any) -> Position:
         return log_end(connection)
+
+    def _server_name(self, connection: Any) -> str:
+        return server_name(connection)
 
     def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None:
         return read_table(connection, table)

@@ -72,6 +72,8 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
             *checks.watermark_table(connection, source),
         ]
         findings += _tables(connection, source, names)
+        if not logs_cascades(connection):
+            findings += checks.cascades(connection, source.database, names)
         findings += checks.triggers_elsewhere(connection, source)
     return findings
 
@@ -105,7 +107,6 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
 
 def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iterator[Finding]:
     one_byte = one_byte_charsets(connection)
-    logged = logs_cascades(connection)
     for name in names:
         table = TableId(source.database, name)
         rows = query(
@@ -123,5 +124,3 @@ def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iter
             continue
         yield from checks.kind_and_key(connection, table, *rows[0])
         yield from checks.columns(connection, table, one_byte, logical_type)
-        if not logged:
-            yield from checks.cascades(connection, table)

@@ -14,10 +14,10 @@ import psycopg
 
 from migrator.adapters.postgres.check_scope import check_scope
 from migrator.adapters.postgres.connection import connect, query_failure
-from migrator.adapters.postgres.lsn import parse_lsn, position_up_to, without_page_header
 from migrator.adapters.postgres.open_transactions import open_transactions
 from migrator.adapters.postgres.preflight import findings
 from migrator.adapters.postgres.publication import check_covers, publish
+from migrator.adapters.postgres.read_view import present_position
 from migrator.adapters.postgres.reflection import psycopg_query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
@@ -37,13 +37,6 @@ WHERE c.relkind = 'r' AND (
                CROSS JOIN LATERAL pg_catalog.pg_partition_tree(r.oid) t
                WHERE r.relkind = 'p' AND m.nspname = $1 AND r.relname = $2))
 """
-INSERT_POSITION = """
-SELECT pg_catalog.pg_current_wal_insert_lsn()::text,
-       pg_catalog.current_setting('wal_block_size')::int8,
-       pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size'))::int8,
-       system_identifier::text
-FROM pg_catalog.pg_control_system()
-"""
 _WATERMARK_ROW = """
 INSERT INTO migrator.watermark (migration, token, kind) VALUES ($1, '', 'low') ON CONFLICT (migration) DO NOTHING
 """
@@ -56,12 +49,6 @@ def table_id(source: PostgresSource, name: str) -> TableId:
     """``schema.table``, or ``table`` in the configured schema."""
     schema, dot, table = name.partition(".")
     return TableId(schema, table) if dot else TableId(source.schema, name)
-
-
-def insert_position(row: Sequence[Any]) -> Position:
-    """The position at the end of the WAL, from a row of ``INSERT_POSITION``."""
-    lsn, page_bytes, segment_bytes, system = row
-    return position_up_to(without_page_header(parse_lsn(lsn), page_bytes, segment_bytes), system)
 
 
 class PostgresCatalog:
@@ -130,10 +117,10 @@ class PostgresCatalog:
         )
 
     def position(self) -> Position:
-        """See ``SourceCatalog.position``: the WAL's insert position, which every visible commit lies before."""
+        """See ``SourceCatalog.position``; ``read_view`` has the reasons."""
         return self._with_connection(
             "the source's log position can't be read",
-            lambda connection: insert_position(connection.execute(INSERT_POSITION).fetchone()),
+            lambda connection: present_position(connection.cursor()),
         )
 
     def _prepare(self, connection: Any, tables: list[TableId]) -> None:
@@ -165,7 +152,8 @@ class PostgresCatalog:
                 "the replication slot can't be made beside transactions that are still open",
                 where=self._source.address,
                 cause=open_transactions(psycopg_query(connection)) or str(error),
-                remedy="end them, prepared ones with COMMIT PREPARED or ROLLBACK PREPARED; then start again",
+                remedy="end them, prepared ones with COMMIT PREPARED or ROLLBACK PREPARED; then start again."
+                " If the source is a standby: SELECT pg_log_standby_snapshot(); on its primary, while this waits",
             ) from error
 
     def _with_connection(self, what: str, work: Callable[[Any], Result]) -> Result:

@@ -5,10 +5,9 @@ Steps of one chunk, and why in this order:
 1. ``LOCK TABLE ... IN ACCESS SHARE MODE`` (the lock any SELECT takes) BEFORE the snapshot. A rewriting ALTER TABLE or
    a TRUNCATE that commits between snapshot and SELECT would make the table look empty; with the lock first it is
    either wholly before the snapshot or waits for the end of the chunk.
-2. One statement takes the snapshot (the witness) and then the WAL's insert position H (``high``). A transaction that
-   the snapshot shows has its commit record written before it became visible, so that record ends at or before H,
-   and its order is at most H - 1 = ``high.order``. Once the log reader reports progress or a commit at or after
-   ``high.order``, all of them were delivered. H may be taken before the SELECT: the rows are those of the snapshot.
+2. One statement takes the snapshot (the witness) and then ``high``, a place in the log behind all that the snapshot
+   shows (``read_view`` has the reasons, on a primary and on a standby). ``high`` may be taken before the SELECT: the
+   rows are those of the snapshot.
 3. The table's structure is compared in the same snapshot; then the SELECT; COMMIT.
 
 The key of the previous row is bound with ``set_config``, so the SELECT has no parameters: ADBC then takes its binary
@@ -19,33 +18,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import adbc_driver_manager
 
 from migrator.adapters.postgres.arrow_rows import to_schema
-from migrator.adapters.postgres.catalog import insert_position
 from migrator.adapters.postgres.chunk_query import ChunkQuery
 from migrator.adapters.postgres.chunk_scope import bounded, scoped
 from migrator.adapters.postgres.connection import named_failure
+from migrator.adapters.postgres.lsn import server_name
+from migrator.adapters.postgres.read_view import WAL_VIEWS, Views
 from migrator.adapters.postgres.reflection import ReflectedTable, reflect
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watched import SilentSource, WatchedConnection
-from migrator.adapters.postgres.witness import SnapshotWitness
 from migrator.errors import MigratorError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.position import Position
 from migrator.model.table import TableSchema
+from migrator.same_server import SameServer
 
 Result = TypeVar("Result")
 
-_SNAPSHOT = """
-SELECT pg_catalog.pg_current_snapshot()::text,
-       pg_catalog.pg_current_wal_insert_lsn()::text,
-       pg_catalog.current_setting('wal_block_size')::int8,
-       pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size'))::int8,
-       (SELECT system_identifier::text FROM pg_catalog.pg_control_system())
+# The first eight digits of a WAL file's name are the timeline; a standby writes no WAL.
+_SERVER = """
+SELECT system_identifier::text, CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+         THEN pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
+FROM pg_catalog.pg_control_system()
 """
 _PLANNER = (
     # A chunk is a range of an index; a scan and sort of the whole table per chunk would make the dump quadratic.
@@ -56,38 +53,6 @@ _PLANNER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadView:
-    """What the snapshot of a chunk says in terms of the log that is read beside it.
-
-    Attributes:
-        witness: which of the log's transactions it contains.
-        high: a place at or after all of them.
-        settled: waits, once the chunk was read, until no crash of the server can undo what it contains.
-    """
-
-    witness: Witness
-    high: Position
-    settled: Callable[[Any], None] = lambda cursor: None
-
-
-@dataclass(frozen=True, slots=True)
-class Views:
-    """How to take a read view: a statement that takes the snapshot with its first value, and what its row says."""
-
-    statement: str
-    of: Callable[[Sequence[Any]], ReadView]
-
-
-def _in_the_wal(row: Sequence[Any]) -> ReadView:
-    snapshot, *place = row
-    return ReadView(SnapshotWitness.parse(snapshot), insert_position(place))
-
-
-WAL_VIEWS = Views(_SNAPSHOT, _in_the_wal)
-"""Beside the server's own log."""
-
-
 class PostgresChunkReader:
     """Implements ``ChunkReader`` on one ADBC connection, made when first needed and again after a failure.
 
@@ -95,6 +60,7 @@ class PostgresChunkReader:
         source: where to read.
         step: hook at named points.
         views: what snapshots mean to the log reader that is used beside it.
+        same: knows which server the log is read from.
     """
 
     def __init__(
@@ -102,11 +68,14 @@ class PostgresChunkReader:
         source: PostgresSource,
         step: Callable[[str], None] = lambda name: None,
         views: Views = WAL_VIEWS,
+        same: SameServer | None = None,
     ):
         self._source = source
         self._step = step
         self._views = views
+        self._same = same or SameServer()
         self._connection: WatchedConnection | None = None
+        self._server = ""
         self._queries: dict[str, ChunkQuery] = {}
 
     def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
@@ -132,8 +101,7 @@ class PostgresChunkReader:
         """See ``ChunkReader.witness``."""
 
         def read(cursor: Any) -> Witness:
-            cursor.execute(self._views.statement)
-            return self._views.of(cursor.fetchone()).witness
+            return self._views.take(cursor, self._views.before(cursor)).witness
 
         return self._called("the source's snapshot can't be read", None, read)
 
@@ -145,9 +113,11 @@ class PostgresChunkReader:
 
     def _called(self, what: str, schema: TableSchema | None, work: Callable[[Any], Result]) -> Result:
         """The result of work on the connection; after any error the next call makes a new one."""
-        connection, self._connection = self._connection or WatchedConnection(self._source, _PLANNER), None
+        connection, self._connection = self._connection, None
+        if connection is None:
+            connection, self._server = WatchedConnection(self._source, _PLANNER), ""
         try:
-            result = connection.call(what, work)
+            result = connection.call(what, lambda cursor: self._on_same_server(cursor, work))
         except adbc_driver_manager.Error as error:
             connection.close()
             raise self._failure(what, schema, error) from error
@@ -159,14 +129,28 @@ class PostgresChunkReader:
         self._connection = connection
         return result
 
+    def _on_same_server(self, cursor: Any, work: Callable[[Any], Result]) -> Result:
+        """The result of work, unless this is another server than the log's.
+
+        A connection keeps its server, so each is asked once.
+        """
+        if not self._views.beside_wal:
+            return work(cursor)
+        if not self._server:
+            cursor.execute(_SERVER)
+            system, timeline = cursor.fetchone()
+            self._server = server_name(system, int(timeline, 16) if timeline is not None else None)
+        self._same.check(self._server, self._source.address)
+        return work(cursor)
+
     def _begin(self, cursor: Any, schema: TableSchema) -> None:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         cursor.execute(f"LOCK TABLE {ChunkQuery.name_of(schema.id)} IN ACCESS SHARE MODE")
 
     def _read(self, cursor: Any, request: ChunkRequest, schema: TableSchema, started: float) -> Chunk:
+        before = self._views.before(cursor)
         self._begin(cursor, schema)
-        cursor.execute(self._views.statement)
-        view = self._views.of(cursor.fetchone())
+        view = self._views.take(cursor, before)
         self._step("chunk.snapshot")
         query = self._query(cursor, schema, view.high.token.partition("@")[0])
         cursor.execute(scoped(cursor, query, request))

@@ -17,6 +17,7 @@ from migrator.adapters.postgres.lsn import (
     commit_position,
     format_lsn,
     position_up_to,
+    server_name,
     token_parts,
 )
 from migrator.adapters.postgres.pgoutput import (
@@ -33,7 +34,7 @@ from migrator.adapters.postgres.pgoutput import (
     Update,
     parse,
 )
-from migrator.adapters.postgres.publication import check_covers
+from migrator.adapters.postgres.preflight import RECOVERY
 from migrator.adapters.postgres.reassembly import Reassembly
 from migrator.adapters.postgres.reflection import Query, psycopg_query
 from migrator.adapters.postgres.relations import (
@@ -46,6 +47,7 @@ from migrator.adapters.postgres.relations import (
 )
 from migrator.adapters.postgres.replication import ReplicationStream, lost_slot
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
 from migrator.errors import ConnectionFailed, GapError, SourceError
 from migrator.model.event import (
@@ -56,14 +58,17 @@ from migrator.model.event import (
     Row,
     RowChange,
     SchemaChange,
+    TransactionId,
     TransactionPart,
     WatermarkSeen,
 )
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
+from migrator.same_server import SameServer
 
 _OPENING = "the source log can't be opened"
-_PUBLICATION_CHECK_S = 10.0
+_LOOK_EVERY_S = 10.0
+_LOOK_AGAIN_S = 0.5
 _MARK_KINDS = frozenset(kind.value for kind in MarkKind)
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MAX_MESSAGES_PER_READ = 200_000
@@ -86,15 +91,19 @@ class PostgresLogReader:
         source: PostgresSource,
         schemas: Sequence[TableSchema],
         step: Callable[[str], None] = lambda name: None,
+        same: SameServer | None = None,
     ):
         self._source = source
         self._step = step
+        self._same = same or SameServer()
         self._catalog = BriefConnection(source, "catalog")
         self._relations = Relations(schemas, self._look_up)
         self._stream: ReplicationStream | None = None
         self._incoming: Reassembly | None = None
         self._system = ""
-        self._checked_at = 0.0
+        self._standby = False
+        self._looked_at = 0.0
+        self._unlogged = UnloggedChanges(source, resumed=False)
         self._after = Position(-1, "")
         self._transaction: Begin | None = None
         self._skipping = False
@@ -112,17 +121,19 @@ class PostgresLogReader:
         schemas = self._relations.schemas()
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
+        self._unlogged = UnloggedChanges(self._source, resumed=after is not None)
         self._records, self._changes, self._changes_bytes, self._first_index = [], [], 0, 0
         stream = within(
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None
         )
         try:
             self._system, flushed = within(self._source, _OPENING, stream.identify, stream.close)
+            self._standby = within(self._source, _OPENING, stream.on_standby, stream.close)
             slot = within(self._source, _OPENING, stream.slot, stream.close)
             if slot is None:
                 raise lost_slot(self._source, "the slot doesn't exist")
             slot.checked(self._source)
-            self._check_publication()
+            self._look_for_unlogged()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
             lsn = self._checked_start(start, slot.confirmed, flushed)
             within(self._source, _OPENING, lambda: stream.begin(lsn), stream.close)
@@ -134,6 +145,7 @@ class PostgresLogReader:
             self.close()
             raise
         self._stream = stream
+        self._same.reads_log(server_name(self._system, None if self._standby else stream.timeline))
         self._incoming = Reassembly(stream, self._source.spill_folder)
         self._after = start
         # The server sends no keepalive for the place we began at: on an idle server nothing else would ever come.
@@ -143,8 +155,10 @@ class PostgresLogReader:
     def read(self, timeout_s: float) -> list[LogRecord]:
         """See ``LogReader.read``. Also sends feedback, so call it at least every few seconds."""
         stream, incoming = self._started()
-        if time.monotonic() - self._checked_at > _PUBLICATION_CHECK_S:
-            self._check_publication()
+        every_s = _LOOK_AGAIN_S if self._relations.in_doubt() else _LOOK_EVERY_S
+        if time.monotonic() - self._looked_at > every_s:
+            self._look_for_unlogged()
+            self._relations.check_again()
         until = time.monotonic() + timeout_s
         messages = delivered = 0
         while delivered < self._source.part_rows and messages < _MAX_MESSAGES_PER_READ:
@@ -205,15 +219,18 @@ class PostgresLogReader:
             )
         return lsn
 
-    def _look_up(self, relation: Relation) -> RelationFacts:
-        return self._asking_catalog(lambda query: catalog_lookup(query)(relation))
+    def _look_up(self, relation: Relation, transaction: TransactionId) -> RelationFacts:
+        return self._asking_catalog(lambda query: catalog_lookup(query)(relation, transaction))
 
-    def _check_publication(self) -> None:
+    def _look_for_unlogged(self) -> None:
         tables = [schema.id for schema in self._relations.schemas()]
         if self._source.placement == WATERMARK:
             tables.append(WATERMARK_ID)
-        self._asking_catalog(lambda query: check_covers(self._source, query, tables))
-        self._checked_at = time.monotonic()
+        self._asking_catalog(lambda query: self._unlogged.look(query, tables))
+        # A walsender survives a promotion; later connections for chunks would be taken for another server's.
+        if self._standby and not self._asking_catalog(lambda query: query(RECOVERY, [])[0][0]):
+            raise ConnectionFailed("the standby was promoted", where=self._source.address, retryable=True)
+        self._looked_at = time.monotonic()
 
     def _asking_catalog(self, ask: Callable[[Query], Result]) -> Result:
         what = "the source's catalog can't be read"
@@ -233,7 +250,7 @@ class PostgresLogReader:
         elif isinstance(message, Commit):
             self._commit(message)
         elif isinstance(message, Relation):
-            schema = self._relations.see(message, self._where())
+            schema = self._relations.see(message, (self._begun().xid,), self._where())
             if schema is not None:
                 self._hand_out_part()
                 self._records.append(SchemaChange(schema))
@@ -344,8 +361,10 @@ class PostgresLogReader:
 
     def _append_part(self, begin: Begin, position: Position, *, last: bool) -> None:
         changes = tuple(self._changes)
+        # A standby's witness decides by the place of the commit record; one of a primary needs the xid only.
+        transaction = (begin.xid, begin.final_lsn) if self._standby else (begin.xid,)
         self._records.append(
-            TransactionPart((begin.xid,), position, begin.committed_at_us, self._first_index, changes, last)
+            TransactionPart(transaction, position, begin.committed_at_us, self._first_index, changes, last)
         )
         self._first_index += len(changes)
         self._changes, self._changes_bytes = [], 0

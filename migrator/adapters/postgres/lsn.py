@@ -48,6 +48,16 @@ def position_up_to(lsn: int, system: str) -> Position:
     return Position(lsn - 1, f"{format_lsn(lsn)}@{system}")
 
 
+def server_name(system: str, timeline: int | None) -> str:
+    """Which server this is: a promoted standby has its old primary's system identifier and another timeline.
+
+    Args:
+        system: system identifier.
+        timeline: on which it writes; None for a standby, which writes on none.
+    """
+    return f"a standby of system {system}" if timeline is None else f"system {system}, timeline {timeline}"
+
+
 def token_parts(position: Position) -> tuple[int, str]:
     """LSN and system identifier of a position's token. Raises SourceError if it isn't one of ours."""
     lsn, _, system = position.token.partition("@")

@@ -14,16 +14,18 @@ from migrator.adapters.postgres.publication import create_statement, is_right
 from migrator.adapters.postgres.reflection import Query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
-from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, PostgresSource
+from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, WITNESS, PostgresSource
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
 _OLDEST_VERSION = 150_000
+_OLDEST_STANDBY = 160_000
 
 SETTINGS = """
 SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN (
   'server_version_num', 'server_version', 'wal_level', 'max_replication_slots', 'max_wal_senders', 'server_encoding',
-  'max_slot_wal_keep_size', 'idle_replication_slot_timeout', 'wal_sender_timeout', 'synchronous_standby_names')
+  'max_slot_wal_keep_size', 'idle_replication_slot_timeout', 'wal_sender_timeout', 'synchronous_standby_names',
+  'hot_standby_feedback')
 """
 RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
 _FACTS = """
@@ -51,7 +53,7 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
     recovery, slots, senders, replication, superuser, may_create, database, role = query(_FACTS, [])[0]
     found = list(version(settings))
     if recovery:
-        found.append(standby(source))
+        found += _standby(source, settings)
     slot_rows = query(f"{SLOT_STATE} WHERE slot_name = $1", [source.slot])
     slot = SlotState.of(*slot_rows[0]) if slot_rows else None
     found += _log(source, settings, slots, senders, slot)
@@ -71,7 +73,10 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
         )
     for table in tables:
         found += table_findings(query, table, role)
-    found += _publication(source, query, tables, bool(superuser), bool(may_create), database, role)
+    if recovery:
+        found += _standby_publication(source, query, tables)
+    else:
+        found += _publication(source, query, tables, bool(superuser), bool(may_create), database, role)
     return found
 
 
@@ -97,6 +102,27 @@ def version(settings: dict[str, str]) -> Iterator[Finding]:
             "the database's encoding is SQL_ASCII: its text has no defined characters",
             "dump and restore the source into a database with ENCODING 'UTF8'",
         )
+
+
+def _standby(source: PostgresSource, settings: dict[str, str]) -> Iterator[Finding]:
+    if int(settings["server_version_num"]) < _OLDEST_STANDBY:
+        problem = f"this server is a standby with PostgreSQL {settings['server_version']}, which can't decode its log"
+        yield Finding(
+            "standby",
+            source.address,
+            problem,
+            "point source.host at the primary, or upgrade to PostgreSQL 16",
+        )
+    if settings["hot_standby_feedback"] != "on":
+        yield Finding(
+            "hot_standby_feedback",
+            "server",
+            "hot_standby_feedback is off: VACUUM on the primary would make the replication slot here invalid",
+            "on the standby: ALTER SYSTEM SET hot_standby_feedback = on; SELECT pg_reload_conf();",
+        )
+    if source.placement != WITNESS:
+        problem = f"placement {source.placement!r} writes, and this server is a standby"
+        yield Finding("placement", source.address, problem, "placement = 'witness'")
 
 
 def _log(
@@ -156,6 +182,20 @@ def _warnings(source: PostgresSource, settings: dict[str, str]) -> Iterator[Find
             f"synchronous_standby_names is {names!r}: commits of the application may wait for this tool",
             "name the real standbys instead of '*'",
             fatal=False,
+        )
+
+
+def _standby_publication(
+    source: PostgresSource, query: Query, tables: Sequence[TableId]
+) -> Iterator[Finding]:
+    """Nobody can make it here, and it must be there before the slot is."""
+    present = [table for table in tables if reflect(query, table) is not None]
+    if present and not is_right(query, source.slot, tables):
+        yield Finding(
+            "publication",
+            source.slot,
+            "the publication isn't there with these tables, and a standby can't make it",
+            f"on the primary, as the owner of the tables: {create_statement(source.slot, tables)}",
         )
 
 

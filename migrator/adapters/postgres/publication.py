@@ -10,7 +10,7 @@ from psycopg import sql
 from migrator.adapters.postgres.reflection import Query
 from migrator.adapters.postgres.relations import quoted
 from migrator.adapters.postgres.settings import PostgresSource
-from migrator.errors import GapError
+from migrator.errors import GapError, SourceError
 from migrator.model.table import TableId
 
 _FLAGS = """
@@ -88,6 +88,12 @@ def publish(source: PostgresSource, connection: Any, tables: Sequence[TableId]) 
 
     if is_right(query, source.slot, tables):
         return
+    if query("SELECT pg_catalog.pg_is_in_recovery()", [])[0][0]:
+        raise SourceError(
+            f"publication {source.slot!r} can't be made on a standby",
+            where=source.address,
+            remedy=f"on the primary, as the owner of the tables: {create_statement(source.slot, tables)}",
+        )
     name = sql.Identifier(source.slot)
     listed = sql.SQL(", ").join(sql.Identifier(table.schema, table.name) for table in sorted(tables))
     if published(query, source.slot) is None:

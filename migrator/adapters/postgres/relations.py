@@ -11,7 +11,9 @@ from migrator.adapters.postgres.pgoutput import Relation
 from migrator.adapters.postgres.reflection import Query, describe_types, reflect
 from migrator.adapters.postgres.schema_change import carried_on
 from migrator.adapters.postgres.settings import CONTROL_SCHEMA, WATERMARK_TABLE
+from migrator.adapters.postgres.witness import SnapshotWitness
 from migrator.errors import SchemaError, SourceError
+from migrator.model.event import TransactionId
 from migrator.model.table import Column, TableId, TableSchema
 
 WATERMARK_ID = TableId(CONTROL_SCHEMA, WATERMARK_TABLE)
@@ -32,20 +34,39 @@ class Captured:
 class RelationFacts:
     """The columns of a Relation message with their types resolved, and the table as the catalog has it at
     present.
+
+    ``current`` is False when the catalog was read with a snapshot that lacks the transaction of the message: commits
+    are in the log before they are visible, and DDL is no exception.
     """
 
     columns: tuple[Column, ...]
     now: TableSchema | None
     numbers: tuple[tuple[str, int], ...] = ()
+    current: bool = True
 
 
-Lookup = Callable[[Relation], RelationFacts]
+@dataclass(frozen=True, slots=True)
+class _InDoubt:
+    """A Relation message to be looked at again, with the schema known before it."""
+
+    relation: Relation
+    transaction: TransactionId
+    known: TableSchema
+    where: str
+
+
+_SNAPSHOT = "SELECT pg_catalog.pg_current_snapshot()::text, pg_catalog.pg_is_in_recovery()"
+Lookup = Callable[[Relation, TransactionId], RelationFacts]
 
 
 def catalog_lookup(query: Query) -> Lookup:
-    """Resolves a Relation message with the source's catalog."""
+    """Resolves a Relation message of a transaction with the source's catalog."""
 
-    def lookup(relation: Relation) -> RelationFacts:
+    def lookup(relation: Relation, transaction: TransactionId) -> RelationFacts:
+        # First: what is read after it contains at least as much.
+        ((snapshot, standby),) = query(_SNAPSHOT, [])
+        # A standby sends nothing that it hasn't replayed, so it shows whatever it sends.
+        current = bool(standby) or SnapshotWitness.parse(snapshot).contains(transaction)
         described = describe_types(
             query, [(column.type_oid, column.type_modifier) for column in relation.columns]
         )
@@ -55,9 +76,9 @@ def catalog_lookup(query: Query) -> Lookup:
         )
         table = reflect(query, TableId(relation.schema, relation.name))
         if table is None:
-            return RelationFacts(columns, None)
+            return RelationFacts(columns, None, current=current)
         numbers = tuple((reflected.column.name, reflected.number) for reflected in table.columns)
-        return RelationFacts(columns, table.schema, numbers)
+        return RelationFacts(columns, table.schema, numbers, current)
 
     return lookup
 
@@ -67,7 +88,7 @@ class Relations:
 
     Args:
         schemas: row schemas of the captured tables, as used so far.
-        lookup: asked once per Relation message of a captured table.
+        lookup: asked once per Relation message of a captured table, and again for those that were in doubt.
     """
 
     def __init__(self, schemas: Sequence[TableSchema], lookup: Lookup):
@@ -77,6 +98,7 @@ class Relations:
         self._watermark: set[int] = set()
         self._numbers: dict[TableId, dict[str, int]] = {}
         self._oids: dict[TableId, int] = {}
+        self._in_doubt: dict[TableId, _InDoubt] = {}
 
     def schemas(self) -> list[TableSchema]:
         """The row schemas as of the place read last."""
@@ -90,7 +112,7 @@ class Relations:
         """Whether the relation is our own watermark table."""
         return oid in self._watermark
 
-    def see(self, relation: Relation, where: str) -> TableSchema | None:
+    def see(self, relation: Relation, transaction: TransactionId, where: str) -> TableSchema | None:
         """Takes a Relation message in; returns the new row schema if it changed. Raises SchemaError,
         named.
         """
@@ -106,13 +128,33 @@ class Relations:
             return None
         if self._oids.setdefault(table, relation.oid) != relation.oid:
             raise _renamed(table, "it was dropped and created again, or replaced by another table", where)
-        facts = self._lookup(relation)
+        facts = self._lookup(relation, transaction)
+        self._in_doubt.pop(table, None)
+        if not facts.current:
+            self._in_doubt[table] = _InDoubt(relation, transaction, known, where)
         self._check_numbers(table, facts, where)
         schema = carried_on(known, facts.columns, facts.now, where)
         binary = tuple(place for place, column in enumerate(schema.columns) if column.type == "binary")
         self._captured[relation.oid] = Captured(schema, binary, relation.replica_identity == "f")
         self._known[table] = schema
         return schema if schema is not known else None
+
+    def in_doubt(self) -> bool:
+        """Whether ``check_again`` has something to look at."""
+        return bool(self._in_doubt)
+
+    def check_again(self) -> None:
+        """Looks again at tables whose catalog may have been older than the log. Raises SchemaError, named.
+
+        What only the catalog tells (a changed key, a column that is gone) would stay unseen otherwise: the server
+        sends the next Relation message after the next change of the table.
+        """
+        for table, doubt in list(self._in_doubt.items()):
+            facts = self._lookup(doubt.relation, doubt.transaction)
+            if facts.current:
+                del self._in_doubt[table]
+                self._check_numbers(table, facts, doubt.where)
+                carried_on(doubt.known, facts.columns, facts.now, doubt.where)
 
     def _check_numbers(self, table: TableId, facts: RelationFacts, where: str) -> None:
         """A column dropped and added again under its old name has a new number, and other values."""

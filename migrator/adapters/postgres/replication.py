@@ -83,7 +83,10 @@ class SlotState:
 
 
 class ReplicationStream:
-    """One walsender session. ``acknowledged`` is the only place ever reported as flushed."""
+    """One walsender session. ``acknowledged`` is the only place ever reported as flushed.
+
+    ``timeline`` is the server's, known from ``identify`` on.
+    """
 
     def __init__(self, source: PostgresSource, step: Callable[[str], None] = lambda name: None):
         self._source = source
@@ -95,6 +98,7 @@ class ReplicationStream:
         self._heard_at = self._told_at = time.monotonic()
         self._asked = False
         self._warning = ""
+        self.timeline = 0
         self._connection.add_notice_handler(self._noticed)
 
     def close(self) -> None:
@@ -103,8 +107,13 @@ class ReplicationStream:
 
     def identify(self) -> tuple[str, int]:
         """System identifier, and the place up to which the server's WAL is flushed."""
-        ((system, _, flushed, _),) = self._simple("IDENTIFY_SYSTEM")
+        ((system, timeline, flushed, _),) = self._simple("IDENTIFY_SYSTEM")
+        self.timeline = int(str(timeline))
         return str(system), parse_lsn(str(flushed))
+
+    def on_standby(self) -> bool:
+        """Whether the server replays another one's log."""
+        return self._simple("SELECT pg_catalog.pg_is_in_recovery()") == [("t",)]
 
     def slot(self) -> SlotState | None:
         """The state of our slot, or None when there is none."""

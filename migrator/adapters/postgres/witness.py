@@ -3,7 +3,8 @@
 PostgreSQL streams a commit before it becomes visible to a SELECT, so log order alone can't tell whether a
 chunk contains a transaction; its snapshot can. Begin carries the top-level xid, and a snapshot's list of
 running transactions holds top-level and prepared xids: subtransactions and two-phase commits need nothing
-more. Not valid on a standby, whose snapshots list no running transactions.
+more. Not valid on a standby, whose snapshots list no running transactions; there the place of replay decides
+(see ``read_view``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,21 @@ from migrator.errors import SourceError
 from migrator.model.event import TransactionId
 
 _XID_RANGE = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayWitness:
+    """On a standby: everything whose commit record ends at or before ``replayed`` (an LSN) is visible."""
+
+    replayed: int
+
+    def contains(self, transaction: TransactionId) -> bool:
+        """Whether the read view shows the transaction, given xid and start of its commit record.
+
+        ``replayed`` is the end of a record, so what starts before it ends there at the latest. A transaction that was
+        read from a primary has no place in its id: False, which is never wrong.
+        """
+        return len(transaction) > 1 and transaction[1] < self.replayed
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def digests(query: Query, tables: Sequence[TableId]) -> dict[str, str]:
         [table.name for table in changes],
         list(_TYPES),
     ]
-    return {f"{schema}.{name}": digest[:12] for schema, name, digest in query(_DIGESTS, arrays)}
+    return {f"{schema}.{name}": digest[:8] for schema, name, digest in query(_DIGESTS, arrays)}
 
 
 def undisturbed(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from migrator.adapters.postgres.change_tables.place import PollWitness
 from migrator.adapters.postgres.change_tables.view import FLUSH_S, VIEW, View, not_on_disk, on_disk
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader, ReadView, Views
+from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.read_view import ReadView, Views
 from migrator.adapters.postgres.settings import PostgresSource
 
 
@@ -17,8 +18,9 @@ def chunk_reader(
 ) -> PostgresChunkReader:
     """A chunk reader for use beside ``ChangeTableLogReader``."""
 
-    def of(row: Sequence[Any]) -> ReadView:
-        view = View.of(row)
+    def take(cursor: Any, before: object) -> ReadView:
+        cursor.execute(VIEW)
+        view = View.of(cursor.fetchone())
         high = view.place().position()
 
         def settled(cursor: Any) -> None:
@@ -33,4 +35,4 @@ def chunk_reader(
 
         return ReadView(PollWitness(high.order), high, settled)
 
-    return PostgresChunkReader(source, step, Views(VIEW, of))
+    return PostgresChunkReader(source, step, Views(lambda cursor: None, take, beside_wal=False))

@@ -32,6 +32,7 @@ _OPENING = "the change tables can't be read"
 _MOMENT_S = 0.02
 _FORGET_EVERY_S = 1.0
 _FORGET_ROWS = 20_000
+_BY_INDEX = "SET LOCAL enable_seqscan = off"
 _FORGOTTEN = f"SELECT below::text FROM {SCHEMA}.forgotten"
 
 
@@ -64,7 +65,7 @@ class ChangeTableLogReader:
         self._index = 0
         self._polled_at = 0.0
         self._forgot_at = 0.0
-        self._forgotten_below = 0
+        self._to_forget = True
 
     def start(self, after: Position | None) -> Position:
         """See ``LogReader.start``; None starts with what is visible now."""
@@ -95,18 +96,17 @@ class ChangeTableLogReader:
 
     def acknowledge(self, position: Position) -> None:
         """See ``LogReader.acknowledge``; deletes rows if that is configured, a bounded number now and then."""
-        if not self._source.forget_changes or time.monotonic() - self._forgot_at < _FORGET_EVERY_S:
+        resting = time.monotonic() - self._forgot_at < _FORGET_EVERY_S
+        if not self._source.forget_changes or not self._to_forget or resting:
             return
         self._forgot_at = time.monotonic()
         below = Place.parse(position).at.xmin
-        if below <= self._forgotten_below:
-            return
         statement = f"SELECT {SCHEMA}.forget('{below}'::pg_catalog.xid8, {_FORGET_ROWS})"
         rows = self._forgetting.call(
             "captured changes can't be deleted", lambda connection: connection.execute(statement).fetchone()
         )
-        if rows is not None and rows[0] == 0:
-            self._forgotten_below = below  # nothing more to delete until the place has moved
+        # Deleting is a transaction itself, so the place moves by it: it must not go on for its own sake.
+        self._to_forget = rows is None or rows[0] > 0
 
     def close(self) -> None:
         """See ``LogReader.close``."""
@@ -217,6 +217,7 @@ class ChangeTableLogReader:
         if not part.changes and self._index == 0:
             self._records.append(LogProgress(position))
             return
+        self._to_forget = True
         self._records.append(
             TransactionPart((position.order,), position, self._clock_us, self._index, part.changes, part.last)
         )
@@ -257,5 +258,8 @@ def _first_of(connection: Any) -> Callable[[str], Any]:
 def _read_only(connection: Any) -> Iterator[None]:
     """One snapshot for all statements within."""
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    connection.execute(
+        _BY_INDEX
+    )  # a poll must cost what is new, not what is kept, whatever the server believes
     yield
     connection.execute("COMMIT")

@@ -63,10 +63,10 @@ class Place:
 
     def position(self) -> Position:
         """The place as the core knows it."""
-        token: dict[str, object] = {"system": self.server.system, "timeline": self.server.timeline}
-        token["at"] = text(self.at)
+        token: dict[str, object] = {"at": text(self.at)}
         if self.to is not None:
             token["to"] = text(self.to)
+        token.update(system=self.server.system, timeline=self.server.timeline)
         if self.capture:
             token["capture"] = dict(self.capture)
         return Position(2 * ended(self.at) + (self.to is not None), json.dumps(token, separators=(",", ":")))

@@ -1,0 +1,50 @@
+"""How busy a PostgreSQL server is: sessions that are active, and how far its standbys are behind in replaying."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from migrator.adapters.postgres.connection import connect, query_failure
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.model.load import Load
+
+_SAMPLE = """
+SELECT
+    (SELECT count(*) FROM pg_catalog.pg_stat_activity
+     WHERE backend_type = 'client backend' AND state = 'active' AND NOT starts_with(application_name, $1)),
+    (SELECT CASE WHEN count(*) > 0 THEN coalesce(max(extract(epoch FROM replay_lag)), 0) END
+     FROM pg_catalog.pg_stat_replication WHERE NOT starts_with(application_name, $1))
+WHERE pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
+"""
+"""Our own sessions left out, by their name. No row without the right to see others' (``GRANT pg_monitor``). A standby
+that has replayed everything shows no lag."""
+
+
+class PostgresLoadMeter:
+    """Implements ``LoadMeter`` on one connection, made when first needed and again after a failure."""
+
+    def __init__(self, source: PostgresSource):
+        self._source = source
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def sample(self) -> Load:
+        """See ``LoadMeter.sample``."""
+        try:
+            if self._connection is None:
+                self._connection = connect(self._source, "load")
+                self._connection.execute("SET statement_timeout = '5s'")
+            row = self._connection.execute(_SAMPLE, [f"{self._source.slot}_"]).fetchone()
+        except psycopg.Error as error:
+            self.close()
+            raise query_failure(self._source, "the source's load can't be read", error) from error
+        if row is None:
+            return Load()
+        return Load(int(row[0]), None if row[1] is None else float(row[1]))
+
+    def close(self) -> None:
+        """See ``LoadMeter.close``."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,120 @@
+"""Changes of a captured table that leave nothing in the log: found by looking at the catalog now and then.
+
+- The publication: what is written to a table while it is taken out is missing from the stream.
+- Partitions: a table that is attached brings its rows along, one that is detached or dropped takes them away, and no
+  row of these is in the log.
+
+A look finds what is different from the first look of this reader. Somebody may have put it back meanwhile, so the
+catalog rows' own versions (``xmin``) are compared. Of the time before the first look it can tell what was attached
+since the slot stood where it stands, but not what was detached or dropped then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrator.adapters.postgres.publication import changed_publication, check_covers
+from migrator.adapters.postgres.reflection import Query
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.errors import SchemaError
+from migrator.model.table import TableId
+
+_MEMBERSHIPS = """
+SELECT '', '', p.oid::text || '/' || p.xmin::text FROM pg_catalog.pg_publication p WHERE p.pubname = $1
+UNION ALL
+SELECT n.nspname::text, c.relname::text, r.oid::text || '/' || r.xmin::text
+FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
+JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname = $1
+"""
+# A system column's row in pg_attribute is written when a table is made and never again.
+_PARTITIONS = """
+SELECT n.nspname::text, c.relname::text, t.relid::int8, t.relid::pg_catalog.regclass::text,
+       i.xmin::text || '/' || i.inhparent::text,
+       i.xmin::text <> a.xmin::text,
+       coalesce(pg_catalog.age(i.xmin) <= pg_catalog.age(s.catalog_xmin), false)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL pg_catalog.pg_partition_tree(c.oid) t
+JOIN pg_catalog.pg_inherits i ON i.inhrelid = t.relid
+JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attnum = -1
+LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = $1
+WHERE c.relkind = 'p' AND t.level > 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """``adopted``: it was a table before it was a partition; ``recent``: it is one since the slot's place."""
+
+    root: TableId
+    name: str
+    version: str
+    adopted: bool
+    recent: bool
+
+
+class UnloggedChanges:
+    """Looks for them. One for each time that the log reader starts.
+
+    Args:
+        source: the server and the publication.
+        resumed: whether the log is read on from an earlier place; the first dump comes after everything else.
+    """
+
+    def __init__(self, source: PostgresSource, resumed: bool):
+        self._source = source
+        self._resumed = resumed
+        self._memberships: dict[TableId, str] = {}
+        self._partitions: dict[int, _Partition] | None = None
+
+    def look(self, query: Query, tables: Sequence[TableId]) -> None:
+        """Raises GapError for the publication, SchemaError for partitions, both named."""
+        check_covers(self._source, query, tables)
+        self._look_at_memberships(query, tables)
+        self._look_at_partitions(query, tables)
+
+    def _look_at_memberships(self, query: Query, tables: Sequence[TableId]) -> None:
+        wanted = {TableId("", ""), *tables}
+        found = {
+            table: str(version)
+            for schema, name, version in query(_MEMBERSHIPS, [self._source.slot])
+            if (table := TableId(schema, name)) in wanted
+        }
+        changed = [table for table, version in self._memberships.items() if found.get(table) != version]
+        if changed:
+            tables_named = ", ".join(str(table) for table in sorted(changed) if table.name)
+            raise changed_publication(
+                self._source, f"it was changed and put back{': ' if tables_named else ''}{tables_named}"
+            )
+        self._memberships = found
+
+    def _look_at_partitions(self, query: Query, tables: Sequence[TableId]) -> None:
+        found = {
+            oid: _Partition(TableId(schema, root), name, version, adopted, recent)
+            for schema, root, oid, name, version, adopted, recent in query(_PARTITIONS, [self._source.slot])
+            if TableId(schema, root) in tables
+        }
+        known = self._partitions
+        for oid, each in found.items():
+            new = (
+                self._resumed and each.recent
+                if known is None
+                else oid not in known or known[oid].version != each.version
+            )
+            if new and each.adopted:
+                raise _unseen(each, f"{each.name} was attached, with whatever rows it had")
+        for oid, each in (known or {}).items():
+            if oid not in found:
+                raise _unseen(each, f"{each.name} was detached or dropped, and its rows with it")
+        self._partitions = found
+
+
+def _unseen(partition: _Partition, cause: str) -> SchemaError:
+    return SchemaError(
+        f"the partitions of {partition.root} changed, which the log doesn't show",
+        where=str(partition.root),
+        cause=cause,
+        remedy="start the migration of this table anew; while it runs, make partitions only with"
+        " CREATE TABLE ... PARTITION OF, and attach, detach and drop none",
+    )

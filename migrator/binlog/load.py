@@ -1,0 +1,63 @@
+"""How busy a MySQL or MariaDB server is: threads that run, and how far it is behind where it is a replica itself.
+
+A primary doesn't know how far its replicas are behind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pymysql
+
+from migrator.binlog.settings import BinlogSource, connect, named_errors
+from migrator.binlog.sql import query
+from migrator.errors import ConnectionFailed
+from migrator.model.load import Load
+
+_ANSWER_TIMEOUT_S = 5.0
+_RUNNING = "SHOW GLOBAL STATUS LIKE 'Threads_running'"
+_OWN = """SELECT count(*) FROM information_schema.PROCESSLIST
+WHERE USER = SUBSTRING_INDEX(USER(), '@', 1) AND COMMAND NOT IN ('Sleep', 'Daemon')"""
+"""Every user sees its own sessions. Ours are told by the user, so it should be a user of our own."""
+_NOT_ALLOWED = 1227
+_BEHIND = ("Seconds_Behind_Source", "Seconds_Behind_Master")
+
+
+class BinlogLoadMeter:
+    """Implements ``LoadMeter`` on one connection, made when first needed and again after a failure."""
+
+    def __init__(self, source: BinlogSource):
+        self._source = source
+        self._connection: Any = None
+
+    def sample(self) -> Load:
+        """See ``LoadMeter.sample``."""
+        try:
+            with named_errors(self._source, "the source's load can't be read"):
+                if self._connection is None:
+                    self._connection = connect(self._source, read_timeout_s=_ANSWER_TIMEOUT_S)
+                running = int(query(self._connection, _RUNNING)[0][1])
+                own = int(query(self._connection, _OWN)[0][0])
+                return Load(max(0, running - own), self._behind())
+        except ConnectionFailed:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """See ``LoadMeter.close``."""
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.open:
+            connection.close()
+
+    def _behind(self) -> float | None:
+        maria = "mariadb" in str(self._connection.get_server_info()).lower()
+        with self._connection.cursor(pymysql.cursors.DictCursor) as cursor:
+            try:
+                cursor.execute("SHOW ALL SLAVES STATUS" if maria else "SHOW REPLICA STATUS")
+            except pymysql.err.OperationalError as error:
+                if error.args[0] == _NOT_ALLOWED:
+                    return None
+                raise
+            rows = cursor.fetchall()
+        found = [float(row[name]) for row in rows for name in _BEHIND if row.get(name) is not None]
+        return max(found, default=None)

@@ -1,0 +1,43 @@
+"""Chunks and log must come from one server.
+
+An address may lead elsewhere from one connection to the next: a virtual address that moves, a name with two servers
+behind it, a proxy that spreads reads over replicas. A chunk read on a replica that lags lacks changes that the log
+brought before reading began, so nothing would ever correct its rows; and where witnesses are places in one server's
+own log (MariaDB), or ids that a standby doesn't list (PostgreSQL), another server's witness means nothing.
+"""
+
+from __future__ import annotations
+
+from migrator.errors import ConnectionFailed
+
+
+class SameServer:
+    """The server that the log is read from, as the chunk readers of the same run know it.
+
+    The log reader's thread writes and the others read: one reference, assigned at once.
+    """
+
+    def __init__(self) -> None:
+        self._log = ""
+
+    def reads_log(self, server: str) -> None:
+        """The log reader has connected to this server."""
+        self._log = server
+
+    def check(self, server: str, where: str) -> None:
+        """Whether a connection for chunks leads to the log's server; anything goes while no log is read.
+
+        Args:
+            server: what that connection says who it leads to, in the words that the log reader uses.
+            where: the address of the source.
+
+        Raises ``ConnectionFailed``, retryable: while an address moves, log and chunks get there one after the other.
+        """
+        if self._log and server != self._log:
+            raise ConnectionFailed(
+                "the chunks' connection leads to another server than the log's",
+                where=where,
+                cause=f"the log is read from {self._log}, this connection leads to {server}",
+                remedy="let [source] host and port lead to one server, without a proxy that spreads reads",
+                retryable=True,
+            )

@@ -1,0 +1,150 @@
+"""Which adapters read the source. With ``migrator.wiring`` the only place that chooses adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import URL
+
+from migrator.adapters.mariadb.catalog import MariaCatalog
+from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
+from migrator.adapters.mariadb.log_reader import MariaLogReader
+from migrator.adapters.mysql.catalog import MysqlCatalog
+from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
+from migrator.adapters.mysql.log_reader import MysqlLogReader
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader as change_table_chunks
+from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
+from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.load import PostgresLoadMeter
+from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
+from migrator.adapters.postgres.watermark import mark_writer
+from migrator.binlog.load import BinlogLoadMeter
+from migrator.binlog.settings import BinlogSource, default_server_id
+from migrator.binlog.watermark import WatermarkRowWriter
+from migrator.config import Settings
+from migrator.model.table import TableSchema
+from migrator.ports.source import SourceCatalog
+from migrator.run.capture_loop import SourcePorts
+from migrator.run.steps import Step, no_step
+from migrator.same_server import SameServer
+
+_PARTS_OF_A_TRANSACTION_ROWS = 50_000
+
+Source = tuple[SourceCatalog, Callable[[list[TableSchema]], SourcePorts]]
+
+
+def source_parts(settings: Settings, step: Step = no_step) -> Source:
+    """The catalog of the configured source, and what makes its readers for given tables. Connects to nothing yet."""
+    return {"postgresql": _postgres, "mariadb": _mariadb, "mysql": _mysql}[settings.source.kind](
+        settings, step
+    )
+
+
+def _postgres(settings: Settings, step: Step) -> Source:
+    source = _postgres_source(settings)
+    if source.log == CHANGE_TABLES:
+        return ChangeTableCatalog(source), lambda schemas: SourcePorts(
+            lambda: ChangeTableLogReader(source, schemas, step),
+            lambda: change_table_chunks(source, step),
+            None,
+            lambda: PostgresLoadMeter(source),
+        )
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        same = SameServer()
+        return SourcePorts(
+            lambda: PostgresLogReader(source, schemas, step, same),
+            lambda: PostgresChunkReader(source, step, same=same),
+            mark_writer(source),
+            lambda: PostgresLoadMeter(source),
+        )
+
+    return PostgresCatalog(source), ports
+
+
+def _postgres_source(settings: Settings) -> PostgresSource:
+    server = settings.source
+    return PostgresSource(
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        schema=server.schema,
+        user=server.user,
+        migration=settings.name,
+        password=server.password,
+        sslmode=server.tls,
+        sslrootcert=server.tls_ca,
+        silence_s=server.silence_s,
+        placement=settings.placement,
+        streaming=settings.streaming,
+        spill_folder=settings.state / "spill",
+        part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
+        log=settings.log,
+        forget_changes=settings.forget_changes,
+    )
+
+
+def _mariadb(settings: Settings, step: Step) -> Source:
+    source = _binlog(settings)
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        same = SameServer()
+        return SourcePorts(
+            lambda: MariaLogReader(source, schemas, same),
+            lambda: MariaChunkReader(source, step, same),
+            _marks(source),
+            lambda: BinlogLoadMeter(source),
+        )
+
+    return MariaCatalog(source), ports
+
+
+def _mysql(settings: Settings, step: Step) -> Source:
+    source = _binlog(settings)
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        same = SameServer()
+        return SourcePorts(
+            lambda: MysqlLogReader(source, schemas, same),
+            lambda: MysqlChunkReader(source, step, same),
+            _marks(source),
+            lambda: BinlogLoadMeter(source),
+        )
+
+    return MysqlCatalog(source), ports
+
+
+def _binlog(settings: Settings) -> BinlogSource:
+    server = settings.source
+    return BinlogSource(
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        user=server.user,
+        password=server.password,
+        tls=server.tls,
+        tls_ca=server.tls_ca or None,
+        silence_s=server.silence_s,
+        migration=settings.name,
+        server_id=settings.server_id or default_server_id(settings.name),
+        placement=settings.placement,
+        part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
+    )
+
+
+def _marks(source: BinlogSource) -> Callable[[], WatermarkRowWriter] | None:
+    return (lambda: WatermarkRowWriter(source)) if source.placement == "watermark" else None
+
+
+def source_url(settings: Settings) -> URL:
+    """Where our own table on the source is made (watermark placement)."""
+    server = settings.source
+    drivers = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "mysql": "mysql+pymysql"}
+    driver = drivers[server.kind]
+    tls = {"sslmode": server.tls} if server.kind == "postgresql" else {}
+    if server.tls_ca:
+        tls["sslrootcert" if server.kind == "postgresql" else "ssl_ca"] = server.tls_ca
+    return URL.create(driver, server.user, server.password, server.host, server.port, server.database, tls)

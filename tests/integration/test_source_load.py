@@ -1,0 +1,125 @@
+"""What the source's servers tell of their load: active sessions without ours, and replicas, if any."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from migrator.adapters.postgres.connection import connect as postgres_connection
+from migrator.adapters.postgres.load import PostgresLoadMeter
+from migrator.binlog.load import BinlogLoadMeter
+from migrator.binlog.settings import BinlogSource
+from migrator.errors import ConnectionFailed
+from migrator.model.load import Load
+from migrator.ports.source import LoadMeter
+from tests.fix_postgres_source import source_of as postgres_source
+from tests.integration.binlog_reading import source_of as binlog_source
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+DEADLINE_S = 30.0
+
+
+@contextmanager
+def busy(connection: object, statement: str) -> Iterator[None]:
+    """A session that runs a long statement until it is closed."""
+
+    def run() -> None:
+        with connection.cursor() as cursor:  # type: ignore[attr-defined]
+            cursor.execute(statement)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(DEADLINE_S)
+        connection.close()  # type: ignore[attr-defined]
+
+
+def wait_for(meter: LoadMeter, holds: Callable[[Load], bool]) -> Load:
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds(load := meter.sample()):
+        assert time.monotonic() < deadline, load
+    return load
+
+
+def test_postgresql_counts_what_others_do(old_pg: Database) -> None:
+    source = postgres_source(old_pg)
+    meter = PostgresLoadMeter(source)
+    try:
+        with busy(old_pg.connect(application_name="shop"), "SELECT pg_sleep(3)"):
+            seen = wait_for(meter, lambda load: (load.active_sessions or 0) > 0)
+            assert seen.replica_lag_s is None, "it has no standby"
+    finally:
+        meter.close()
+
+
+def test_postgresql_leaves_our_own_sessions_out_and_says_what_it_cannot_see(old_pg: Database) -> None:
+    source = postgres_source(old_pg)
+    meter = PostgresLoadMeter(source)
+
+    def ours() -> int:
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s AND state = 'active'"
+        return int(old_pg.query(sql, [f"{source.slot}%"])[0][0])
+
+    def others(load: Load) -> bool:
+        sql = (
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend'"
+        )
+        return load.active_sessions == int(old_pg.query(sql)[0][0]) - 1 - ours()
+
+    try:
+        with busy(postgres_connection(source, "chunks"), "SELECT pg_sleep(3)"):
+            deadline = time.monotonic() + DEADLINE_S
+            while ours() == 0:
+                assert time.monotonic() < deadline
+            wait_for(meter, others)
+    finally:
+        meter.close()
+    role = f"poor_{old_pg.database}"
+    old_pg.execute(f"CREATE ROLE {role} LOGIN")
+    try:
+        poor = PostgresLoadMeter(postgres_source(old_pg, user=role, password=None))
+        assert poor.sample() == Load()
+        poor.close()
+    finally:
+        old_pg.execute(f"DROP ROLE {role}")
+
+
+@pytest.fixture(params=["old_maria", "old_mysql"])
+def old(request: pytest.FixtureRequest) -> Database:
+    database: Database = request.getfixturevalue(request.param)
+    return database
+
+
+def source_of(database: Database, **changes: object) -> BinlogSource:
+    return binlog_source(database, tls="prefer" if database.kind == "mysql" else "disable", **changes)
+
+
+def test_a_binlog_server_counts_the_threads_of_others(old: Database) -> None:
+    user = f"u{old.database[-8:]}"
+    old.execute(f"CREATE USER {user}@'%' IDENTIFIED BY 'p'", f"GRANT SELECT ON *.* TO {user}@'%'")
+    meter = BinlogLoadMeter(source_of(old))
+    try:
+        with busy(old.connect(user=user, password="p"), "SELECT SLEEP(3)"):
+            wait_for(meter, lambda load: (load.active_sessions or 0) > 0)
+        with busy(old.connect(), "SELECT SLEEP(3)"):
+            poor = BinlogLoadMeter(source_of(old, user=user, password="p"))
+            assert wait_for(poor, lambda load: (load.active_sessions or 0) > 0).replica_lag_s is None
+            poor.close()
+    finally:
+        meter.close()
+        old.execute(f"DROP USER {user}@'%'")
+
+
+def test_a_server_that_is_gone_is_a_failed_connection(old: Database) -> None:
+    meter = BinlogLoadMeter(source_of(old, port=1))
+    with pytest.raises(ConnectionFailed):
+        meter.sample()
+    meter.close()
