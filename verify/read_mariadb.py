@@ -205,6 +205,8 @@ def logical_type(base: str, declared: str, precision: int, scale: int) -> str:
 def _expression(column: Column) -> str:
     # A float printed as such has six digits; as a double it has all of them.
     name = _quoted(column.name)
+    if column.source_type.startswith("vector"):  # the driver would take a type that it doesn't know for ASCII
+        return f"CAST({name} AS BINARY)"
     return f"CAST({name} AS DOUBLE)" if column.type == "float32" else name
 
 

@@ -284,8 +284,9 @@ def test_packets_survive_any_slicing(size: int) -> None:
         buffer.receive_now()
 
 
-def test_a_payload_of_sixteen_megabytes_is_joined() -> None:
-    payload = b"y" * (0xFFFFFF + 5)
+@pytest.mark.parametrize("more", [0, 5], ids=["an empty packet ends it", "a short packet ends it"])
+def test_a_payload_of_sixteen_megabytes_is_joined(more: int) -> None:
+    payload = b"y" * (0xFFFFFF + more)
     data = packet(payload[:0xFFFFFF]) + packet(payload[0xFFFFFF:])
     buffer = PacketBuffer(Pieces(data, 1 << 20))
     while (found := buffer.packet()) is None:

@@ -55,7 +55,8 @@ def visible_end(connection: Any) -> Position:
             "the server doesn't say where its snapshot stands in the log",
             where=f"binlog_snapshot_file {snapshot.file!r}, binlog_snapshot_position {snapshot.position}",
             cause="BINLOG_GTID_POS knows no GTID state there",
-            remedy="turn the binary log on (log_bin); if it is on, start again: the file may just have been purged",
+            remedy="turn the binary log on (log_bin) if it is off; else FLUSH BINARY LOGS and start again: the file "
+            "was purged just now, or the server can't look behind an event there larger than max_allowed_packet",
         )
     return LogPlace(parse_gtids(gtids), "", 0).position()
 
