@@ -90,9 +90,7 @@ def test_an_older_transaction_may_change_a_row_after_a_younger_one(old: Database
     assert [row[0] for row in by_id] == ["second", "first"], "by transaction id it would go back in time"
 
 
-def test_what_was_rolled_back_is_no_change_and_a_prepared_transaction_waits_for_its_outcome(
-    old: Database,
-) -> None:
+def test_what_was_rolled_back_is_no_change(old: Database) -> None:
     source, schemas = captured(old, "t")
     with started(source, schemas) as reader:
         with open_transaction(
@@ -132,6 +130,31 @@ def test_key_moves_statements_of_many_rows_upserts_and_cascades(old: Database) -
         ("t", Operation.DELETE, ("2", "x"), None),
         ("child", Operation.DELETE, ("8", "2"), None),
     ]
+
+
+def test_cascades_within_one_table_come_in_their_order(old: Database) -> None:
+    """They run as statements within the statement whose rows they change once more."""
+    old.execute(
+        "CREATE TABLE tree (k int PRIMARY KEY, parent int REFERENCES tree ON UPDATE CASCADE ON DELETE SET NULL)",
+        "INSERT INTO tree VALUES (1, NULL), (2, 1), (3, 2), (4, 2)",
+    )
+    source, schemas = captured(old, "tree")
+    state = {str(key): parent for key, parent in old.query("SELECT k, parent::text FROM tree")}
+    with started(source, schemas) as reader:
+        for statement in (
+            "UPDATE tree SET k = k + 10",
+            "UPDATE tree SET k = -k",
+            "DELETE FROM tree WHERE k < -11",
+        ):
+            old.execute(statement)
+            for change in read_changes(reader, source):
+                if change.before is not None:
+                    assert state.pop(str(change.before[0])) == change.before[1]
+                if change.after is not None:
+                    state[str(change.after[0])] = change.after[1]
+            assert state == {
+                str(key): parent for key, parent in old.query("SELECT k, parent::text FROM tree")
+            }
 
 
 def test_a_large_poll_comes_in_parts_and_again_as_the_same_poll(old: Database) -> None:

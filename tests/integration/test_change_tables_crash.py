@@ -33,6 +33,7 @@ from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
+_SETTINGS = {"autovacuum": "off", "max_prepared_transactions": "5"}
 _WRITER = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
 
 
@@ -41,7 +42,7 @@ def fragile() -> Iterator[Database]:
     """A database on a server of its own, that nothing but the test makes write to its log."""
     with (
         scratch_directory("migrator-test-") as folder,
-        EmbeddedPostgres(Path(folder) / "pg", settings={"autovacuum": "off"}) as server,
+        EmbeddedPostgres(Path(folder) / "pg", settings=_SETTINGS) as server,
     ):
         server.create_database("old")
         yield Database(server.host, server.port, "old", server.superuser, "", "postgresql")
@@ -97,6 +98,27 @@ def test_a_reader_that_does_not_wait_for_the_disk_invents_one_row_and_loses_the_
     before, after = forgotten_and_real(fragile)
     assert [change.after for change in before] == [("7", "forgotten")]
     assert after == []
+
+
+def test_a_prepared_transaction_waits_for_its_outcome_over_a_crash_as_well(fragile: Database) -> None:
+    fragile.execute("CREATE TABLE t (k int PRIMARY KEY, v text)")
+    source, schemas = captured(fragile, "t")
+    position = None
+    with started(source, schemas) as reader:
+        for name in ("undone", "done"):
+            fragile.execute(
+                f"BEGIN; INSERT INTO t VALUES ({len(name)}, '{name}'); PREPARE TRANSACTION '{name}'"
+            )
+        fragile.execute("INSERT INTO t VALUES (1, 'meanwhile')")
+        (part,) = parts(read_all(reader, source))
+        assert [change.after for change in part.changes] == [("1", "meanwhile")]
+        position = part.position
+    ((wal_writer,),) = fragile.query(_WRITER)
+    crash(fragile, wal_writer)
+    with started(source, schemas, position) as reader:
+        assert changes(read_all(reader, source)) == []
+        fragile.execute("ROLLBACK PREPARED 'undone'", "COMMIT PREPARED 'done'")
+        assert [change.after for change in changes(read_all(reader, source))] == [("4", "done")]
 
 
 def test_a_poll_in_parts_is_delivered_once_though_the_process_dies_between_them(old_pg: Database) -> None:
