@@ -91,6 +91,7 @@ class CascadeGuard:
         self._watches = {self._folded(table): watch for table, watch in self._cascades.watched.items()}
         self._ways = {self._folded(table) for table in (*self._cascades.concerned, *self._cascades.watched)}
         self._layouts.clear()
+        self._parents.clear()
 
     def digest(self) -> str:
         """What is watched, for the places from here on."""
@@ -119,14 +120,17 @@ class CascadeGuard:
 
     def table_map(self, body: bytes) -> int:
         """A TABLE_MAP event; gives its table's number."""
-        number, table = table_of(body)
-        self._parents.pop(number, None)
-        if self.watches(table):
-            self._parents[number] = body
+        number = int.from_bytes(body[:6], "little")
+        if self._watches:
+            self._parents.pop(number, None)
+            if self.watches(table_of(body)[1]):
+                self._parents[number] = body
         return number
 
     def check(self, event: Event) -> None:
         """A row event. Raises ``SourceError`` when it may have cascaded."""
+        if not self._parents:
+            return
         table_map = self._parents.get(int.from_bytes(event.body[:6], "little"))
         if table_map is None:
             return

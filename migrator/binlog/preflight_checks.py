@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
+import pymysql
+
 from migrator.binlog.cascade_guard import read_cascading
 from migrator.binlog.catalog import LogicalType
 from migrator.binlog.charsets import is_supported
@@ -18,6 +20,7 @@ from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
 SHORT_RETENTION_S = 86_400
+_ACCESS_DENIED = 1227
 Setting = tuple[str, tuple[str, ...], str, str]
 """Variable, right values, what is wrong otherwise, the statement that mends it."""
 
@@ -54,6 +57,52 @@ def retention(connection: Any, where: str) -> Iterator[Finding]:
             "SET GLOBAL binlog_expire_logs_seconds = 604800",
             fatal=False,
         )
+
+
+def filters(connection: Any, where: str, database: str) -> Iterator[Finding]:
+    """Filters by which the server leaves whole databases out of its log."""
+    try:
+        rows = query(connection, _log_status(connection))
+    except pymysql.err.MySQLError as error:
+        if error.args and error.args[0] == _ACCESS_DENIED:
+            yield Finding(
+                "log filters",
+                where,
+                "the user may not see whether the log leaves out databases (binlog_do_db, binlog_ignore_db)",
+                "GRANT REPLICATION CLIENT ON *.* TO the user (MariaDB: BINLOG MONITOR)",
+                fatal=False,
+            )
+            return
+        raise
+    only, without = ({name.strip() for name in str(text or "").split(",")} - {""} for text in rows[0][2:4])
+    if (only and database not in only) or database in without:
+        yield Finding(
+            "log filters",
+            where,
+            f"the log leaves out {database}: binlog_do_db = {', '.join(sorted(only))},"
+            f" binlog_ignore_db = {', '.join(sorted(without))}",
+            "take the filter out of the server's configuration and restart it",
+        )
+    elif only or without:
+        yield Finding(
+            "log filters",
+            where,
+            "the log is filtered by database, statements by the session's default database: TRUNCATE and other DDL on"
+            f" {database} from a session elsewhere may be missing",
+            "take the filter out of the server's configuration and restart it; until then `migrator verify` finds it",
+            fatal=False,
+        )
+
+
+def _log_status(connection: Any) -> str:
+    """How the server spells it: MySQL since 8.2 without the word master."""
+    ((version,),) = query(connection, "SELECT VERSION()")
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    return (
+        "SHOW BINARY LOG STATUS"
+        if "mariadb" not in version.lower() and numbers >= (8, 2)
+        else "SHOW MASTER STATUS"
+    )
 
 
 def undecided(connection: Any, where: str) -> Iterator[Finding]:

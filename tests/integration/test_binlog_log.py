@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -193,6 +194,11 @@ def test_added_columns_are_a_schema_change_in_their_place(
         ("ALTER TABLE account DROP PRIMARY KEY, ADD PRIMARY KEY (id, name)", SchemaError),
         ("SET SESSION binlog_format = 'STATEMENT'; INSERT INTO account VALUES (1, 'a', 1)", SourceError),
         ("SET SESSION binlog_row_image = 'MINIMAL'; UPDATE account SET name = 'b'", SourceError),
+        ("SET SESSION binlog_row_image = 'MINIMAL'; DELETE FROM account", SourceError),
+        (
+            "SET SESSION binlog_format = 'MIXED'; INSERT INTO account SELECT id + 50, name, 1 FROM account",
+            SourceError,
+        ),
     ],
 )
 def test_what_cant_be_carried_on_stops_with_table_and_place(
@@ -226,6 +232,32 @@ def test_ddl_of_other_tables_and_harmless_ddl_do_not_matter(
     )
     read = read_to(reader, engine.end(source_of(accounts)))
     assert [change.after[1] for change in read.changes() if change.after] == ["before", "after"]
+
+
+def test_loaded_files_are_rows_and_a_file_logged_as_a_statement_stops(
+    engine: BinlogEngine, one_row: Database, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text("6\tsix\n7\tseven\n")
+    log, _ = engine.started(source_of(one_row), "t")
+    one_row.execute("SET GLOBAL local_infile = 1")
+    with one_row.connect(local_infile=True) as connection, connection.cursor() as cursor:
+        cursor.execute("LOAD DATA LOCAL INFILE %s INTO TABLE t", [str(file)])
+        read = read_to(log, engine.end(source_of(one_row)))
+        assert [change.after for change in read.changes()] == [("6", "six"), ("7", "seven")]
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute("DELETE FROM t")
+        cursor.execute("LOAD DATA LOCAL INFILE %s INTO TABLE t", [str(file)])
+    with pytest.raises(SourceError, match="DELETE logged as a statement"):
+        read_until(log, lambda _: False)
+    log.close()
+    log, _ = engine.started(source_of(one_row), "t")
+    with one_row.connect(local_infile=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute("LOAD DATA LOCAL INFILE %s REPLACE INTO TABLE t", [str(file)])
+    with pytest.raises(SourceError, match="LOAD logged as a statement"):
+        read_until(log, lambda _: False)
+    log.close()
 
 
 def test_a_table_without_primary_key_stops_when_its_key_is_dropped(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from migrator.embedded.process import scratch_directory
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_preflight import expect_setting_checked, obstacles
 from tests.integration.binlog_reading import read_to, source_of
-from tests.servers import Database
+from tests.servers import Database, MariaDBServer
 
 pytestmark = pytest.mark.integration
 
@@ -30,6 +31,25 @@ def test_settings_are_checked(
     engine: BinlogEngine, spare_database: Database, setting: str, wrong: str, right: str
 ) -> None:
     expect_setting_checked(engine, spare_database, setting, wrong, right)
+
+
+@pytest.mark.parametrize("setting", ["binlog-ignore-db", "binlog-do-db"])
+def test_a_log_that_leaves_databases_out_is_refused(
+    engine: BinlogEngine, spare_server: MariaDBServer, setting: str
+) -> None:
+    if spare_server.embedded is None:
+        pytest.skip("the option is set when the server starts, and the container's is started already")
+    with (
+        scratch_directory() as folder,
+        type(spare_server.embedded)(folder, settings={setting: "old"}) as server,
+    ):
+        for name, problem in (("old", "leaves out old"), ("other", "leaves out other")):
+            server.create_database(name)
+            database = Database(server.host, server.port, name, "root", "", engine.kind)
+            (found,) = engine.catalog(source_of(database)).preflight([])
+            out = (name == "old") == (setting == "binlog-ignore-db")
+            assert found.fatal is out
+            assert (problem if out else "filtered by database") in found.problem
 
 
 def test_the_servers_own_id_is_refused(engine: BinlogEngine, spare_database: Database) -> None:
@@ -55,7 +75,7 @@ def test_select_and_replication_slave_are_enough(engine: BinlogEngine, spare_dat
     spare_database.execute(f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%'")
     assert obstacles(engine, spare_database, "t", **login) == {}
     hints = engine.catalog(source_of(spare_database, **login)).preflight(["t"])
-    assert [hint.check for hint in hints] == (["xa"] if engine.kind == "mysql" else [])
+    assert [hint.check for hint in hints] == [*(["xa"] if engine.kind == "mysql" else []), "log filters"]
     source = source_of(spare_database, **login)
     reader, (schema,) = engine.started(source, "t")
     spare_database.execute("INSERT INTO t VALUES (1)")

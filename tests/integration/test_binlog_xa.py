@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from migrator.binlog.events import Event
 from migrator.binlog.log_reader import BinlogReader
 from migrator.binlog.transactions import TransactionAssembler
 from migrator.errors import SchemaError, SourceError
-from migrator.model.chunk import ChunkRequest
 from migrator.model.event import LogProgress, Row, TransactionPart
 from migrator.model.position import Position
 from tests.integration.binlog_engine import BinlogEngine
@@ -278,50 +276,6 @@ def test_statements_in_a_prepared_transaction_stop_at_its_commit(
     decide(tidy, "COMMIT", "kept")
     with pytest.raises(SourceError, match="logged as a statement"):
         read_until(reader, lambda _: False)
-
-
-def test_chunks_and_prepared_rows_under_hot_xa_writes(engine: BinlogEngine, one_row: Database) -> None:
-    """No chunk row is older than what its witness says, none newer than the log up to ``high``."""
-    one_row.execute("UPDATE t SET v = '0'", *(f"INSERT INTO t VALUES ({key}, '0')" for key in range(6, 9)))
-    source = source_of(one_row)
-    log, (schema,) = engine.started(source, "t")
-    reader, stop = engine.chunk_reader(source), threading.Event()
-    versions = dict.fromkeys(range(5, 9), 0)
-
-    def write(key: int) -> None:
-        with one_row.connect() as connection, connection.cursor() as cursor:
-            while not stop.is_set():
-                versions[key] += 1
-                cursor.execute(f"XA START 'k{key}'")
-                cursor.execute("UPDATE t SET v = %s WHERE id = %s", (versions[key], key))
-                for step in ("END", "PREPARE", "COMMIT"):
-                    cursor.execute(f"XA {step} 'k{key}'")
-
-    chunks = []
-    with ThreadPoolExecutor(4) as pool:
-        writers = [pool.submit(write, key) for key in versions]
-        try:
-            while len(chunks) < 200 or sum(versions.values()) < 200:
-                chunks.append(reader.read(ChunkRequest(len(chunks), schema.id, None, 100), schema))
-        finally:
-            stop.set()
-        for writer in writers:
-            writer.result(30)
-    parts = read_to(log, engine.end(source)).parts()
-    reader.close()
-    log.close()
-    assert len(parts) == sum(versions.values())
-    for chunk in chunks:
-        assert chunk.witness is not None
-        least, most = ({str(key): 0 for key in versions} for _ in range(2))
-        for part in parts:
-            after = {str(c.after[0]): int(str(c.after[1])) for c in part.changes if c.after}
-            if chunk.witness.contains(part.id):
-                least.update(after)
-            if part.position <= chunk.high:
-                most.update(after)
-        found = {str(row["id"]): int(row["v"]) for row in chunk.rows.to_pylist()}
-        assert all(least[key] <= found[key] <= most[key] for key in least), (least, found, most)
 
 
 def test_a_table_changed_while_rows_of_it_are_prepared_is_named(

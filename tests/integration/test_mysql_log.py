@@ -7,6 +7,7 @@ import pytest
 from migrator.binlog.log_reader import BinlogReader
 from migrator.errors import SourceError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
+from tests.integration.binlog_hot_writes import PLAIN, expect_between, hot_writes
 from tests.integration.binlog_reading import fold, read_to, read_until, source_of
 from tests.servers import Database
 
@@ -91,6 +92,16 @@ def test_a_generated_invisible_primary_key_is_a_column_like_others(
     log.close()
     assert [change.after for change in read.changes()] == [("1", "5")]
     assert engine.dump(source, schema, 10)[0].rows.to_pylist() == [{"my_row_id": 1, "v": 5}]
+
+
+def test_commits_that_become_visible_out_of_order_do_not_matter(
+    engine: BinlogEngine, one_row: Database
+) -> None:
+    one_row.execute("SET GLOBAL binlog_order_commits = OFF")
+    try:
+        assert expect_between(hot_writes(engine, one_row, PLAIN))
+    finally:
+        one_row.execute("SET GLOBAL binlog_order_commits = ON")
 
 
 def test_partial_updates_of_json_are_refused_by_name(engine: BinlogEngine, accounts: Database) -> None:

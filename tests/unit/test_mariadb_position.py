@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.mariadb.position import LogPlace, file_number, parse_gtids, parse_position
+from migrator.adapters.mariadb.position import LogPlace, file_number, gtid_text, parse_gtids, parse_position
+from migrator.adapters.mariadb.track import DomainTrack
 from migrator.adapters.mariadb.witness import BinlogWitness
+from migrator.binlog.events import Event
 from migrator.binlog.keyset import chunk_select, compared
 from migrator.binlog.settings import BinlogSource, default_server_id
+from migrator.binlog.track import Opening
+from migrator.binlog.undecided import Undecided, xid_number
 from migrator.errors import ConfigError, SourceError
 from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema
@@ -38,6 +42,40 @@ def test_a_witness_contains_what_ends_at_or_before_its_place() -> None:
     assert not witness.contains((12, 501))
     assert not witness.contains((13, 4))
     assert BinlogWitness(file_number("a.b.1000000"), 4).contains((999_999, 10**9))
+
+
+def test_a_witness_contains_an_xa_commit_only_once_the_server_has_let_it_go() -> None:
+    witness = BinlogWitness(12, 500, settled=(12, 400), prepared=frozenset({7}))
+    assert witness.contains((12, 450))
+    assert witness.contains((12, 400, 8))
+    assert not witness.contains((12, 450, 8))  # logged after XA RECOVER was asked
+    assert not witness.contains((12, 400, 7))  # listed: it may have no rows in InnoDB yet
+    assert not witness.contains((12, 501, 8))
+
+
+def begun(event: Event) -> Opening:
+    track = DomainTrack({})
+    track.in_file("binlog.000001")
+    return track.begin(event)
+
+
+def test_the_log_names_the_xa_transaction_that_is_decided() -> None:
+    head = (9).to_bytes(8, "little") + bytes(4)
+    number = xid_number("X'61',X'62',1")
+    xid = (1).to_bytes(4, "little") + b"\x01\x01ab"
+    for flags, filling in ((128, b""), (128 | 2, bytes(8))):
+        opening = begun(Event(162, 0, 1, 77, 0, head + bytes([flags]) + filling + xid))
+        assert opening.id == (1, 77, number)
+    assert begun(Event(162, 0, 1, 77, 0, head + b"\0" + bytes(6))).id == (1, 77)
+
+
+def test_a_place_remembers_what_is_undecided() -> None:
+    undecided = Undecided("0-1-3", ("X'61',X'',1",), "abc")
+    place = LogPlace(parse_gtids("0-1-5"), "binlog.000001", 4, undecided)
+    again = parse_position(place.position())
+    assert again == place
+    assert gtid_text(again.read_from()) == "0-1-3"
+    assert gtid_text(LogPlace(parse_gtids("0-1-5"), "", 0).read_from()) == "0-1-5"
 
 
 def source(**changes: object) -> BinlogSource:

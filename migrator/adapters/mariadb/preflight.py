@@ -14,7 +14,7 @@ from migrator.adapters.mariadb.types import logical_type
 from migrator.binlog import preflight_checks as checks
 from migrator.binlog.charsets import one_byte_charsets
 from migrator.binlog.settings import BinlogSource, connect, named_errors
-from migrator.binlog.sql import query, quote
+from migrator.binlog.sql import query, quote, variable
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
@@ -61,6 +61,8 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     yield from checks.settings(connection, where, _SETTINGS)
     yield from checks.own_server_id(connection, source)
     yield from checks.undecided(connection, where)
+    if variable(connection, "log_bin") == "1":
+        yield from checks.filters(connection, where, source.database)
     yield from checks.retention(connection, where)
 
 

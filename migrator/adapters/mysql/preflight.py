@@ -101,6 +101,8 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
         yield from checks.settings(connection, where, _REPLICA)
     yield from checks.own_server_id(connection, source)
     yield from checks.undecided(connection, where)
+    if variable(connection, "log_bin") == "1":
+        yield from checks.filters(connection, where, source.database)
     if variable(connection, "binlog_expire_logs_auto_purge") != "0":
         yield from checks.retention(connection, where)
 
