@@ -36,12 +36,14 @@ from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
 from migrator.adapters.target_postgres.peek import peek
+from migrator.adapters.target_postgres.remap import filled, forget_filled
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
 from migrator.embedded.java import java_home
+from migrator.errors import MappingError
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
@@ -192,7 +194,8 @@ class Status:
     """What is known about a migration from outside its run.
 
     ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` is as of the newest segment;
-    ``outputs`` has, per output of change events, the segment from which on it keeps the event log.
+    ``outputs`` has, per output of change events, the segment from which on it keeps the event log; ``filled`` has the
+    joined targets that are in step, and the segment at which each was filled.
     """
 
     leader: str
@@ -203,6 +206,7 @@ class Status:
     book: RequestBook
     requests: tuple[TableDump, ...]
     outputs: tuple[tuple[str, int], ...] = ()
+    filled: tuple[tuple[str, int], ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -224,7 +228,24 @@ def status(settings: Settings) -> Status:
         book=requests(settings).read(),
         requests=checkpoint.requests if checkpoint is not None else (),
         outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
+        filled=tuple(filled(_target(settings))) if ledger is not None else (),
     )
+
+
+def remap(settings: Settings, table: str) -> bool:
+    """Has a joined target derived anew by the run's next batch; False if it wasn't filled yet.
+
+    Raises ``MappingError`` for a table that no joined mapping makes.
+    """
+    known = [target.name for target in load_mapping(settings.mapping) if target.grain is not None]
+    if table not in known:
+        raise MappingError(
+            f"no joined mapping makes the target table {table!r}",
+            where=str(settings.mapping),
+            cause=f"with grain= there are: {', '.join(known) or 'none'}",
+            remedy="rows of a row-wise target come again with `migrator dump start --table <source table>`",
+        )
+    return forget_filled(_target(settings), table)
 
 
 def applied_reaches(settings: Settings, position: Position) -> bool:
