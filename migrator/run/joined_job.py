@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,12 +26,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.columnar.versions import with_nulls
-from migrator.errors import MappingError
+from migrator.errors import MappingError, SchemaError
 from migrator.model.progress import Checkpoint
 from migrator.model.reach import Reach, entangled
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
-from migrator.ports.eventlog import Batch
+from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
 from migrator.ports.target import TargetRows
 from migrator.run.difference import difference, parted
@@ -45,6 +46,22 @@ from transforms.standing import Slots, StandingMapping
 _STAY_S = 10.0
 """How often the waiting transaction is touched while Spark works: the server ends idle ones after a minute."""
 _PART_ROWS = 50_000
+_JOBS_AT_ONCE = 4
+
+Job = Callable[[], pa.Table]
+Change = tuple[pa.Table, pa.Table, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A target whose first slice is being mapped."""
+
+    target: JoinedTarget
+    plan: MappingPlan
+    sides: Sides
+    job: Job
+    running: Future[pa.Table]
+    slices: Iterator[Sides]
 
 
 class JoinedJob:
@@ -86,8 +103,8 @@ class JoinedJob:
         self._standing = {
             name: StandingMapping(spark, plan, self._slots[name]) for name, plan in plans.items()
         }
-        self._mirrored = {schema.id for target in self.targets for schema in target.sources.values()}
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="joined-job")
+        self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
+        self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="joined-job")
 
     def warm_up(self) -> list[Callable[[], object]]:
         """Jobs that make the first batch not wait for compilers."""
@@ -98,19 +115,37 @@ class JoinedJob:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def mirror_rows(self, batch: Batch) -> tuple[MirrorRows, ...]:
-        """What a batch does to the mirror."""
-        chunks: dict[TableSchema, list[str]] = {}
-        for schema, files, _ in batch.chunks:
-            chunks.setdefault(schema, []).extend(files)
-        deltas = {delta.schema: delta for delta in batch.deltas}
-        known = {schema.id: schema for target in self.targets for schema in target.sources.values()}
+        """What a batch does to the mirror.
+
+        Raises ``SchemaError`` when rows lack a column that a joined mapping reads.
+        """
+        chunks: dict[TableId, list[str]] = {}
+        deltas: dict[TableId, NetDelta] = {}
+        for schema, files, rows in batch.chunks:
+            if schema.id in self._mirrored and rows:
+                self._check_columns(schema)
+                chunks.setdefault(schema.id, []).extend(files)
+        for delta in batch.deltas:
+            if delta.schema.id in self._mirrored:
+                self._check_columns(delta.schema)
+                deltas[delta.schema.id] = delta
         found = []
-        for schema in dict.fromkeys([*chunks, *deltas]):
-            if schema.id in self._mirrored:
-                delta = deltas.get(schema)
-                before, after = (None, None) if delta is None else (delta.before, delta.after)
-                found.append(MirrorRows(known[schema.id], tuple(chunks.get(schema, ())), before, after))
+        for table in dict.fromkeys([*chunks, *deltas]):
+            before, after = (deltas[table].before, deltas[table].after) if table in deltas else (None, None)
+            found.append(MirrorRows(self._mirrored[table], tuple(chunks.get(table, ())), before, after))
         return tuple(found)
+
+    def _check_columns(self, found: TableSchema) -> None:
+        """Refuses rows captured before a column was added that is read: what they hold in it isn't in the log."""
+        read = {name for target in self.targets for name in target.columns.get(found.id.name, ())}
+        unknown = sorted(read - set(found.names()))
+        if unknown:
+            raise SchemaError(
+                f"the mapping reads a column of {found.id} that older changes don't have",
+                where=f"column {', '.join(unknown)}",
+                cause="the column was added to the source after these changes were captured",
+                remedy="take it out of the mapping until the event log is applied, then put it back and verify",
+            )
 
     def map(self, batch: Batch, mirror: Mirror) -> Iterator[TargetRows]:
         """The rows that a batch changes in joined targets, the mirror having been moved.
@@ -119,30 +154,39 @@ class JoinedJob:
         """
         touched = {table.name for table in batch.tables()}
         filled = mirror.filled()
+        begun = []
         for target in self.targets:
-            name = target.table.id.name
-            if (name, target.digest()) in filled:
+            if (target.table.id.name, target.digest()) in filled:
                 if touched & set(target.sources):
-                    yield from self._changes(target, mirror)
+                    begun += self._begin(target, mirror)
             elif _dumped(target, batch.checkpoint):
                 yield from self._fill(target, mirror)
+        for each in begun:
+            yield from self._finish(each, mirror)
 
     # -- changes
 
-    def _changes(self, target: JoinedTarget, mirror: Mirror) -> Iterator[TargetRows]:
+    def _begin(self, target: JoinedTarget, mirror: Mirror) -> list[_Begun]:
+        """Starts to map the grains that the batch touches: jobs of several targets wait for each other less."""
         plan = self._plans[target.table.id.name]
         for reach in target.reaches:
             if not reach.grain:
                 self._renumber(plan, reach, mirror)
         if not mirror.trace(target):
-            return
+            return []
         slices = mirror.slices(target, self._slice_grains)
-        first = self._mapped(plan, mirror, next(slices, Sides({}, {}, False)))
-        following = next(slices, None)
+        sides = next(slices)
+        job = self._job(plan, sides)
+        return [_Begun(target, plan, sides, job, self._pool.submit(job), slices)]
+
+    def _finish(self, begun: _Begun, mirror: Mirror) -> Iterator[TargetRows]:
+        mapped = self._awaited(begun.plan, mirror, begun.job, begun.running)
+        first = self._judged(begun.plan, begun.sides, mapped)
+        following = next(begun.slices, None)
         if following is None:
-            yield TargetRows(target.table, None, first[0], first[1], first[2])
+            yield TargetRows(begun.target.table, None, *first)
             return
-        yield from self._sliced(target, mirror, first, following, slices)
+        yield from self._sliced(begun.target, mirror, first, following, begun.slices)
 
     def _renumber(self, plan: MappingPlan, reach: Reach, mirror: Mirror) -> None:
         tables = mirror.roots(reach, grain_tables(plan.target))
@@ -150,18 +194,20 @@ class JoinedJob:
             rows = numbered(plan.target, reach, self._frames(plan, tables))
             mirror.renumber(reach, self._run(plan, mirror, rows.toArrow))
 
-    def _mapped(self, plan: MappingPlan, mirror: Mirror, sides: Sides) -> tuple[pa.Table, pa.Table, bool]:
-        """Rows to delete, rows to write, and whether those without a row to delete must be new."""
-        name = plan.target.name
+    def _job(self, plan: MappingPlan, sides: Sides) -> Job:
+        """What maps both sides. The rows are where it reads them: the job before must be over."""
         before, after = (
             {table: self._conform(plan, table, rows) for table, rows in side.items()}
             for side in (sides.before, sides.after)
         )
-        if self._slots[name].fill({"before": before, "after": after}):
-            job = self._standing[name].run
-        else:
-            job = map_delta(self._spark, plan, self._frames(plan, before), self._frames(plan, after)).toArrow
-        mapped = self._run(plan, mirror, job)
+        if self._slots[plan.target.name].fill({"before": before, "after": after}):
+            return self._standing[plan.target.name].run
+        frames = self._frames(plan, before), self._frames(plan, after)
+        return map_delta(self._spark, plan, *frames).toArrow
+
+    @staticmethod
+    def _judged(plan: MappingPlan, sides: Sides, mapped: pa.Table) -> Change:
+        """Rows to delete, rows to write, and whether those without a row to delete must be new."""
         whole = sides.dumped and not entangled(plan.reaches)
         return (*difference(mapped, SIDE, keep_equal=whole), not sides.dumped)
 
@@ -169,7 +215,7 @@ class JoinedJob:
         self,
         target: JoinedTarget,
         mirror: Mirror,
-        first: tuple[pa.Table, pa.Table, bool],
+        first: Change,
         following: Sides,
         slices: Iterator[Sides],
     ) -> Iterator[TargetRows]:
@@ -181,7 +227,7 @@ class JoinedJob:
         plan = self._plans[target.table.id.name]
         folder = self._fresh_folder("slices")
         key = list(target.table.key)
-        mapped: tuple[pa.Table, pa.Table, bool] | None = first
+        mapped: Change | None = first
         rest: list[tuple[Path, Path, bool]] = []
         waiting: Sides | None = following
         while mapped is not None:
@@ -193,7 +239,9 @@ class JoinedJob:
             rest.append((*paths, strict))
             if gone.num_rows:
                 yield TargetRows(target.table, None, gone, None, False)
-            mapped = None if waiting is None else self._mapped(plan, mirror, waiting)
+            mapped = None
+            if waiting is not None:
+                mapped = self._judged(plan, waiting, self._run(plan, mirror, self._job(plan, waiting)))
             waiting = next(slices, None)
             self._say(f"{target.table.id.name}: slice {len(rest)} of the grains that one batch touches")
         for before_path, after_path, strict in rest:
@@ -300,15 +348,17 @@ class JoinedJob:
         schema = plan.schemas[name]
         return with_nulls(rows, [c for c in schema.columns if c.name not in rows.column_names])
 
-    def _run(self, plan: MappingPlan, mirror: Mirror, job: Callable[[], pa.Table]) -> pa.Table:
+    def _run(self, plan: MappingPlan, mirror: Mirror, job: Job) -> pa.Table:
         """A Spark job's result. Raises ``MappingError`` with the cause when it fails twice."""
-        running: Future[pa.Table] = self._pool.submit(job)
+        return self._awaited(plan, mirror, job, self._pool.submit(job))
+
+    def _awaited(self, plan: MappingPlan, mirror: Mirror, job: Job, running: Future[pa.Table]) -> pa.Table:
         try:
-            return self._awaited(running, mirror)
+            return _result(running, mirror)
         except (PySparkException, Py4JError):
             pass  # perhaps a Python worker that the system has killed: Spark in local mode tries no task twice
         try:
-            return self._awaited(self._pool.submit(job), mirror)
+            return _result(self._pool.submit(job), mirror)
         except (PySparkException, Py4JError) as error:
             raise MappingError(
                 f"the mapping of target table {plan.target.name!r} fails",
@@ -317,15 +367,15 @@ class JoinedJob:
                 remedy="correct the mapping, or the rows in the source; then start again: nothing was lost",
             ) from error
 
-    @staticmethod
-    def _awaited(running: Future[pa.Table], mirror: Mirror) -> pa.Table:
-        while True:
-            try:
-                return running.result(_STAY_S)
-            except NotYet:
-                if running.done():
-                    raise
-                mirror.stay()
+
+def _result(running: Future[pa.Table], mirror: Mirror) -> pa.Table:
+    while True:
+        try:
+            return running.result(_STAY_S)
+        except NotYet:
+            if running.done():
+                raise
+            mirror.stay()
 
 
 def _dumped(target: JoinedTarget, checkpoint: Checkpoint) -> bool:

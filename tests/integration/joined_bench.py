@@ -38,11 +38,14 @@ class JoinedBench:
     known: dict[str, Rows] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     slice_grains: int = 20_000
+    epoch: int = 0
+    only: tuple[str, ...] = ()
 
     def begin(self, epoch: int = 1) -> JoinedBench:
         """Takes the ledger over and makes the mirror, as a run does."""
         self.parts: Parts = wiring.parts(configuration.load(self.project.config))
         self.parts.target._step = lambda name: self.step(name)  # type: ignore[attr-defined]
+        self.epoch = epoch
         self.segment = self.parts.target.open(epoch).segment
         schemas, targets, found = plans(self.parts)
         self.schemas: dict[str, TableSchema] = {schema.id.name: schema for schema in schemas}
@@ -51,6 +54,8 @@ class JoinedBench:
         joined = self.job._joined
         assert joined is not None
         joined._step, joined._slice_grains = (lambda name: self.step(name)), self.slice_grains
+        if self.only:
+            joined.targets = tuple(one for one in joined.targets if one.table.id.name in self.only)
         return self
 
     def close(self) -> None:

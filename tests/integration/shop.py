@@ -17,14 +17,14 @@ TABLES = ("category", "product", "customer", "orders", "order_line")
 _CREATE = (
     "CREATE TABLE category (category_id int PRIMARY KEY, name varchar(40) NOT NULL)",
     "CREATE TABLE product (product_id int PRIMARY KEY, name varchar(40), price decimal(10,2) NOT NULL,"
-    " category_id int NOT NULL REFERENCES category (category_id))",
-    "CREATE TABLE customer (customer_id int PRIMARY KEY, name varchar(40),"
-    " referrer_id int REFERENCES customer (customer_id))",
-    "CREATE TABLE orders (order_id int PRIMARY KEY, customer_id int NOT NULL REFERENCES customer (customer_id),"
-    " day int NOT NULL)",
-    "CREATE TABLE order_line (order_id int REFERENCES orders (order_id), line_no int,"
-    " product_id int NOT NULL REFERENCES product (product_id), quantity int NOT NULL,"
-    " PRIMARY KEY (order_id, line_no))",
+    " category_id int NOT NULL, FOREIGN KEY (category_id) REFERENCES category (category_id))",
+    "CREATE TABLE customer (customer_id int PRIMARY KEY, name varchar(40), referrer_id int,"
+    " FOREIGN KEY (referrer_id) REFERENCES customer (customer_id))",
+    "CREATE TABLE orders (order_id int PRIMARY KEY, customer_id int NOT NULL, day int NOT NULL,"
+    " FOREIGN KEY (customer_id) REFERENCES customer (customer_id))",
+    "CREATE TABLE order_line (order_id int, line_no int, product_id int NOT NULL, quantity int NOT NULL,"
+    " PRIMARY KEY (order_id, line_no), FOREIGN KEY (order_id) REFERENCES orders (order_id),"
+    " FOREIGN KEY (product_id) REFERENCES product (product_id))",
 )
 # What each new table must hold, in SQL that PostgreSQL, MySQL and MariaDB share: an oracle beside the mapping.
 EXPECTED = {
@@ -56,6 +56,8 @@ EXPECTED = {
         SELECT c.name, floor(p.price / 10), count(*), sum(l.quantity) FROM order_line l
         JOIN product p ON p.product_id = l.product_id JOIN category c ON c.category_id = p.category_id
         GROUP BY c.name, floor(p.price / 10)""",
+    "circle": """
+        SELECT customer_id, row_number() OVER (PARTITION BY referrer_id ORDER BY customer_id) FROM customer""",
     "dispatch": """
         SELECT l.product_id, l.order_id, l.line_no, c.name FROM order_line l
         JOIN orders o ON o.order_id = l.order_id JOIN customer c ON c.customer_id = o.customer_id""",

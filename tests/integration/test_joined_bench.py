@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.adapters.target_postgres.mirror_sql import ReachSql
+from migrator.errors import MappingError
 from tests.integration import shop
 from tests.integration.joined_bench import JoinedBench
 from tests.integration.run_project import Project
@@ -55,11 +56,88 @@ def test_every_committed_state_is_the_mapping_of_the_source(bench: JoinedBench) 
     filled(bench)
     assert shop.differences(bench.project) == {}
     transactions = shop.changes(1, ORDERS)
-    for number in range(12):
-        statements = [one for _ in range(number % 3 + 1) for one in next(transactions)]
+    for number in (1, 4, 12):
+        statements = [one for _ in range(number) for one in next(transactions)]
         transact(bench.project, statements)
         bench.follow()
         assert shop.differences(bench.project) == {}, statements
+
+
+def test_a_change_that_reaches_more_grains_than_are_mapped_at_a_time(
+    project: Project, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Slice by slice in one transaction; keys of ``circle`` move from the grain of one slice to that of another."""
+    some = ("circle", "order_summary", "sales")
+    bench = JoinedBench(project, tmp_path, slice_grains=4, only=some).begin()
+    filled(bench)
+    assert shop.differences(project, some) == {}
+    transact(
+        project,
+        [
+            "UPDATE customer SET referrer_id = customer_id % 9 + 1",
+            "UPDATE product SET price = price + 1, category_id = category_id % 7 + 1 WHERE product_id < 9",
+            "UPDATE customer SET name = 'one of many' WHERE customer_id % 3 = 0",
+        ],
+    )
+    bench.follow()
+    assert shop.differences(project, some) == {}
+    bench.close()
+
+
+def test_undone_at_any_point_it_is_done_again(bench: JoinedBench) -> None:
+    """In the batch that fills, and in one that changes: what was undone left nothing behind."""
+    bench.dump("category", "product", "customer")
+    for point in ("target.mirrored", "joined.mapped", "joined.filled"):
+        stop_at(bench, point)
+        with pytest.raises(Stopped):
+            bench.dump("orders", "order_line")
+        started_again(bench)
+        assert bench.project.new.query("SELECT count(*) FROM order_summary") == [(0,)]
+    bench.apply_again(bench.last)
+    assert shop.differences(bench.project) == {}
+    for point in ("target.mirrored", "target.merged"):
+        transact(bench.project, ["UPDATE order_line SET quantity = quantity + 1 WHERE order_id < 9"])
+        stop_at(bench, point)
+        with pytest.raises(Stopped):
+            bench.follow()
+        started_again(bench)
+        bench.apply_again(bench.last)
+        assert shop.differences(bench.project) == {}
+
+
+class Stopped(Exception):
+    """What a step raises that acts like a crash."""
+
+
+def stop_at(bench: JoinedBench, point: str) -> None:
+    def step(name: str) -> None:
+        if name == point:
+            raise Stopped
+
+    bench.step = step
+
+
+def started_again(bench: JoinedBench) -> None:
+    bench.close()
+    bench.step = lambda name: None
+    bench.begin(bench.epoch + 1)
+
+
+def test_a_changed_mapping_is_derived_anew_from_the_mirror(bench: JoinedBench) -> None:
+    filled(bench)
+    bench.close()
+    bench.project.new.execute(  # as another mapping would have made them, and one row too many
+        "UPDATE order_summary SET products = 'nothing' WHERE order_id > 9",
+        "DELETE FROM order_summary WHERE order_id = 3",
+        "INSERT INTO order_summary VALUES (999999, 'nobody', 0, 0, NULL)",
+    )
+    assert bench.project.command("remap", "order_summary") == 0
+    with pytest.raises(MappingError, match="no joined mapping makes"):
+        bench.project.command("remap", "label")
+    bench.begin(2)
+    transact(bench.project, next(shop.changes(5, ORDERS)))
+    bench.follow()
+    assert shop.differences(bench.project) == {}
 
 
 def test_the_comparison_notices_when_the_state_before_is_not_followed(

@@ -175,8 +175,9 @@ class BatchMirror:
     def slices(self, target: JoinedTarget, grains: int) -> Iterator[Sides]:
         """The rows of the grains found by ``trace``, at most so many grains at a time.
 
-        All at once where rows of a grain's table also come in by another link: such rows stand for grains of which a
-        slice holds a part only, and what the mapping makes of them would differ between the sides.
+        Of the grain's table a slice holds the rows of its own grains, on each side: a row that moves to a grain of
+        another slice is on one side only. All at once where rows of the grain's table also come in by another link:
+        such rows stand for grains of which a slice holds a part only, different ones on each side perhaps.
         """
         followed = [self._follow(reach) for reach in target.reaches]
         counts = [self._count(found) for found in followed]
@@ -191,7 +192,7 @@ class BatchMirror:
             for _ in range(0, count, grains):
                 last = self._collect(found, f"{after} ORDER BY number LIMIT {grains}")
                 after = f" WHERE number > {last}"
-                yield self._sides(target, [found])
+                yield self._sides(target, [found], found)
 
     def _count(self, found: _Followed) -> int:
         return int(self._session.one(f"SELECT count(*) FROM {found.grains}")[0])
@@ -206,10 +207,15 @@ class BatchMirror:
         last: int | None = self._session.one(f"SELECT max(number) FROM {found.part}")[0]
         return last
 
-    def _sides(self, target: JoinedTarget, followed: Sequence[_Followed]) -> Sides:
+    def _sides(
+        self, target: JoinedTarget, followed: Sequence[_Followed], slice_of: _Followed | None = None
+    ) -> Sides:
         before: dict[str, pa.Table] = {}
         after: dict[str, pa.Table] = {}
         for name, schema in target.sources.items():
+            if slice_of is not None and schema.id == slice_of.sql.root:
+                before[name], after[name] = self._of_grains(self._mirrored(schema), slice_of)
+                continue
             queries = [query for found in followed for query in found.sql.keys_of(name)]
             if queries:
                 before[name], after[name] = self._both(self._mirrored(schema), " UNION ".join(queries))
@@ -221,6 +227,16 @@ class BatchMirror:
             return after, after
         then = restored(self._session.table(table.then(keys)), table.schema, table.columns)
         return pa.concat_tables([after.filter(pc.invert(changed)), then]), after
+
+    def _of_grains(self, table: Mirrored, found: _Followed) -> tuple[pa.Table, pa.Table]:
+        now, then, changed_then = found.sql.root_keys()
+        _, after = self._now(table, now)
+        changed, before = self._now(table, then)
+        before = before.filter(pc.invert(changed))
+        if not table.before:
+            return before, after
+        old = self._session.table(table.then(changed_then))
+        return pa.concat_tables([before, restored(old, table.schema, table.columns)]), after
 
     def _now(self, table: Mirrored, keys: str) -> tuple[pa.ChunkedArray, pa.Table]:
         """Rows as they are now, and which of them the batch changed."""

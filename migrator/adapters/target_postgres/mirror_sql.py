@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from migrator.adapters.target_postgres.merge import quoted
 from migrator.adapters.target_postgres.mirror_tables import number_of
 from migrator.model.reach import Reach
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 
 NUMBER = '"~number"'
 
@@ -154,6 +154,11 @@ class ReachSql:
         self._up, self._down, self._part = up, down, part
         self._numbers, self._numbers_before = numbers, numbers_before
 
+    @property
+    def root(self) -> TableId:
+        """The grain's table."""
+        return self._reach.root.schema.id
+
     def _table(self, index: int) -> Mirrored:
         return self._tables[self._reach.nodes[index].schema.id.name]
 
@@ -252,6 +257,37 @@ class ReachSql:
     def _gather(self, index: int, rows: str) -> str:
         values = ", ".join(self._table(index).places(self._reach.down_columns(index), "m"))
         return f"INSERT INTO {self._down[index]} SELECT DISTINCT {values} FROM {rows}"
+
+    def root_keys(self) -> tuple[str, str, str]:
+        """Keys of the rows of the grain's table that belong to the slice: now, then, and then among changed rows.
+
+        A row may belong to another grain now than it did then.
+        """
+        table = self._table(0)
+        own = ", ".join(table.places(table.key))
+        if self._reach.grain:
+            taken = ", ".join(f"i.{quoted(name)} AS {table.places([name])[0]}" for name in table.key)
+            number = number_of(table.named(self._reach.grain, "i"))
+            now = (
+                f"SELECT {own} FROM {self._part} p CROSS JOIN LATERAL"
+                f" (SELECT {taken} FROM {table.table} i WHERE {number} = p.number OFFSET 0) m"
+            )
+            if not table.before:
+                return now, now, f"{now} WHERE false"
+            number = number_of(table.places(self._reach.grain, "b"))
+            keys = ", ".join(table.places(table.key, "b"))
+            return now, now, f"SELECT {keys} FROM {table.before} b JOIN {self._part} p ON p.number = {number}"
+        keys = ", ".join(f"i.{quoted(name)} AS {table.places([name])[0]}" for name in table.key)
+        now = (
+            f"SELECT {own} FROM {self._part} p CROSS JOIN LATERAL"
+            f" (SELECT {keys} FROM {self._numbers} i WHERE i.{NUMBER} = p.number OFFSET 0) n"
+        )
+        before = ", ".join(table.places(table.key, "b"))
+        then = (
+            f"(({now}) EXCEPT SELECT {own} FROM {self._up[0]}) UNION"
+            f" SELECT {before} FROM {self._numbers_before} b JOIN {self._part} p ON b.number = p.number"
+        )
+        return now, then, then
 
     def keys_of(self, source: str) -> list[str]:
         """Queries of the keys collected of a source table; none if the reach doesn't meet it."""

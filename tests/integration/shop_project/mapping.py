@@ -123,3 +123,10 @@ def dispatch(orders: DataFrame, customer: DataFrame, order_line: DataFrame) -> D
     """One to many: a row for each line, with the name two links up."""
     named = orders.join(customer, "customer_id").select("order_id", F.col("name").alias("customer_name"))
     return order_line.join(named, "order_id").select("product_id", "order_id", "line_no", "customer_name")
+
+
+@mapping.target("circle", key="customer_id", grain="customer.referrer_id")
+def circle(customer: DataFrame) -> DataFrame:
+    """Rows whose grain may be NULL, and whose key moves from grain to grain."""
+    order = Window.partitionBy("referrer_id").orderBy("customer_id")
+    return customer.select("customer_id", F.row_number().over(order).alias("place"))

@@ -24,6 +24,7 @@ def upgrade() -> None:
         "CREATE TABLE party (party_id text PRIMARY KEY, name text, members bigint NOT NULL)",
         "CREATE TABLE sales (category text, price_band integer, lines bigint NOT NULL, quantity bigint NOT NULL,"
         " PRIMARY KEY (category, price_band))",
+        "CREATE TABLE circle (customer_id integer PRIMARY KEY, place integer NOT NULL)",
         "CREATE TABLE dispatch (product_id integer, order_id integer, line_no integer, customer_name text,"
         " PRIMARY KEY (product_id, order_id, line_no))",
     ):
