@@ -44,7 +44,7 @@ class MappingKind(enum.Enum):
     """How a target is kept in step with its sources."""
 
     ROW_WISE = "row-wise"
-    GRAIN = "grain"
+    GRAIN = "joined"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def writing(project: Project, seed: int) -> Iterator[list[int]]:
                     cursor.execute(statement)
             connection.commit()
             done[0] += 1
-            if stop.wait(0.05):
+            if stop.wait(0.1):
                 break
         connection.close()
 
@@ -72,7 +72,7 @@ def sampling(project: Project) -> Iterator[list[tuple[int, ...]]]:
     stop, found = threading.Event(), list[tuple[int, ...]]()
 
     def sample() -> None:
-        while not stop.wait(0.02):
+        while not stop.wait(0.1):
             found.append(tuple(int(value) for value in project.new.query(_ALIKE)[0]))
 
     thread = threading.Thread(target=sample)
