@@ -25,11 +25,12 @@ from migrator.adapters.local.leadership import LocalLeadership
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.adapters.target_postgres.peek import peek
+from migrator.adapters.target_postgres.remap import filled, forget_filled
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.config import Settings
 from migrator.embedded.java import java_home
-from migrator.errors import ConfigError
+from migrator.errors import ConfigError, MappingError
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
@@ -196,7 +197,8 @@ class Status:
 
     ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see
     ``Checkpoint``) are as of the newest segment; ``outputs`` has, per output of change events, the segment from which
-    on it keeps the event log.
+    on it keeps the event log; ``filled`` has the joined targets that are in step, and the segment at which each was
+    filled.
     """
 
     leader: str
@@ -208,6 +210,7 @@ class Status:
     requests: tuple[TableDump, ...]
     outputs: tuple[tuple[str, int], ...] = ()
     last_changes: tuple[tuple[TableId, int], ...] = ()
+    filled: tuple[tuple[str, int], ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -230,7 +233,24 @@ def status(settings: Settings) -> Status:
         requests=checkpoint.requests if checkpoint is not None else (),
         last_changes=checkpoint.last_changes if checkpoint is not None else (),
         outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
+        filled=tuple(filled(_target(settings))) if ledger is not None else (),
     )
+
+
+def remap(settings: Settings, table: str) -> bool:
+    """Has a joined target derived anew by the run's next batch; False if it wasn't filled yet.
+
+    Raises ``MappingError`` for a table that no joined mapping makes.
+    """
+    known = [target.name for target in load_mapping(settings.mapping) if target.grain is not None]
+    if table not in known:
+        raise MappingError(
+            f"no joined mapping makes the target table {table!r}",
+            where=str(settings.mapping),
+            cause=f"with grain= there are: {', '.join(known) or 'none'}",
+            remedy="rows of a row-wise target come again with `migrator dump start --table <source table>`",
+        )
+    return forget_filled(_target(settings), table)
 
 
 def applied_reaches(settings: Settings, position: Position) -> bool:

@@ -19,17 +19,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.errors import MappingError
+from migrator.model.reach import Reach, Reference
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetColumn
 from transforms.casts import cast_problem, spark_type
 from transforms.cause import spark_cause
 from transforms.frames import spark_schema
+from transforms.grain import GrainProblem, reaches
+from transforms.grain_numbers import check_grain
 from transforms.registry import TargetMapping
 from transforms.row_wise import PlanWalk, columns_read
 
-_LATER = (
-    "joined and aggregated mappings come with a later version; "
-    "for now write it row-wise, each target row from one source row"
+_DECLARE = (
+    'declare what a target row depends on, e.g. grain="orders.order_id" (docs/mapping.md), '
+    "or write it row-wise, each target row from one source row"
+)
+_WHOLE = (
+    "which rows it keeps must follow from the rows of one grain alone, not from the order or number of all rows: "
+    "use row_number() over the grain's columns, min_by or max_by, and constants from transforms.frames"
 )
 
 
@@ -37,7 +44,7 @@ class MappingKind(enum.Enum):
     """How a target is kept in step with its sources."""
 
     ROW_WISE = "row-wise"
-    GRAIN = "grain"
+    GRAIN = "joined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +53,12 @@ class MappingPlan:
 
     Attributes:
         target: the mapping as declared.
-        kind: how changes are carried over; always ROW_WISE in this version.
+        kind: how changes are carried over.
         columns: target columns the function writes, in the target's own order.
         schemas: schema of every source table of the function, by table name.
         reads: columns read of each source table, by table name, in the source's order; a table that the
             function ignores is absent. A change to any other column can't change the target.
+        reaches: of a joined target, what each of its grains reaches; empty for a row-wise one.
     """
 
     target: TargetMapping
@@ -58,6 +66,7 @@ class MappingPlan:
     columns: tuple[TargetColumn, ...]
     schemas: Mapping[str, TableSchema]
     reads: Mapping[str, tuple[str, ...]]
+    reaches: tuple[Reach, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,7 @@ def analyse(
     target: TargetMapping,
     schemas: Mapping[str, TableSchema],
     columns: Sequence[TargetColumn],
+    references: Sequence[Reference] = (),
 ) -> MappingPlan:
     """Calls the function on empty sources and checks what it would do; runs no Spark job itself.
 
@@ -80,6 +90,7 @@ def analyse(
         target: the mapping to check.
         schemas: source tables by name, at least those of ``target.sources``.
         columns: all columns of the target table.
+        references: foreign keys between source tables, for functions with a grain.
 
     Raises:
         MappingError: all problems found, together.
@@ -97,9 +108,14 @@ def analyse(
     result, jobs = _call_watched(spark, target, frames)
     walk = PlanWalk(sources, marker)
     walk.visit(result._jdf.queryExecution().analyzed())
+    joined = target.grain is not None and bool(walk.grains)
+    # a table that is met once isn't joined with itself, whatever foreign key it has to itself
+    known = [one for one in references if one.child != one.parent or walk.tables[one.child.name] > 1]
+    found, unlinked = _reaches(spark, target, used, known) if joined else ((), [])
     problems = [
         *_job_problems(jobs),
         *_grain_problems(target, walk),
+        *unlinked,
         *_column_problems(target, result, columns),
     ]
     if problems:
@@ -107,10 +123,11 @@ def analyse(
     written = set(result.columns)
     return MappingPlan(
         target=target,
-        kind=MappingKind.ROW_WISE,
+        kind=MappingKind.GRAIN if joined else MappingKind.ROW_WISE,
         columns=tuple(column for column in columns if column.name in written),
         schemas=used,
         reads=_reads(result, sources, used),
+        reaches=found,
     )
 
 
@@ -204,11 +221,12 @@ def _job_problems(jobs: int) -> Iterator[_Problem]:
 
 
 def _grain_problems(target: TargetMapping, walk: PlanWalk) -> Iterator[_Problem]:
-    what = "it needs a joined or aggregated mapping, which is not supported yet"
-    if target.grain is not None:
-        yield _Problem(what, "it is declared with grain=", _LATER)
-    elif walk.grains:
-        yield _Problem(what, "; ".join(walk.grains), _LATER)
+    if target.grain is None and walk.grains:
+        never = walk.never == walk.grains
+        remedy = _WHOLE if never else _DECLARE
+        yield _Problem("it is neither row-wise nor has it a grain", "; ".join(walk.grains), remedy)
+    elif walk.never:
+        yield _Problem("it can't be kept in step change by change", "; ".join(walk.never), _WHOLE)
     elif not walk.tables:
         yield _Problem(
             "it reads none of its source tables",
@@ -222,6 +240,22 @@ def _grain_problems(target: TargetMapping, walk: PlanWalk) -> Iterator[_Problem]
             "derive the value from source columns (columns.uuid5 makes stable ids), or let the target's "
             "column default fill it: replays and the verifier must get the same rows",
         )
+
+
+def _reaches(
+    spark: SparkSession,
+    target: TargetMapping,
+    schemas: Mapping[str, TableSchema],
+    references: Sequence[Reference],
+) -> tuple[tuple[Reach, ...], list[_Problem]]:
+    try:
+        found = reaches(target, schemas, references)
+        for reach in found:
+            if not reach.grain:
+                check_grain(spark, target, reach, schemas)
+        return found, []
+    except GrainProblem as problem:
+        return (), [_Problem(problem.what, problem.cause, problem.remedy)]
 
 
 def _column_problems(

@@ -17,6 +17,7 @@ import itertools
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 F = TypeVar("F", bound="Callable[..., DataFrame]")
-Grain = str | Callable[..., object] | None
+Grain = str | Sequence[str] | Callable[..., object] | None
 
 _numbers = itertools.count(1)
 _beside: dict[str, Path] = {}
@@ -46,6 +47,8 @@ class TargetMapping:
         grain: what a joined or aggregated target depends on, as given; None for a row-wise one.
         function: takes one DataFrame per source table, by position, and returns the target's rows.
         sources: source tables in the order of the function's parameters; never empty.
+        links: how a joined target's tables belong together, as declared; None leaves it to the foreign keys.
+        roles: further names for tables that take part more than once, with the table.
     """
 
     name: str
@@ -53,6 +56,8 @@ class TargetMapping:
     grain: Grain
     function: Callable[..., DataFrame]
     sources: tuple[str, ...]
+    links: tuple[str, ...] | None = None
+    roles: tuple[tuple[str, str], ...] = ()
 
     def where(self) -> str:
         """The function with file and line, for messages."""
@@ -89,6 +94,8 @@ class Mapping:
         *,
         key: str | Sequence[str],
         grain: Grain = None,
+        links: str | Sequence[str] | None = None,
+        roles: MappingType[str, str] | None = None,
         sources: Sequence[str] | None = None,
     ) -> Callable[[F], F]:
         """Declares that the decorated function makes target table ``name``.
@@ -96,7 +103,10 @@ class Mapping:
         Args:
             name: target table.
             key: key column or columns of the target.
-            grain: for joined or aggregated targets.
+            grain: for joined or aggregated targets: what a target row depends on (see ``transforms.grain``).
+            links: ``"child.column = parent.column"`` for every link the function joins by, where the source's
+                foreign keys don't say it or say too much.
+            roles: further names for source tables that take part more than once, to be used in ``links``.
             sources: source tables in parameter order, where a table's name is no Python name.
 
         Raises:
@@ -112,6 +122,8 @@ class Mapping:
                 grain=grain,
                 function=function,
                 sources=_sources(sources, parameters, where),
+                links=_links(links, grain, where),
+                roles=_role_names(roles, grain, where),
             )
             if name in self._targets:
                 raise MappingError(
@@ -310,3 +322,30 @@ def _sources(sources: Sequence[str] | None, parameters: tuple[str, ...], where: 
             remedy="give the tables in the order of the parameters",
         )
     return names
+
+
+def _links(links: object, grain: Grain, where: str) -> tuple[str, ...] | None:
+    if links is None:
+        return None
+    given = (links,) if isinstance(links, str) else tuple(links) if isinstance(links, Sequence) else (links,)
+    if grain is None or any(not isinstance(link, str) for link in given):
+        raise MappingError(
+            "links= can't be used like this",
+            where=where,
+            cause="there is no grain=" if grain is None else f"links={links!r}",
+            remedy='give grain= as well, and links as texts: links=["line.order_id = orders.order_id"]',
+        )
+    return tuple(str(link) for link in given)
+
+
+def _role_names(roles: object, grain: Grain, where: str) -> tuple[tuple[str, str], ...]:
+    if roles is None:
+        return ()
+    if grain is None or not isinstance(roles, MappingType):
+        raise MappingError(
+            "roles= can't be used like this",
+            where=where,
+            cause="there is no grain=" if grain is None else f"roles={roles!r}",
+            remedy='give grain= as well, and roles by name: roles={"manager": "employee"}',
+        )
+    return tuple((_name(role, "role", where), _name(table, "table", where)) for role, table in roles.items())

@@ -8,6 +8,7 @@ through Py4J, for the answer must be about what Spark will run, not about what t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +34,10 @@ _SUSPICIOUS = re.compile(
     "current|now|local_?time|today|yesterday|tomorrow|subquery|exists|listquery", re.IGNORECASE
 )
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
+_BY_CHANCE = {"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample", "LimitAndOffset"}
+"""Which rows these keep depends on all rows of the table, or on their order: no grain can hold that."""
+_SORTED = {"SortArray", "ArraySort"}
+_COLLECTED = {"CollectList", "CollectSet"}
 _LEFT_SIDE = {"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}
 _RIGHT_SIDE = {"INNER", "CROSS", "RIGHT OUTER"}
 
@@ -43,8 +48,9 @@ class PlanWalk:
     """One walk over the analysed plan of a mapping function.
 
     Attributes:
-        tables: source tables met.
+        tables: source tables met, and how often: a table met once isn't joined with itself.
         grains: what keeps the function from being row-wise, e.g. ``Aggregate over flights``.
+        never: those of them that no grain could help, e.g. ``Limit over flights``.
         unrepeatable: expressions that give another value when rows are replayed, e.g. ``rand``.
     """
 
@@ -53,8 +59,10 @@ class PlanWalk:
         self._sources = sources
         self._marker = marker
         self._ctes: dict[int, Tables] = {}
-        self.tables: set[str] = set()
+        self._correlated = 0
+        self.tables: Counter[str] = Counter()
         self.grains: list[str] = []
+        self.never: list[str] = []
         self.unrepeatable: list[str] = []
 
     def visit(self, node: Any) -> Tables:
@@ -77,23 +85,34 @@ class PlanWalk:
             if over and not all(children):
                 self._refuse(f"Union of constant rows with {_list(over)}")
         elif kind == "Generate" and _kind(node.generator()) not in _GENERATORS:
-            self._refuse(f"table function {_kind(node.generator())} over {_list(over)}")
+            self._refuse(f"table function {_kind(node.generator())} over {_list(over)}", never=True)
         elif kind not in _UNARY and (over or not _constant(node, kind)):
-            self._refuse(f"{_WORDS.get(kind, kind)} over {_list(over) or 'constant rows'}")
+            whole = bool(over) and self._whole(node, kind)
+            word = f"{_WORDS.get(kind, kind)} over {'all rows of ' if whole else ''}"
+            never = whole or kind in _BY_CHANCE or (kind == "Deduplicate" and not _constant(node, kind))
+            self._refuse(f"{word}{_list(over) or 'constant rows'}", never)
         return over
+
+    def _whole(self, node: Any, kind: str) -> bool:
+        """Whether a node looks at all rows at once. Inside a correlated subquery they are those of one outer row."""
+        if kind == "Aggregate":
+            return not self._correlated and node.groupingExpressions().size() == 0
+        return bool(kind == "Window" and node.partitionSpec().size() == 0)
 
     def _leaf(self, node: Any, kind: str) -> Tables:
         if kind == "LogicalRDD":
             table = self._sources.get(node.rdd().id())
             if table is not None:
-                self.tables.add(table)
+                self.tables[table] += 1
                 return frozenset((table,))
             if self._marker in node.rdd().toDebugString():
-                self._refuse("a copy of source rows made outside the plan (RDD, checkpoint)")
+                self._refuse("a copy of source rows made outside the plan (RDD, checkpoint)", never=True)
         elif kind == "CTERelationRef":
-            return self._ctes.get(node.cteId(), frozenset())
+            over = self._ctes.get(node.cteId(), frozenset())
+            self.tables.update(over)
+            return over
         elif kind not in _CONSTANT_LEAVES:
-            self._refuse(f"{kind}, data that is no source table")
+            self._refuse(f"{kind}, data that is no source table", never=True)
         return frozenset()
 
     def _join(self, node: Any, left: Tables, right: Tables) -> None:
@@ -104,27 +123,36 @@ class PlanWalk:
         elif (left and kind not in _LEFT_SIDE) or (right and kind not in _RIGHT_SIDE):
             self._refuse(f"{kind} Join that keeps constant rows, over {_list(left | right)}")
 
-    def _expression(self, expression: Any) -> None:
+    def _expression(self, expression: Any, ordered: bool = False) -> None:
+        """``ordered``: whether its array is sorted at once, so that the order of collecting can't be seen."""
         kind = _kind(expression)
         if kind in _SUBQUERIES:
+            correlated = int(expression.outerAttrs().size() > 0)
+            self._correlated += correlated
             over = self.visit(expression.plan())
+            self._correlated -= correlated
             if over:
                 self._refuse(f"subquery over {_list(over)}")
         children = list(_items(expression.children()))
         if is_instance_of(_gateway(), expression, _REPLACEABLE):  # to_date(x) stands for a cast, and so on
             children.append(expression.replacement())
-        if kind in _CLOCKS or (not expression.deterministic() and all(c.deterministic() for c in children)):
+        collected = ordered and kind in _COLLECTED
+        if kind in _CLOCKS or (
+            not collected and not expression.deterministic() and all(c.deterministic() for c in children)
+        ):
             self._unrepeatable(_function_name(expression, kind))
         if kind == "Cast" and _kind(children[0]) == "Literal":
             word = str(children[0].value()).strip().lower()  # "now", or "today Europe/Berlin"
             if word.split(" ")[0] in _CLOCK_WORDS and "string" not in expression.dataType().simpleString():
                 self._unrepeatable(f"'{word}'")
+        passed = kind in _SORTED or (ordered and kind == "AggregateExpression")
         for child in children:
-            self._expression(child)
+            self._expression(child, passed)
 
-    def _refuse(self, text: str) -> None:
-        if text not in self.grains:
-            self.grains.append(text)
+    def _refuse(self, text: str, never: bool = False) -> None:
+        for found in (self.grains, self.never) if never else (self.grains,):
+            if text not in found:
+                found.append(text)
 
     def _unrepeatable(self, name: str) -> None:
         if name not in self.unrepeatable:

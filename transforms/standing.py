@@ -12,6 +12,7 @@ share (the state folder, next to the event log).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,9 +25,10 @@ from migrator.errors import MigratorError
 from migrator.model.table import TableSchema
 from transforms.frames import arrow_schema, spark_schema
 from transforms.pipeline import SIDE, map_rows
-from transforms.plan import MappingPlan
+from transforms.plan import MappingKind, MappingPlan
 
 SIDES = ("before", "after")
+_SHUFFLE = re.compile("(?<!Broadcast)Exchange ")
 SLOT_BYTES = 1 << 19
 _LEAST_FILLER_BYTES = 1 << 14
 """From here to 2^21 bytes a text's length takes three bytes in a Parquet footer, so lengths simply add up."""
@@ -137,14 +139,21 @@ class StandingMapping:
         spark: the session.
         plan: the checked mapping.
         slots: where its rows will be.
+
+    The physical plan of most row-wise mappings is executed again as it is. One with a shuffle, or with a broadcast of
+    source rows, remembers what that brought the first time: such a plan is made anew for every batch, and only the
+    function's calls and the analysis are saved.
     """
 
     def __init__(self, spark: SparkSession, plan: MappingPlan, slots: Slots):
         self._frame = _both_sides(spark, plan, slots)
+        physical = self._frame._jdf.queryExecution().executedPlan().toString()
+        self._remembers = plan.kind is MappingKind.GRAIN or _SHUFFLE.search(physical) is not None
 
     def run(self) -> pa.Table:
         """What ``map_delta`` would give for the rows now in the slots: the target's columns after ``SIDE``."""
-        return self._frame.toArrow()
+        frame = self._frame.select("*") if self._remembers else self._frame
+        return frame.toArrow()
 
 
 def _both_sides(spark: SparkSession, plan: MappingPlan, slots: Slots) -> DataFrame:

@@ -15,6 +15,7 @@ from migrator.errors import SourceError
 from migrator.model.event import MarkKind
 from migrator.model.finding import Finding
 from migrator.model.position import Position
+from migrator.model.reach import Reference
 from migrator.model.request import Scope
 from migrator.model.table import Column, TableId, TableSchema
 
@@ -97,6 +98,30 @@ def key_index(connection: Any, schema: TableSchema) -> str | None:
     return next((index for index, columns in indexes.items() if tuple(columns) == schema.key), None)
 
 
+def references(connection: Any, database: str, known: set[TableId]) -> list[Reference]:
+    """The foreign keys between known tables of a database, their columns in order."""
+    rows = query(
+        connection,
+        "SELECT TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME"
+        " FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = %s AND REFERENCED_TABLE_SCHEMA = %s"
+        " ORDER BY TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
+        (database, database),
+    )
+    found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for table, name, column, parent, parent_column in rows:
+        found.setdefault((table, name), []).append((column, parent, parent_column))
+    keys = [
+        Reference(
+            TableId(database, table),
+            tuple(column for column, _, _ in ends),
+            TableId(database, ends[0][1]),
+            tuple(column for _, _, column in ends),
+        )
+        for (table, _), ends in found.items()
+    ]
+    return [key for key in keys if {key.child, key.parent} <= known]
+
+
 class BinlogCatalog(ABC):
     """Structure and readiness of the source. Opens a connection for each call, so it is safe in any thread."""
 
@@ -120,6 +145,12 @@ class BinlogCatalog(ABC):
                     remedy="check the parameter names of the mapping's functions, or add a primary key",
                 )
         return [table.schema for table in found.values() if table is not None]
+
+    def references(self, tables: Sequence[TableSchema]) -> list[Reference]:
+        """The foreign keys from one of these tables to another, or to itself."""
+        connection = connect(self._source)
+        with named_errors(self._source, "the catalog can't be read"), connection:
+            return references(connection, self._source.database, {schema.id for schema in tables})
 
     @abstractmethod
     def preflight(self, tables: Sequence[str]) -> list[Finding]:

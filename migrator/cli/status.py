@@ -49,6 +49,8 @@ def status(config: Path, as_json: bool) -> None:
             f"dump       {dump.table.name}: {state} ({dump.rows:,} rows, {dump.dropped_rows:,} dropped)"
             f"; {last_change(changed.get(dump.table), time.time())}"
         )
+    for name, segment in found.filled:
+        click.echo(f"joined     {name}: filled from the mirror at segment {segment}, in step since")
     if found.book.requests:
         for line in request_lines(found.book, found.requests):
             click.echo(f"requests   {line}")

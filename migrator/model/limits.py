@@ -56,9 +56,11 @@ class ApplyLimits:
         staging: who loads the dump rows of large batches: ``driver``, over the connection that merges them;
             ``executors``, in parallel into staging tables; ``auto``: executors, unless Spark is one local process.
         staging_rows: from how many dump rows on a batch is large.
+        slice_grains: how many grains of a joined target are read and mapped at a time, where one change reaches more.
     """
 
     batch_rows: int = 200_000
     interval_s: float = 0.05
     staging: str = "auto"
     staging_rows: int = 20_000
+    slice_grains: int = 20_000

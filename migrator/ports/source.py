@@ -10,6 +10,7 @@ from migrator.model.event import LogRecord, MarkKind
 from migrator.model.finding import Finding
 from migrator.model.load import Load
 from migrator.model.position import Position
+from migrator.model.reach import Reference
 from migrator.model.request import Scope
 from migrator.model.table import TableSchema
 
@@ -19,6 +20,10 @@ class SourceCatalog(Protocol):
 
     def tables(self, names: Sequence[str]) -> list[TableSchema]:
         """Row schemas of the named tables. Raises ``SourceError`` naming the tables that don't exist."""
+        ...
+
+    def references(self, tables: Sequence[TableSchema]) -> list[Reference]:
+        """The foreign keys from one of these tables to another, or to itself."""
         ...
 
     def preflight(self, tables: Sequence[str]) -> list[Finding]:

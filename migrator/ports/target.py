@@ -10,6 +10,7 @@ from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.target import TargetTable
+from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class TargetRows:
         after: mapped net-after rows: upserted.
         strict_inserts: whether a row of ``after`` without a row in ``before`` must not exist yet (the table's dump
             is over): then two source rows that map to one key are an error instead of overwriting each other.
+        replaces: whether all rows of this table in the batch are all it shall hold: others vanish.
     """
 
     table: TargetTable
@@ -58,15 +60,23 @@ class TargetRows:
     before: Any | None
     after: Any | None
     strict_inserts: bool
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TargetBatch:
-    """Everything one target transaction does. ``segment`` is the last segment of the batch."""
+    """Everything one target transaction does. ``segment`` is the last segment of the batch.
+
+    Attributes:
+        mirror: what the batch does to the mirror, which comes first.
+        joined: given the mirror, maps the joined targets. It may give rows of one table in several parts.
+    """
 
     segment: int
     checkpoint: Checkpoint
     rows: tuple[TargetRows, ...]
+    mirror: tuple[MirrorRows, ...] = ()
+    joined: Callable[[Mirror], Iterator[TargetRows]] | None = None
 
 
 class Target(Protocol):
@@ -78,6 +88,13 @@ class Target(Protocol):
 
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """Reflects the named tables. Raises ``TargetError`` naming those that don't exist."""
+        ...
+
+    def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
+        """Makes what these targets need of the mirror; called once, after ``open``.
+
+        Raises ``TargetError`` when a table that is dumped already isn't in the mirror, or in another form.
+        """
         ...
 
     def open(self, epoch: int) -> Ledger:

@@ -33,12 +33,13 @@ from migrator.ports.target import Stager, Target
 from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
+from migrator.run.joined_job import JoinedJob
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.resume import resume
 from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
-from transforms.plan import MappingPlan, analyse
+from transforms.plan import MappingKind, MappingPlan, analyse
 from transforms.registry import Mapping, TargetMapping
 from transforms.session import named_jvm_end
 
@@ -120,10 +121,12 @@ def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str,
     targets = parts.target.tables([target.name for target in parts.mapping.targets])
     by_name = {schema.id.name: schema for schema in schemas}
     spark = parts.spark()
+    grained = any(mapping.grain is not None for mapping in parts.mapping.targets)
+    references = parts.catalog.references(schemas) if grained else []
     found = {}
     for mapping, table in zip(parts.mapping.targets, targets, strict=True):
         _check_key(mapping, table)
-        found[mapping.name] = analyse(spark, mapping, by_name, table.columns)
+        found[mapping.name] = analyse(spark, mapping, by_name, table.columns, references)
     return schemas, targets, found
 
 
@@ -236,16 +239,7 @@ class Migration:
             run_token=f"{epoch}-{secrets.token_hex(4)}",
             step=parts.step,
         )
-        by_name = {table.id.name: table for table in targets}
-        job = TransformJob(
-            parts.spark(),
-            mapping_plans,
-            by_name,
-            parts.slots,
-            parts.stager,
-            parts.apply_limits.staging_rows,
-            say=lambda text: self.progress.set(note=text),
-        )
+        job = self._transform_job(targets, mapping_plans)
         apply = ApplyLoop(
             log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step
         )
@@ -261,6 +255,25 @@ class Migration:
             thread.join(timeout=30)
             watch.join(timeout=5)
             job.close()
+
+    def _transform_job(self, targets: list[TargetTable], found: dict[str, MappingPlan]) -> TransformJob:
+        """The mapping, with its mirror in place."""
+        parts = self._parts
+        by_name = {table.id.name: table for table in targets}
+        spark = parts.spark()
+
+        def say(text: str) -> None:
+            self.progress.set(note=text)
+
+        grained = {name: plan for name, plan in found.items() if plan.kind is MappingKind.GRAIN}
+        joined = None
+        if grained:
+            size = parts.apply_limits.slice_grains
+            joined = JoinedJob(spark, grained, by_name, parts.slots, size, say, parts.step)
+            parts.target.prepare_mirror(joined.targets)
+        row_wise = {name: plan for name, plan in found.items() if name not in grained}
+        rows = parts.apply_limits.staging_rows
+        return TransformJob(spark, row_wise, by_name, parts.slots, parts.stager, rows, say, joined)
 
     def _watch(self, stopping: Stopping, until: Until | None) -> None:
         """Stops the run when ``until`` holds or the lease is lost."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from migrator.model.progress import Checkpoint
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
+from migrator.run.joined_job import JoinedJob
 from transforms.cause import spark_cause
 from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_rows, parquet_frame
 from transforms.plan import MappingPlan
@@ -35,12 +36,13 @@ class TransformJob:
 
     Args:
         spark: the session.
-        plans: checked mappings by target table, in the order of the mapping.
+        plans: checked row-wise mappings by target table, in the order of the mapping.
         tables: reflected target tables by name.
         slots: folder where small batches are put for the standing plans.
         stager: lets executors load the dump rows of large batches; None leaves all to the driver.
         staging_rows: from how many dump rows on a batch is large.
         say: takes a word about the way of loading, for whoever watches the run.
+        joined: maps the other targets, inside the target transaction.
     """
 
     def __init__(
@@ -52,8 +54,10 @@ class TransformJob:
         stager: Stager | None = None,
         staging_rows: int = 0,
         say: Callable[[str], None] = lambda _: None,
+        joined: JoinedJob | None = None,
     ):
         self._spark = spark
+        self._joined = joined
         self._stager = stager
         self._staging_rows = staging_rows
         self._say = say
@@ -69,9 +73,11 @@ class TransformJob:
 
         ``dumping``: also the way of dump rows, straight from Parquet files.
         """
-        jobs = [self._pool.submit(standing.run) for standing in self._standing.values()]
+        jobs: list[Future[Any]] = [self._pool.submit(standing.run) for standing in self._standing.values()]
         if dumping:
             jobs += [self._pool.submit(self._map_empty_files, plan) for plan in self._plans.values()]
+        if self._joined is not None:
+            jobs += [self._pool.submit(job) for job in self._joined.warm_up()]
         for job in jobs:
             job.result()
 
@@ -85,6 +91,8 @@ class TransformJob:
     def close(self) -> None:
         """Waits for jobs under way."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._joined is not None:
+            self._joined.close()
 
     def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
         """The target rows of a batch.
@@ -108,7 +116,16 @@ class TransformJob:
                 table = self._tables[plan.target.name]
                 strict = chunk is None and _dumped(plan, known)
                 rows.append(TargetRows(table, chunk, before, after, strict))
-        return TargetBatch(batch.last, batch.checkpoint, tuple(rows))
+        joined = self._joined
+        if joined is None:
+            return TargetBatch(batch.last, batch.checkpoint, tuple(rows))
+        return TargetBatch(
+            batch.last,
+            batch.checkpoint,
+            tuple(rows),
+            joined.mirror_rows(batch),
+            lambda mirror: joined.map(batch, mirror),
+        )
 
     def _chunk(self, plan: MappingPlan, batch: Batch) -> pa.Table | StagedRows | None:
         paths: dict[str, list[Path]] = {}

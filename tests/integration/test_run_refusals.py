@@ -121,7 +121,7 @@ def test_a_mapping_with_another_key_than_the_table(project: Project) -> None:
 
 def test_a_mapping_that_needs_a_grain(project: Project) -> None:
     change(project.config.parent / "mapping.py", "return orders.select(", "return orders.distinct().select(")
-    refused(project, MappingError, "not supported yet")
+    refused(project, MappingError, "neither row-wise nor has it a grain")
 
 
 def test_a_violated_constraint_names_the_row(project: Project) -> None:

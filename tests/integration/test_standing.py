@@ -102,3 +102,28 @@ def test_slots_of_another_run_are_emptied(tmp_path: Path) -> None:
     assert Slots(tmp_path, {name: SCHEMA}).fill({"before": {name: rows(1)}, "after": {}})
     slots = Slots(tmp_path, {name: SCHEMA})
     assert slots.path("before", name).read_bytes() == slots.path("after", name).read_bytes()
+
+
+@mapping.target("sorted", key="k", sources=["odd name/%"])
+def sorted_copy(rows: DataFrame) -> DataFrame:
+    """Row-wise, with shuffles in its plan."""
+    return rows.repartition(2).orderBy("k")
+
+
+@mapping.target("counted", key="k", grain="odd name/%.k", sources=["odd name/%"])
+def counted(rows: DataFrame) -> DataFrame:
+    """Joined with itself and aggregated."""
+    return rows.join(rows.groupBy("k").agg(F.max("t").alias("top")), "k").select("k", F.col("top").alias("t"))
+
+
+@pytest.mark.parametrize("target", ["sorted", "counted"])
+def test_a_plan_that_would_remember_its_shuffles_gives_each_batch_its_own_rows(
+    spark: SparkSession, tmp_path: Path, target: str
+) -> None:
+    name = SCHEMA.id.name
+    plan = analyse(spark, mapping[target], {name: SCHEMA}, COLUMNS)
+    slots = Slots(tmp_path / "slots", {name: SCHEMA})
+    standing = StandingMapping(spark, plan, slots)
+    for keys in ((1, 2), (3,), ()):
+        assert slots.fill({"before": {}, "after": {name: rows(*keys)}})
+        assert sorted(standing.run()["k"].to_pylist()) == list(keys)

@@ -19,6 +19,7 @@ from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
+from migrator.ports.mirror import JoinedTarget
 from migrator.ports.target import TargetBatch, TargetRows
 
 Key = tuple[Any, ...]
@@ -84,6 +85,11 @@ class MemoryTarget:
         if missing:
             raise TargetError(f"target tables don't exist: {', '.join(missing)}", remedy="create them")
         return [known[name] for name in names]
+
+    def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
+        """There is no mirror in memory. Raises ``TargetError`` when one is needed."""
+        if targets:
+            raise TargetError("a target in memory takes row-wise mappings only", remedy="use PostgreSQL")
 
     def open(self, epoch: int) -> Ledger:
         """Takes the ledger over. Raises ``FencedError`` when it saw a higher epoch."""

@@ -25,6 +25,7 @@ from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.errors import SourceError
 from migrator.model.finding import Finding
 from migrator.model.position import Position
+from migrator.model.reach import Reference
 from migrator.model.request import Scope
 from migrator.model.table import TableId, TableSchema
 
@@ -36,6 +37,17 @@ WHERE c.relkind = 'r' AND (
   OR c.oid IN (SELECT t.relid FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace m ON m.oid = r.relnamespace
                CROSS JOIN LATERAL pg_catalog.pg_partition_tree(r.oid) t
                WHERE r.relkind = 'p' AND m.nspname = $1 AND r.relname = $2))
+"""
+_REFERENCES = """
+SELECT cn.nspname, cc.relname, pn.nspname, pc.relname,
+       (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.conkey) WITH ORDINALITY k (number, place)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.number),
+       (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.confkey) WITH ORDINALITY k (number, place)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.number)
+FROM pg_catalog.pg_constraint f
+JOIN pg_catalog.pg_class cc ON cc.oid = f.conrelid JOIN pg_catalog.pg_namespace cn ON cn.oid = cc.relnamespace
+JOIN pg_catalog.pg_class pc ON pc.oid = f.confrelid JOIN pg_catalog.pg_namespace pn ON pn.oid = pc.relnamespace
+WHERE f.contype = 'f' AND cn.nspname = ANY ($1) AND pn.nspname = ANY ($1)
 """
 _WATERMARK_ROW = """
 INSERT INTO migrator.watermark (migration, token, kind) VALUES ($1, '', 'low') ON CONFLICT (migration) DO NOTHING
@@ -85,6 +97,21 @@ class PostgresCatalog:
                 remedy="add a primary key: ALTER TABLE ... ADD PRIMARY KEY (...);",
             )
         return schemas
+
+    def references(self, tables: Sequence[TableSchema]) -> list[Reference]:
+        """See ``SourceCatalog.references``."""
+        rows = self._with_connection(
+            "the source's foreign keys can't be read",
+            lambda connection: connection.execute(
+                _REFERENCES, [sorted({schema.id.schema for schema in tables})]
+            ).fetchall(),
+        )
+        known = {schema.id for schema in tables}
+        found = [
+            Reference(TableId(schema, child), tuple(columns), TableId(parent_schema, parent), tuple(parents))
+            for schema, child, parent_schema, parent, columns, parents in rows
+        ]
+        return [one for one in found if {one.child, one.parent} <= known]
 
     def preflight(self, tables: Sequence[str]) -> list[Finding]:
         """See ``SourceCatalog.preflight``."""

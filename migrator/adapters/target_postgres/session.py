@@ -8,7 +8,7 @@ so each ingest has a cursor of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import adbc_driver_manager as manager
@@ -70,6 +70,39 @@ class Session:
     def one(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
         """The first row of a query that has one."""
         return self.rows(statement, parameters)[0]
+
+    def table(self, statement: str) -> pa.Table:
+        """Runs one query and returns its rows as Arrow columns."""
+
+        def fetched() -> pa.Table:
+            self._cursor.execute(statement)
+            return self._cursor.fetch_arrow_table()
+
+        try:
+            return self._patiently(fetched)
+        except manager.Error as error:
+            raise self._explained(error) from None
+
+    def parts(self, statement: str) -> Iterator[pa.Table]:
+        """The same in parts, for results of any size. To be read to its end before the next statement."""
+
+        def opened() -> pa.RecordBatchReader:
+            self._cursor.execute(statement)
+            return self._cursor.fetch_record_batch()
+
+        try:
+            reader = self._patiently(opened)
+            try:
+                while True:
+                    try:
+                        batch = self._patiently(reader.read_next_batch)
+                    except StopIteration:
+                        return
+                    yield pa.Table.from_batches([batch])
+            finally:
+                reader.close()
+        except manager.Error as error:
+            raise self._explained(error) from None
 
     def load(self, table: TableId | str, rows: pa.Table) -> None:
         """Appends rows by binary COPY: to a table, or to a temporary table when only its name is given."""

@@ -10,6 +10,8 @@ from sqlalchemy import create_engine, pool
 from migrator.adapters.target_postgres import executor_staging as staged
 from migrator.adapters.target_postgres import ledger as ledgers
 from migrator.adapters.target_postgres.explain import temporary
+from migrator.adapters.target_postgres.joined_writer import JoinedWriter
+from migrator.adapters.target_postgres.mirror_keeper import MirrorKeeper
 from migrator.adapters.target_postgres.preflight import preflight
 from migrator.adapters.target_postgres.prepared import Prepared, prepare
 from migrator.adapters.target_postgres.reflect import catalog, reflect, require
@@ -24,7 +26,8 @@ from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
-from migrator.ports.target import Stage, StagedRows, TargetBatch
+from migrator.ports.mirror import JoinedTarget
+from migrator.ports.target import Stage, StagedRows, TargetBatch, TargetRows
 from migrator.schema import upgrade_target
 
 # Sessions of the same migration and role that hold what we wait for: a cut-off or frozen earlier leader.
@@ -59,6 +62,7 @@ class PostgresTargetWriter:
         self._epoch: int | None = None
         self._applied = 0
         self._may_stage = False
+        self._mirrors = MirrorKeeper(settings.migration)
 
     def preflight(self, tables: Sequence[str]) -> list[Finding]:
         """Everything that stands in the way. Changes nothing."""
@@ -92,6 +96,20 @@ class PostgresTargetWriter:
         self._epoch, self._applied = epoch, taken.segment
         return taken
 
+    def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
+        """Makes what these targets need of the mirror (see ``ports.target``). Only after ``open``."""
+        try:
+            session = self._connected()
+            session.run("BEGIN")
+            ledger = ledgers.lock(session, self._settings.migration)
+            self._mirrors.prepare(session, targets, ledger)
+            session.run("COMMIT")
+        except ConnectionLost as lost:
+            raise self._lost(lost) from None
+        except BaseException:
+            self._roll_back()
+            raise
+
     def staging(self, table: TargetTable, segment: int) -> Stage | None:
         """How executors stage dump rows (see ``ports.target.Stager``). Only after ``open`` and ``tables``."""
         structure = self._structures.get(table.id)
@@ -120,11 +138,13 @@ class PostgresTargetWriter:
             session = self._connected()
             if staged.staged_rows(batch):
                 staged.drop_leftovers(session, self._settings.migration, epoch, self._applied)
-            prepared = self._prepare(session, batch)
+            prepared = self._prepare(session, batch.rows)
             if not self._write(session, batch, prepared, epoch):
                 return
             committing = True
             session.run("COMMIT")
+            if self._staging is not None:
+                self._staging.committed()
         except ConnectionLost as lost:
             self._forget(lost_session := self._session)
             if not (committing and self._committed(lost_session, batch.segment)):
@@ -164,6 +184,8 @@ class PostgresTargetWriter:
         if held.segment >= batch.segment:
             session.run("ROLLBACK")
             return False
+        if self._staging is not None:
+            self._staging.begin()
         self._step("target.begun")
         writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures, self._step)
         dumping = held.checkpoint is None or held.checkpoint.dumping()
@@ -172,28 +194,35 @@ class PostgresTargetWriter:
         parts = staged.staged_rows(batch)
         for table, rows in parts:
             staged.merge_staged(session, self._structures[table], rows, self._direct_loads, writer.relaxed)
-        writer.write(prepared)
+        checked = dumping and not batch.checkpoint.dumping()
+        if batch.joined is None:
+            writer.write(prepared)
+        else:
+            mirror = self._mirrors.moved(session, batch)
+            self._step("target.mirrored")
+            joined = JoinedWriter(
+                session, writer, self._structures, lambda rows: self._prepare(session, rows)
+            )
+            checked = joined.write(prepared, batch.joined(mirror)) or checked
         staged.drop_parts(session, [rows for _, rows in parts])
-        if dumping and not batch.checkpoint.dumping():
+        if checked:
             writer.check_foreign_keys()
         self._step("target.merged")
         ledgers.move(session, migration, batch.segment, batch.checkpoint)
         self._step("target.moved")
         return True
 
-    def _prepare(self, session: Session, batch: TargetBatch) -> list[Prepared]:
-        twice = [
-            rows.table.id for rows in batch.rows if sum(rows.table == other.table for other in batch.rows) > 1
-        ]
+    def _prepare(self, session: Session, batch: Sequence[TargetRows]) -> list[Prepared]:
+        twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]
         if twice:
             raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
-        unknown = [rows.table.id.name for rows in batch.rows if rows.table.id not in self._structures]
+        unknown = [rows.table.id.name for rows in batch if rows.table.id not in self._structures]
         if unknown:
             self._reflect(unknown)
         staging = self._staging or StagingTables(session)
         self._staging = staging
-        staging.make_room(2 * len(batch.rows))
-        here = [replace(one, chunk=None) if isinstance(one.chunk, StagedRows) else one for one in batch.rows]
+        staging.make_room(2 * len(batch))
+        here = [replace(one, chunk=None) if isinstance(one.chunk, StagedRows) else one for one in batch]
         prepared = [prepare(self._structures[rows.table.id], rows, staging) for rows in here]
         return [one for one in prepared if one is not None]
 
@@ -217,6 +246,9 @@ class PostgresTargetWriter:
 
     def _roll_back(self) -> None:
         """Ends the transaction; a session that can't even do that is given up."""
+        self._mirrors.rolled_back()
+        if self._staging is not None:
+            self._staging.rolled_back()
         if self._session is None:
             return
         try:

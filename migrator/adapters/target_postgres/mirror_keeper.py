@@ -1,0 +1,62 @@
+"""What the target remembers of the mirror between batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrator.adapters.target_postgres.mirror import BatchMirror
+from migrator.adapters.target_postgres.mirror_tables import prepare
+from migrator.adapters.target_postgres.scratch import Scratch
+from migrator.adapters.target_postgres.session import Session
+from migrator.errors import TargetError
+from migrator.model.ledger import Ledger
+from migrator.model.table import TableId
+from migrator.ports.mirror import JoinedTarget
+from migrator.ports.target import TargetBatch
+
+
+class MirrorKeeper:
+    """The mirrored tables of a migration, and the session's temporary tables for them."""
+
+    def __init__(self, migration: str):
+        self._migration = migration
+        self._kept: dict[TableId, tuple[str, ...]] = {}
+        self._targets: tuple[JoinedTarget, ...] = ()
+        self._scratch: tuple[Session, Scratch] | None = None
+
+    def prepare(self, session: Session, targets: Sequence[JoinedTarget], ledger: Ledger) -> None:
+        """Makes what is missing. Raises ``TargetError`` (see ``mirror_tables.prepare``)."""
+        if targets:
+            self._kept = prepare(session, self._migration, targets, ledger)
+        self._targets = tuple(targets)
+
+    def moved(self, session: Session, batch: TargetBatch) -> BatchMirror:
+        """The mirror inside the batch's transaction, moved to its end."""
+        unknown = [rows.schema.id for rows in batch.mirror if rows.schema.id not in self._kept]
+        if unknown:
+            raise TargetError(
+                f"the mirror knows no table {unknown[0]}",
+                remedy="this is a fault of the tool: report it (prepare_mirror comes before apply)",
+            )
+        scratch = self._of(session)
+        scratch.begin()
+        mirror = BatchMirror(session, scratch, self._migration, self._kept, batch.segment)
+        filled = mirror.filled()
+        followed = {
+            schema.id
+            for target in self._targets
+            if (target.table.id.name, target.digest()) in filled
+            for schema in target.sources.values()
+        }
+        mirror.move(batch.mirror, followed)
+        return mirror
+
+    def rolled_back(self) -> None:
+        """The batch's transaction was undone."""
+        if self._scratch is not None:
+            self._scratch[1].rolled_back()
+
+    def _of(self, session: Session) -> Scratch:
+        if self._scratch is None or self._scratch[0] is not session:
+            self._scratch = (session, Scratch(session))
+        return self._scratch[1]

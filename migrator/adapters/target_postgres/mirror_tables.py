@@ -1,0 +1,194 @@
+"""The tables of the mirror: one per source table that joined targets read, in a schema of their own.
+
+Values are held exactly, not prettily: dates as days and timestamps as microseconds since 1970 (as the event log holds
+them, infinities too), text in byte order, everything else in the type of the same name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from migrator.adapters.target_postgres.merge import columns as quoted_columns
+from migrator.adapters.target_postgres.merge import qualified, quoted
+from migrator.adapters.target_postgres.refusal import Refusal
+from migrator.adapters.target_postgres.session import Session
+from migrator.columnar.types import arrow_type
+from migrator.errors import TargetError
+from migrator.model.ledger import Ledger
+from migrator.model.reach import Reach, linked_columns
+from migrator.model.table import Column, TableId, TableSchema
+from migrator.ports.mirror import JoinedTarget
+
+SCHEMA = "migrator_mirror"
+FILLED = f"{SCHEMA}.filled"
+_NAME_BYTES = 63
+_TYPES = {
+    "bool": "boolean", "int8": "smallint", "int16": "smallint", "int32": "integer", "int64": "bigint",
+    "float32": "real", "float64": "double precision", "string": 'text COLLATE "C"', "binary": "bytea",
+    "date": "integer", "timestamp": "bigint", "timestamptz": "bigint",
+}  # fmt: skip
+_HELD = {"int8": pa.int16(), "date": pa.int32(), "timestamp": pa.int64(), "timestamptz": pa.int64()}
+_MAKE_FILLED = (
+    f"CREATE TABLE IF NOT EXISTS {FILLED} (migration text, target text, digest text NOT NULL,"
+    " segment bigint NOT NULL, PRIMARY KEY (migration, target))"
+)
+_COLUMNS = (
+    "SELECT attname::text, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute"
+    " WHERE attrelid = pg_catalog.to_regclass($1::text) AND attnum > 0 AND NOT attisdropped"
+)
+
+
+def mirror_table(migration: str, table: TableId) -> TableId:
+    """Where a source table is mirrored."""
+    return TableId(SCHEMA, _fitting(f"{migration}.{table.name}"))
+
+
+def number_table(migration: str, reach: Reach) -> TableId:
+    """Where the values of a computed grain are kept: the key of the grain's table, and ``number``."""
+    return TableId(SCHEMA, _fitting(f"{migration}.{reach.name}"))
+
+
+def sql_type(column: Column) -> str:
+    """The type in which a mirrored column is held."""
+    decimal = column.decimal()
+    return f"numeric({decimal[0]},{decimal[1]})" if decimal else _TYPES[column.type]
+
+
+def held(rows: pa.Table, schema: TableSchema, names: Sequence[str]) -> pa.Table:
+    """Source rows in the form in which the mirror holds them; a column they lack is NULL."""
+    found = []
+    for name in names:
+        column = _column(schema, name)
+        if name not in rows.column_names:
+            found.append(
+                pa.chunked_array([pa.nulls(rows.num_rows, _HELD.get(column.type, arrow_type(column)))])
+            )
+            continue
+        values = rows[name].cast(arrow_type(column))
+        wanted = _HELD.get(column.type)
+        found.append(values if wanted is None else values.cast(wanted))
+    return pa.table(found, names=list(names))
+
+
+def restored(rows: pa.Table, schema: TableSchema, names: Sequence[str]) -> pa.Table:
+    """Mirrored rows (columns ``names``, by place) as source rows."""
+    found = []
+    for place, name in enumerate(names):
+        column = _column(schema, name)
+        values = rows.column(place)
+        if isinstance(values.type, pa.BaseExtensionType):  # how the driver gives numeric: as text
+            values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)
+        if column.type in _HELD and values.type != _HELD[column.type]:
+            values = values.cast(_HELD[column.type])
+        found.append(values.cast(arrow_type(column)))
+    return pa.table(found, names=list(names))
+
+
+def number_of(expressions: Iterable[str]) -> str:
+    """SQL of a grain's number: equal values have equal numbers, NULLs included.
+
+    Different values may share one: then more grains are looked at than were touched, which changes nothing.
+    """
+    return f"pg_catalog.hash_record_extended(ROW({', '.join(expressions)}), 0)"
+
+
+def prepare(
+    session: Session, migration: str, targets: Sequence[JoinedTarget], ledger: Ledger
+) -> dict[TableId, tuple[str, ...]]:
+    """Makes schema, tables and indexes that are missing; returns per source table the columns its mirror has.
+
+    Raises ``TargetError``: the role may not, a table was dumped before it was mirrored, a column is missing.
+    """
+    try:
+        if not session.one("SELECT pg_catalog.to_regnamespace($1::text) IS NOT NULL", [SCHEMA])[0]:
+            session.run(f"CREATE SCHEMA {SCHEMA}")
+        session.run(_MAKE_FILLED)
+        schemas = {schema.id: schema for target in targets for schema in target.sources.values()}
+        found = {}
+        for schema in schemas.values():
+            read = {name for target in targets for name in target.columns.get(schema.id.name, ())}
+            found[schema.id] = _table(session, migration, schema, read, ledger)
+        _indexes(session, migration, targets)
+    except Refusal as refusal:
+        raise TargetError(
+            "the mirror of the source's tables can't be made beside the target",
+            where=f"schema {SCHEMA}",
+            cause=refusal.cause(),
+            remedy=f"as the database's owner: CREATE SCHEMA {SCHEMA} AUTHORIZATION <the role that migrator uses>",
+        ) from None
+    return found
+
+
+def _table(
+    session: Session, migration: str, schema: TableSchema, read: set[str], ledger: Ledger
+) -> tuple[str, ...]:
+    name = qualified(mirror_table(migration, schema.id))
+    present = dict(session.rows(_COLUMNS, [name]))
+    if not present:
+        dump = None if ledger.checkpoint is None else ledger.checkpoint.dump_of(schema.id)
+        if dump is not None and (dump.rows or dump.done):
+            raise TargetError(
+                f"a joined mapping reads {schema.id}, which was dumped before anything joined it",
+                where=name,
+                cause="its rows passed without being kept in the mirror",
+                remedy="start a migration of another name with an empty target, or take the table out of the mapping",
+            )
+        body = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in schema.columns)
+        session.run(f"CREATE TABLE {name} ({body}, PRIMARY KEY ({quoted_columns(schema.key)}))")
+        return schema.names()
+    wanted = {column.name: sql_type(column).partition(" COLLATE")[0] for column in schema.columns}
+    kept = tuple(column for column in schema.names() if column in present)
+    wrong = [
+        n for n in wanted if (n in present and present[n] != wanted[n]) or (n in read and n not in present)
+    ]
+    if wrong:
+        raise TargetError(
+            f"the mirror of {schema.id} doesn't hold what the mapping reads",
+            where=f"{name}, column {', '.join(wrong)}",
+            cause="the column was added to the source, or changed its type, after the table was dumped",
+            remedy="take the column out of the mapping, or start a migration of another name with an empty target",
+        )
+    return kept
+
+
+def _indexes(session: Session, migration: str, targets: Sequence[JoinedTarget]) -> None:
+    reaches = tuple(reach for target in targets for reach in target.reaches)
+    schemas = {node.schema.id: node.schema for reach in reaches for node in reach.nodes}
+    for table, linked in linked_columns(reaches).items():
+        for names in sorted(linked):
+            if schemas[table].key[: len(names)] != names:
+                _index(session, mirror_table(migration, table), quoted_columns(names))
+    for reach in reaches:
+        key = reach.root.schema.key
+        if reach.grain:
+            expression = f"({number_of(quoted(name) for name in reach.grain)})"
+            _index(session, mirror_table(migration, reach.root.schema.id), expression)
+            continue
+        name = number_table(migration, reach)
+        held_key = [_column(reach.root.schema, column) for column in key]
+        body = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in held_key)
+        session.run(
+            f"CREATE TABLE IF NOT EXISTS {qualified(name)}"
+            f' ({body}, "~number" bigint NOT NULL, PRIMARY KEY ({quoted_columns(key)}))'
+        )
+        _index(session, name, quoted("~number"))
+
+
+def _index(session: Session, table: TableId, expression: str) -> None:
+    name = f"m_{hashlib.sha256(f'{table.name} {expression}'.encode()).hexdigest()[:24]}"
+    session.run(f"CREATE INDEX IF NOT EXISTS {name} ON {qualified(table)} ({expression})")
+
+
+def _column(schema: TableSchema, name: str) -> Column:
+    return next(column for column in schema.columns if column.name == name)
+
+
+def _fitting(name: str) -> str:
+    """A name that PostgreSQL doesn't cut."""
+    if len(name.encode()) <= _NAME_BYTES:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{name.encode()[: _NAME_BYTES - 13].decode(errors='ignore')}~{digest}"

@@ -1,0 +1,107 @@
+"""What a joined target's rows depend on: a grain, and the links from its table to every other table.
+
+A change anywhere in the join is traced along these links to the grain values it can touch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrator.model.table import TableId, TableSchema
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Reference:
+    """A foreign key between two source tables, as its catalog tells it; column by column."""
+
+    child: TableId
+    columns: tuple[str, ...]
+    parent: TableId
+    parent_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One source table in the part it plays for a target; a table may play several parts.
+
+    Attributes:
+        role: name of the part: the table's own name unless the mapping gave it another.
+        schema: the source table.
+        above: index of the node towards the grain's table; None for that table itself.
+        columns: columns whose values equal those of ``above_columns`` in the linked row above.
+        above_columns: the other end of the link.
+    """
+
+    role: str
+    schema: TableSchema
+    above: int | None = None
+    columns: tuple[str, ...] = ()
+    above_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One grain of a target and everything that hangs on it.
+
+    Attributes:
+        grain: columns of the first node's table; rows with equal values belong together.
+        nodes: the grain's table first, each other node after the one above it.
+        name: what tells a computed grain from others: its values are kept beside the mirror under this name. Empty
+            for a grain of plain columns.
+    """
+
+    grain: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    name: str = ""
+
+    @property
+    def root(self) -> Node:
+        """The grain's table."""
+        return self.nodes[0]
+
+    def tables(self) -> dict[str, TableSchema]:
+        """The source tables it reaches, by name."""
+        return {node.schema.id.name: node.schema for node in self.nodes}
+
+    def below(self, index: int) -> list[int]:
+        """The nodes linked directly under one."""
+        return [number for number, node in enumerate(self.nodes) if node.above == index]
+
+    def path(self, index: int) -> list[int]:
+        """From a node up to the grain's table, both included."""
+        found = [index]
+        while (above := self.nodes[found[-1]].above) is not None:
+            found.append(above)
+        return found
+
+    def down_columns(self, index: int) -> tuple[str, ...]:
+        """What must be known of a node's row to find those below: its key, and its ends of their links."""
+        below = [name for child in self.below(index) for name in self.nodes[child].above_columns]
+        return tuple(dict.fromkeys([*self.nodes[index].schema.key, *below]))
+
+    def up_columns(self, index: int) -> tuple[str, ...]:
+        """What must be known of a node's row to find the one above; of the grain's table, its key."""
+        node = self.nodes[index]
+        return node.schema.key if node.above is None else node.columns
+
+
+def entangled(reaches: tuple[Reach, ...]) -> bool:
+    """Whether rows of a grain's table also come in by another link (a hierarchy, tables that are each other's grain).
+
+    Then rows read for some grains stand for other grains too, of which only a part is there.
+    """
+    roots = [reach.root.schema.id for reach in reaches]
+    others = {node.schema.id for reach in reaches for node in reach.nodes[1:]}
+    return bool(set(roots) & others) or len(set(roots)) < len(roots)
+
+
+def linked_columns(reaches: tuple[Reach, ...]) -> dict[TableId, set[tuple[str, ...]]]:
+    """The column tuples by which rows are looked up, per source table."""
+    found: dict[TableId, set[tuple[str, ...]]] = {}
+    for reach in reaches:
+        for node in reach.nodes:
+            if node.above is not None:
+                found.setdefault(node.schema.id, set()).add(node.columns)
+                above = reach.nodes[node.above]
+                found.setdefault(above.schema.id, set()).add(node.above_columns)
+    return found

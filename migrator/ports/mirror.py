@@ -1,0 +1,120 @@
+"""The mirror: copies of the source tables that joined targets read, beside the target and moved with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from migrator.model.reach import Reach
+from migrator.model.table import TableSchema
+from migrator.model.target import TargetTable
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRows:
+    """What a batch does to one mirrored table.
+
+    Attributes:
+        schema: the source table.
+        chunks: Parquet files of dump rows; rows of the log are later than they.
+        before: images whose keys vanish unless ``after`` has them (``NetDelta.before``), or None.
+        after: images that are there afterwards, or None. Both ``pyarrow.Table``.
+    """
+
+    schema: TableSchema
+    chunks: tuple[str, ...]
+    before: Any | None
+    after: Any | None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTarget:
+    """A target whose rows depend on several source rows. ``columns``: those read of each source table."""
+
+    table: TargetTable
+    reaches: tuple[Reach, ...]
+    columns: Mapping[str, tuple[str, ...]]
+
+    @property
+    def sources(self) -> dict[str, TableSchema]:
+        """The source tables it reads, by name."""
+        return {name: schema for reach in self.reaches for name, schema in reach.tables().items()}
+
+    def digest(self) -> str:
+        """Changes with grain and links: what was kept for others is of no use then."""
+        parts = [
+            (
+                reach.grain,
+                reach.name,
+                [(n.role, n.schema.id, n.above, n.columns, n.above_columns) for n in reach.nodes],
+            )
+            for reach in self.reaches
+        ]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Rows of source tables before and after a batch, as ``pyarrow.Table`` by table name.
+
+    They hold every row that the affected grains depend on, and others. Both sides hold versions of the same keys, so
+    whatever the mapping makes of the others is the same on both sides.
+
+    ``dumped``: whether dump rows are among them, whose target rows are to be written even where nothing changed.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    dumped: bool
+
+
+class Mirror(Protocol):
+    """The mirror inside a batch's transaction, its own rows moved already. One thread uses it."""
+
+    def filled(self) -> frozenset[tuple[str, str]]:
+        """Name and digest of the joined targets that are in step with the mirror."""
+        ...
+
+    def mark_filled(self, target: JoinedTarget) -> None:
+        """From this transaction on the target is in step."""
+        ...
+
+    def is_empty(self, table: TargetTable) -> bool:
+        """Whether the target table has no row."""
+        ...
+
+    def whole(self, schema: TableSchema) -> Iterator[Any]:
+        """All rows of a mirrored table, in parts, each a ``pyarrow.Table``."""
+        ...
+
+    def trace(self, target: JoinedTarget) -> int:
+        """Finds the grains that the batch touches, in the state before it and after it; returns how many.
+
+        The values of computed grains must have been brought up to date first (``roots``, ``renumber``).
+        """
+        ...
+
+    def slices(self, target: JoinedTarget, grains: int) -> Iterator[Sides]:
+        """The rows of the grains found by ``trace``, at most so many grains at a time."""
+        ...
+
+    def roots(self, reach: Reach, tables: Sequence[str]) -> dict[str, Any] | None:
+        """Of a computed grain: touched rows of its table and the rows of ``tables`` linked to them, as they are now.
+
+        None when the batch touches none. ``pyarrow.Table`` by table name.
+        """
+        ...
+
+    def renumber(self, reach: Reach, numbers: Any) -> None:
+        """Stores the values of a computed grain for the rows of ``roots``: their key columns, then ``~number``."""
+        ...
+
+    def number_all(self, reach: Reach, numbers: Iterator[Any]) -> None:
+        """The same for all rows of the grain's table, in parts."""
+        ...
+
+    def stay(self) -> None:
+        """Keeps the transaction alive while somebody computes."""
+        ...

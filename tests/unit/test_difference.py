@@ -1,0 +1,64 @@
+"""Bags of mapped rows compared, and keys that leave one slice told from those that stay."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+
+from migrator.run.difference import difference, parted
+
+
+def table(rows: list[tuple[int, int, str | None]]) -> pa.Table:
+    sides, keys, values = zip(*rows, strict=True) if rows else ((), (), ())
+    return pa.table(
+        {
+            "side": pa.array(sides, pa.int8()),
+            "k": pa.array(keys, pa.int64()),
+            "v": pa.array(values, pa.string()),
+        }
+    )
+
+
+def bag(rows: pa.Table) -> Counter[tuple[int, str | None]]:
+    return Counter((row["k"], row["v"]) for row in rows.to_pylist())
+
+
+def test_only_what_differs_is_left() -> None:
+    rows = [(0, 1, "a"), (0, 2, None), (0, 3, "x"), (1, 2, None), (1, 1, "b"), (1, 4, "y"), (1, 3, "x")]
+    before, after = difference(table(rows), "side")
+    assert bag(before) == {(1, "a"): 1}
+    assert bag(after) == {(1, "b"): 1, (4, "y"): 1}
+
+
+def test_a_row_made_twice_stays_twice_so_that_the_target_refuses_it() -> None:
+    _, after = difference(table([(0, 1, "a"), (1, 1, "a"), (1, 1, "a"), (1, 1, "a")]), "side")
+    assert bag(after) == {(1, "a"): 2}
+
+
+def test_it_is_the_difference_of_bags() -> None:
+    chance = random.Random(7)
+    for _ in range(50):
+        rows = [
+            (chance.randint(0, 1), chance.randint(1, 4), chance.choice(["a", "b", None]))
+            for _ in range(chance.randint(0, 30))
+        ]
+        old, new = (Counter((k, v) for side, k, v in rows if side == wanted) for wanted in (0, 1))
+        before, after = difference(table(rows), "side")
+        assert bag(before) == old - new
+        assert bag(after) == new - old
+
+
+def test_both_sides_are_left_alone_where_dump_rows_are_to_be_written() -> None:
+    before, after = difference(table([(0, 1, "a"), (1, 1, "a")]), "side", keep_equal=True)
+    assert bag(before) == bag(after) == {(1, "a"): 1}
+
+
+def test_keys_that_leave_a_slice_are_told_from_those_that_stay() -> None:
+    before = table([(0, 1, "a"), (0, 2, "b"), (0, 3, "c")]).drop_columns(["side"])
+    after = table([(1, 2, "B"), (1, 9, "z")]).drop_columns(["side"])
+    gone, staying = parted(before, after, ["k"])
+    assert bag(gone) == {(1, "a"): 1, (3, "c"): 1}
+    assert bag(staying) == {(2, "b"): 1}
+    assert bag(parted(before, after.slice(0, 0), ["k"])[0]) == bag(before)
