@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 import zoneinfo
+from decimal import Decimal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -19,6 +20,9 @@ from migrator.errors import MappingError
 Value = Column | str
 """A column, or the name of one."""
 
+_CAPITALS, _SMALL = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+_POINT = "0101000000"
+_MANTISSA_BITS, _EXPONENT_VALUES, _EXPONENT_BIAS = 52, 2048, 1023
 _OFFSET = re.compile(r"(Z|UTC|GMT|[+-](0\d|1[0-8]):[0-5]\d)")
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
 _DATETIME = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
@@ -90,6 +94,30 @@ def blank_to_null(text: Value) -> Column:
     return F.when(F.trim(column) != "", column)
 
 
+def lower_ascii(text: Value) -> Column:
+    """Text with A to Z in lower case and every other character as it is, unlike ``F.lower``."""
+    return F.translate(_column(text), _CAPITALS, _SMALL)
+
+
+def slug(text: Value) -> Column:
+    """Text in lower case where each run of other characters than a-z and 0-9 is one ``-``, none at the ends.
+
+    May be empty: of ``"!"`` nothing is left.
+    """
+    dashed = F.regexp_replace(lower_ascii(text), "[^a-z0-9]+", "-")
+    return F.regexp_replace(dashed, "^-|-$", "")
+
+
+def point_x(geometry: Value) -> Column:
+    """X of a point of MySQL or MariaDB, as double; zero has no sign. Other geometries fail."""
+    return _ordinate(geometry, 0)
+
+
+def point_y(geometry: Value) -> Column:
+    """Y of a point of MySQL or MariaDB, as double; zero has no sign. Other geometries fail."""
+    return _ordinate(geometry, 1)
+
+
 def zero_date_to_null(text: Value) -> Column:
     """NULL for MariaDB's zero date or datetime (``0000-00-00...``) in text; any other text unchanged."""
     column = _column(text)
@@ -123,6 +151,25 @@ def cents(amount: Value) -> Column:
     return _checked(
         column, rounded == column, (rounded * 100).cast("bigint"), "bigint", "is no whole number of cents"
     )
+
+
+def ratio(dividend: Value, divisor: Value, digits: int) -> Column:
+    """The quotient of two whole numbers, rounded to so many decimals, exact halves away from zero.
+
+    Computed exactly, as a decimal. NULL where the divisor is 0. A dividend of more than 28 digits, a divisor or a
+    result of more than 18 (decimals included), fail.
+
+    Args:
+        dividend: integers, or decimals without fraction.
+        divisor: the same.
+        digits: 0 to 6.
+    """
+    above, below = (_column(value).cast("decimal(28,0)") for value in (dividend, divisor))
+    size = F.nullif(F.abs(below), F.lit(0)).cast("decimal(18,0)")
+    doubled = F.abs(above) * F.lit(Decimal(2 * 10**digits))
+    rounded = F.call_function("div", doubled + size, size * 2)
+    signed = F.when((above < 0) != (below < 0), -rounded).otherwise(rounded)
+    return signed.cast("decimal(18,0)") * F.lit(Decimal(1).scaleb(-digits))
 
 
 def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> list[list[Column]]:
@@ -160,6 +207,27 @@ def _calendar(text: Value, pattern: str, spark_type: str) -> Column:
 
 def _is_zero(column: Column) -> Column:
     return column.startswith("0000-00-00")
+
+
+def _ordinate(geometry: Value, place: int) -> Column:
+    """A number of a point as both servers store it: four bytes of SRID, then WKB with its least byte first.
+
+    No function of Spark reads a double from its bytes (IEEE 754), so its parts are multiplied: every step is exact.
+    """
+    digits = F.hex(_column(geometry))
+    first = 19 + 16 * place
+    bits = F.concat(*(F.substring(digits, first + 2 * byte, 2) for byte in reversed(range(8))))
+    head = F.conv(F.substring(bits, 1, 3), 16, 10).cast("bigint")
+    exponent = head % _EXPONENT_VALUES
+    valid = (F.length(digits) == 50) & (F.substring(digits, 9, 10) == _POINT)
+    finite = exponent < _EXPONENT_VALUES - 1
+    # below the least exponent the leading bit, which is not stored, is 0
+    leading = F.when(exponent > 0, 1 << _MANTISSA_BITS).otherwise(0)
+    significand = F.conv(F.substring(bits, 4, 13), 16, 10).cast("bigint") + leading
+    scale = F.greatest(exponent, F.lit(1)) - (_EXPONENT_BIAS + _MANTISSA_BITS)
+    size = significand.cast("double") * F.pow(F.lit(2.0), scale.cast("double"))
+    signed = F.when((head >= _EXPONENT_VALUES) & (significand > 0), -size).otherwise(size)
+    return _checked(digits, valid & finite, signed, "double", "is no point of finite numbers")
 
 
 def _checked(value: Column, valid: Column, result: Column, spark_type: str, complaint: str) -> Column:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import random
+import struct
+import sys
 import uuid
 import zoneinfo
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pytest
@@ -191,3 +195,52 @@ def test_flags_and_cents(spark: SparkSession) -> None:
 def test_cents_are_exact(spark: SparkSession, rows: list[Decimal]) -> None:
     found = values(spark, "m decimal(20,4)", [(row,) for row in rows], C.cents("m"))
     assert [row[0] for row in found] == [int(row * 100) for row in rows]
+
+
+def test_lower_and_slug_change_only_ascii(spark: SparkSession) -> None:
+    rows = [("ÀB c&&D ",), ("--İ100% Fun!",), ("Sci-Fi\n",), ("!",), ("",), (None,)]
+    found = values(spark, "t string", rows, C.lower_ascii("t"), C.slug("t"))
+    assert [row[0] for row in found] == ["Àb c&&d ", "--İ100% fun!", "sci-fi\n", "!", "", None]
+    assert [row[1] for row in found] == ["b-c-d", "100-fun", "sci-fi", "", "", None]
+
+
+def test_points_are_exact(spark: SparkSession) -> None:
+    rng = random.Random(7)
+    bits = [rng.getrandbits(64) for _ in range(300)]
+    numbers = [*(n for n in map(_double, bits) if math.isfinite(n)), 0.0, -0.0, 5e-324, 2.0**-1022, 0.1]
+    numbers += [sys.float_info.max, -sys.float_info.max, 2.0**-1022 - 5e-324]
+    rows = [(_point(n, numbers[-1 - place]),) for place, n in enumerate(numbers)]
+    found = values(spark, "p binary", [*rows, (None,)], C.point_x("p"), C.point_y("p"))
+    expected = [(n + 0.0, numbers[-1 - place] + 0.0) for place, n in enumerate(numbers)]
+    assert repr(found) == repr([*expected, (None, None)])
+
+
+@pytest.mark.parametrize(
+    "geometry",
+    [b"", struct.pack("<IBIdd", 0, 1, 1, math.inf, 0), struct.pack("<IBIdd", 0, 1, 2, 0, 0)],
+    ids=["empty", "infinite", "other type"],
+)
+def test_a_geometry_that_is_no_point_fails(spark: SparkSession, geometry: bytes) -> None:
+    assert "is no point" in failure(spark, "p binary", geometry, C.point_x("p"))
+
+
+def test_ratios_round_exact_halves_away_from_zero(spark: SparkSession) -> None:
+    rng = random.Random(5)
+    rows: list[tuple[Any, ...]] = [(1, 200), (-1, 200), (1, -200), (3, 0), (0, -7), (None, 1), (1, None)]
+    rows += [(rng.randint(-(10**13), 10**13), rng.randint(-500, 500)) for _ in range(200)]
+    rows += [(2 * n + 1, 2 * 10**4) for n in range(-20, 20)]
+    found = values(spark, "a long, b int", rows, C.ratio("a", "b", 2), C.ratio("a", "b", 4))
+    for (a, b), quotients in zip(rows, found, strict=True):
+        exact = None if a is None or not b else Decimal(a) / Decimal(b)
+        for digits, quotient in zip((2, 4), quotients, strict=True):
+            step = Decimal(1).scaleb(-digits)
+            assert quotient == (None if exact is None else exact.quantize(step, ROUND_HALF_UP)), (a, b)
+
+
+def _point(x: float, y: float) -> bytes:
+    return struct.pack("<IBIdd", 4326, 1, 1, x, y)
+
+
+def _double(bits: int) -> float:
+    [number] = struct.unpack("<d", bits.to_bytes(8, "little"))
+    return float(number)
