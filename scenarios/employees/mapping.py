@@ -23,7 +23,13 @@ _NO_DATE = 2**31 - 1
 """Stands after all dates, of which the greatest comes first."""
 
 
-@mapping.target("job_title", key="title_code", grain=lambda title: [slug(title.title)])
+@mapping.target(
+    "job_title",
+    key="title_code",
+    grain=lambda title: [slug(title.title)],
+    links=["dept_emp.emp_no = title.emp_no", "other_title.emp_no = title.emp_no"],
+    roles={"other_title": "title"},
+)
 def job_title(title: DataFrame, dept_emp: DataFrame) -> DataFrame:
     """One title a code: old titles may differ in case and signs only."""
     titles = title.groupBy(slug("title").alias("title_code")).agg(
@@ -64,7 +70,19 @@ def department(department: DataFrame, dept_manager: DataFrame) -> DataFrame:
     )
 
 
-@mapping.target("department_stats", key="dept_id", grain="department.dept_no")
+@mapping.target(
+    "department_stats",
+    key="dept_id",
+    grain="department.dept_no",
+    links=[
+        "dept_emp.dept_no = department.dept_no",
+        "other_dept_emp.emp_no = dept_emp.emp_no",
+        "employee.emp_no = dept_emp.emp_no",
+        "title.emp_no = dept_emp.emp_no",
+        "salary.emp_no = dept_emp.emp_no",
+    ],
+    roles={"other_dept_emp": "dept_emp"},
+)
 def department_stats(
     department: DataFrame, dept_emp: DataFrame, employee: DataFrame, title: DataFrame, salary: DataFrame
 ) -> DataFrame:
@@ -104,7 +122,20 @@ def department_stats(
     )
 
 
-@mapping.target("employment", key="person_id", grain="employee.emp_no")
+@mapping.target(
+    "employment",
+    key="person_id",
+    grain="employee.emp_no",
+    links=[
+        "dept_emp.emp_no = employee.emp_no",
+        "managing.emp_no = employee.emp_no",
+        "title.emp_no = employee.emp_no",
+        "salary.emp_no = employee.emp_no",
+        "dept_manager.dept_no = dept_emp.dept_no",
+        "manager_dept_emp.emp_no = dept_manager.emp_no",
+    ],
+    roles={"managing": "dept_manager", "manager_dept_emp": "dept_emp"},
+)
 def employment(
     employee: DataFrame, dept_emp: DataFrame, dept_manager: DataFrame, title: DataFrame, salary: DataFrame
 ) -> DataFrame:

@@ -50,7 +50,7 @@ def category(category: DataFrame, film_category: DataFrame) -> DataFrame:
     )
 
 
-@mapping.target("film", key="film_id", grain="film.film_id")
+@mapping.target("film", key="film_id", grain="film.film_id", links=["film_text.film_id = film.film_id"])
 def film(film: DataFrame, film_text: DataFrame) -> DataFrame:
     """What a film is; what it costs is in ``film_pricing``."""
     texts = film_text.select(
@@ -150,7 +150,12 @@ def person(customer: DataFrame, staff: DataFrame) -> DataFrame:
     return _persons(customer, "customer").unionByName(_persons(staff, "staff"))
 
 
-@mapping.target("store", key="store_id", grain="store.store_id")
+@mapping.target(
+    "store",
+    key="store_id",
+    grain="store.store_id",
+    links=["staff.store_id = store.store_id", "inventory.store_id = store.store_id"],
+)
 def store(store: DataFrame, staff: DataFrame, inventory: DataFrame) -> DataFrame:
     """Stores with the numbers of their staff and of their items."""
     people = staff.groupBy("store_id").agg(F.count("*").alias("staff_count"))
@@ -170,7 +175,16 @@ def store(store: DataFrame, staff: DataFrame, inventory: DataFrame) -> DataFrame
     )
 
 
-@mapping.target("customer_account", key="person_id", grain="customer.customer_id")
+@mapping.target(
+    "customer_account",
+    key="person_id",
+    grain="customer.customer_id",
+    links=[
+        "payment.customer_id = customer.customer_id",
+        "rental.customer_id = customer.customer_id",
+        "rental.inventory_id = inventory.inventory_id",
+    ],
+)
 def customer_account(
     customer: DataFrame, payment: DataFrame, rental: DataFrame, inventory: DataFrame
 ) -> DataFrame:
