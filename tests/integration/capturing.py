@@ -20,19 +20,24 @@ from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.watermark import mark_writer
+from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.model.chunk import ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableId, TableSchema
-from migrator.ports.source import ChunkReader, LogReader, SourceCatalog
+from migrator.ports.source import ChunkReader, LogReader, SourceCatalog, WatermarkWriter
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
+from tests.fix_postgres_source import WATERMARK_TABLE
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_reading import source_of as binlog_source
 from tests.servers import Database
 
 DEADLINE_S = 120.0
+_WATERMARK_TABLE = """CREATE TABLE IF NOT EXISTS migrator.watermark
+(migration varchar(31) PRIMARY KEY, token varchar(80) NOT NULL, kind varchar(4) NOT NULL) ENGINE=InnoDB"""
 Rows = dict[tuple[object, ...], dict[str, object]]
 
 
@@ -49,6 +54,7 @@ class Capturing:
     log_reader: Callable[[], LogReader]
     schemas: dict[TableId, TableSchema]
     limits: CaptureLimits
+    marks: Callable[[], WatermarkWriter] | None = None
     requests: MemoryRequests = field(default_factory=MemoryRequests)
     event_log: MemoryEventLog = field(default_factory=MemoryEventLog)
     progress: Progress = field(default_factory=Progress)
@@ -61,7 +67,7 @@ class Capturing:
         last = writer.last()
         self.progress = Progress()
         loop = CaptureLoop(
-            SourcePorts(self.log_reader, self.chunk_reader, None),
+            SourcePorts(self.log_reader, self.chunk_reader, self.marks),
             writer,
             self.schemas,
             None if last is None else last.checkpoint,
@@ -131,11 +137,15 @@ def rows_of(schema: TableSchema, rows: pa.Table) -> Rows:
     return {tuple(row[name] for name in schema.key): row for row in rows.to_pylist()}
 
 
-def capturing(database: Database, tables: list[str], limits: CaptureLimits) -> Capturing:
+def capturing(
+    database: Database, tables: list[str], limits: CaptureLimits, placement: str = "witness"
+) -> Capturing:
     """A capture of these tables, which exist."""
     catalog: SourceCatalog
     if database.kind == "postgresql":
-        source = postgres_source(database)
+        if placement == "watermark":
+            database.execute(*WATERMARK_TABLE)
+        source = postgres_source(database, placement=placement)
         catalog = PostgresCatalog(source)
         schemas = catalog.tables(tables)
         catalog.prepare(schemas)
@@ -145,8 +155,12 @@ def capturing(database: Database, tables: list[str], limits: CaptureLimits) -> C
             lambda: PostgresLogReader(source, schemas),
             {schema.id: schema for schema in schemas},
             limits,
+            mark_writer(source),
         )
-    log = binlog_source(database, tls="prefer" if database.kind == "mysql" else "disable")
+    tls = "prefer" if database.kind == "mysql" else "disable"
+    if placement == "watermark":
+        database.execute("CREATE DATABASE IF NOT EXISTS migrator", _WATERMARK_TABLE)
+    log = binlog_source(database, tls=tls, placement=placement, migration=database.database[:31])
     catalogs, chunks, logs = (
         (MysqlCatalog, MysqlChunkReader, MysqlLogReader)
         if database.kind == "mysql"
@@ -161,4 +175,5 @@ def capturing(database: Database, tables: list[str], limits: CaptureLimits) -> C
         lambda: logs(log, schemas),
         {schema.id: schema for schema in schemas},
         limits,
+        (lambda: WatermarkRowWriter(log)) if placement == "watermark" else None,
     )

@@ -117,11 +117,11 @@ def test_killed_in_the_middle_a_request_goes_on_where_it_was(project: Project, s
     with writing(project):
         project.command("dump", "start")
         project.command("dump", "start", *REQUESTS[0])
-        process = project.process("run", "--plain", crash_at="capture.requested:20")
+        process = project.process("run", "--plain", crash_at="capture.requested:12")
         output, _ = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == -signal.SIGKILL, output
         stored = {each.request: each for each in asked(project)[1]}
-        assert all(0 < stored[name].chunks < 20 and not stored[name].done for name in ("r1.1", "r2.1"))
+        assert all(0 < stored[name].chunks < 12 and not stored[name].done for name in ("r1.1", "r2.1"))
         captured_before = sum(each.rows for each in stored.values())
         done = project.run_here()
     assert states(project) == [RequestState.DONE] * 2

@@ -193,6 +193,22 @@ def test_a_table_that_grows_at_its_end_all_the_time_is_dumped_all_the_same(old: 
     equal(capture, old)
 
 
+def test_windows_of_several_workers_overlap(old: Database) -> None:
+    """Each worker writes watermarks of its own around its SELECT, into the same row of the source."""
+    create(old)
+    capture = capturing(old, ["scattered", "words"], LIMITS, "watermark")
+    story: list[str] = []
+    with writing(old):
+        capture.run(
+            capture.dumped, lambda name: story.append(name[6:]) if name.startswith("chunk.") else None
+        )
+    marks = [name for name in story if name in ("low", "high")]
+    assert "low low" in " ".join(marks), "no window began while another was open"
+    assert marks.count("low") == marks.count("high") > 2
+    capture.run(capture.caught_up())
+    equal(capture, old)
+
+
 def test_workers_are_changed_while_they_read(old: Database) -> None:
     create(old)
     capture = capturing(old, list(kinds(old)), LIMITS)
