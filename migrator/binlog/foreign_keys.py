@@ -136,8 +136,12 @@ def read_triggers(connection: Any, database: str) -> list[Trigger]:
     return [Trigger(name, TableId(database, table), body) for name, table, body in rows]
 
 
-def _words(statement: str) -> tuple[str, ...]:
-    return tuple(word.strip("`").lower() for word in words_of(QueryText("", statement)))
+def _words(statement: str, database: str) -> tuple[str, ...]:
+    """The words of a trigger's body, names without the database that the trigger is in."""
+    words = [word.strip("`").lower() for word in words_of(QueryText("", statement))]
+    own = [database.lower(), "."]
+    places = {at + step for at in range(len(words)) if words[at : at + 2] == own for step in (0, 1)}
+    return tuple(word for at, word in enumerate(words) if at not in places)
 
 
 def find_cascades(
@@ -151,7 +155,7 @@ def find_cascades(
     no trigger runs for those.
     """
     keys = [key for key in keys if key.acts()]
-    does = {(trigger.table, _words(trigger.body)): trigger.name for trigger in triggers}
+    does = {(trigger.table, _words(trigger.body, trigger.table.schema)): trigger.name for trigger in triggers}
     relied: set[str] = set()
     watched: dict[TableId, Watch] = {}
     below: dict[TableId, Watch] = {}
@@ -159,7 +163,7 @@ def find_cascades(
         for key in keys:
             deletes, updates = _silent(key, captured, below)
             _note(below, key, deletes, updates)
-            trigger = does.get((key.parent, _words(key.trigger()))) if deletes else None
+            trigger = does.get((key.parent, _words(key.trigger(), key.parent.schema))) if deletes else None
             relied |= {trigger} if trigger is not None else set()
             _note(watched, key, "" if trigger is not None else deletes, updates)
     return Cascades(watched, frozenset({*captured, *below}), frozenset(relied))

@@ -56,6 +56,10 @@ def test_a_trigger_stands_in_for_its_own_action_only() -> None:
     assert list(found.watched[B].update) == ["id"]
     assert found.triggers == {"tr"}
     assert found.watched[A].delete  # InnoDB deletes b's rows by itself then, and no trigger runs
+    plain = Trigger("tr", B, "UPDATE c SET b_id = NULL WHERE b_id = OLD.id")
+    assert watched(foreign, triggers=(plain,)).watched[B].delete == ""
+    elsewhere = Trigger("tr", B, "UPDATE new.c SET b_id = NULL WHERE b_id = OLD.id")
+    assert watched(foreign, triggers=(elsewhere,)).watched[B].delete
     other = Trigger("tr", B, "update old.c set b_id=NULL where b_id = old.id and b_id > 5")
     assert watched(foreign, triggers=(other,)).watched[B].delete
 
