@@ -77,7 +77,7 @@ def test_a_change_that_reaches_more_grains_than_are_mapped_at_a_time(
 ) -> None:
     """Slice by slice in one transaction; keys of ``circle`` move from the grain of one slice to that of another."""
     some = ("circle", "order_summary", "sales")
-    bench = JoinedBench(project, tmp_path, slice_grains=4, only=some).begin()
+    bench = JoinedBench(project, tmp_path, slice_grains=10, only=some).begin()
     filled(bench)
     assert shop.differences(project, some) == {}
     transact(

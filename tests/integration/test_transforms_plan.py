@@ -136,13 +136,13 @@ GRAINS: dict[str, tuple[Callable[..., DataFrame], str]] = {
     ),
     "global aggregate": (
         lambda flights: flights.agg(F.max("id").alias("id")),
-        "Aggregate over flights",
+        "Aggregate over all rows of flights",
     ),
     "window": (
         lambda flights: flights.select(
             "id", F.row_number().over(Window.orderBy("id")).cast("long").alias("n")
         ),
-        "Window over flights",
+        "Window over all rows of flights",
     ),
     "distinct": (lambda flights: flights.select("id").distinct(), "Distinct over flights"),
     "drop duplicates": (
@@ -207,7 +207,7 @@ GRAINS: dict[str, tuple[Callable[..., DataFrame], str]] = {
         lambda flights: flights.sparkSession.sql(
             "select id, (select max(id) from {flights}) n from {flights}", flights=flights
         ),
-        "Aggregate over flights",
+        "Aggregate over all rows of flights",
     ),
     "join through CTEs": (
         lambda flights: flights.sparkSession.sql(
