@@ -20,6 +20,8 @@ _HEARTBEATS = 4
 """In the time after which silence counts as death."""
 HANDSHAKE_TIMEOUT_S = 60.0
 _FATAL_READING_LOG = 1236
+_SAME_SERVER_ID = 4052
+"""MariaDB's own code for a stream that ends because another replica of this server_id came; MySQL says 1236."""
 _OK, _ERROR = 0x00, 0xFF
 
 
@@ -132,7 +134,7 @@ class PacketStream:
                 cause=f"gtid_mode was not ON when it was written: {message}",
                 remedy="SET GLOBAL gtid_mode = ON (in its steps), then start a new dump",
             )
-        if code == _FATAL_READING_LOG:
+        if code in (_FATAL_READING_LOG, _SAME_SERVER_ID):
             return SourceError(
                 "the server can't send its log",
                 where=self._source.where,

@@ -37,6 +37,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "run.led": "the lease is taken and the ledger taken over; nothing is read or written yet",
         "log.connected": "the log reader has connected, first or again; no record of it was read",
         "log.records": "records of the log were read, the capture loop doesn't have them yet",
+        "changes.poll": "change tables are about to be polled (log = change_tables)",
         "log.acknowledge": "a newer durable place is about to be told to the source (PostgreSQL)",
         "log.acknowledged": "it was told: the source may forget what lies before (PostgreSQL)",
         "chunk.begin": "a chunk read (or another attempt of it) begins, before the low watermark if there is one",

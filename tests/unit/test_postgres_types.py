@@ -62,7 +62,7 @@ def test_the_key_is_the_first_index_without_nulls() -> None:
     ],
 )
 def test_slot_states(state: tuple[str | None, str | None, str | None], lost: str) -> None:
-    assert SlotState.of(*state).lost == lost
+    assert SlotState.of(*state, None).lost == lost
 
 
 @pytest.mark.parametrize(
