@@ -31,13 +31,15 @@ _CLOCKS = {
 _REPLACEABLE = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
 _CLOCK_WORDS = {"now", "today", "yesterday", "tomorrow"}
 _SUSPICIOUS = re.compile(
-    "current|now|local_?time|today|yesterday|tomorrow|subquery|exists|listquery", re.IGNORECASE
+    "collectlist|collectset|first|last|anyvalue|current|now|local_?time|today|yesterday|tomorrow|subquery|exists|listquery",
+    re.IGNORECASE,
 )
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
 _BY_CHANCE = {"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample", "LimitAndOffset"}
 """Which rows these keep depends on all rows of the table, or on their order: no grain can hold that."""
-_SORTED = {"SortArray", "ArraySort"}
-_COLLECTED = {"CollectList", "CollectSet"}
+_SORTED = {"SortArray", "ArraySort", "WindowExpression"}
+_BY_ORDER = {"CollectList", "CollectSet", "First", "Last", "AnyValue"}
+"""Aggregates that show in which order rows came, whatever Spark says of their determinism."""
 _LEFT_SIDE = {"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}
 _RIGHT_SIDE = {"INNER", "CROSS", "RIGHT OUTER"}
 
@@ -124,7 +126,7 @@ class PlanWalk:
             self._refuse(f"{kind} Join that keeps constant rows, over {_list(left | right)}")
 
     def _expression(self, expression: Any, ordered: bool = False) -> None:
-        """``ordered``: whether its array is sorted at once, so that the order of collecting can't be seen."""
+        """``ordered``: whether its array is sorted at once, or its rows are: then their order can't be seen."""
         kind = _kind(expression)
         if kind in _SUBQUERIES:
             correlated = int(expression.outerAttrs().size() > 0)
@@ -136,10 +138,9 @@ class PlanWalk:
         children = list(_items(expression.children()))
         if is_instance_of(_gateway(), expression, _REPLACEABLE):  # to_date(x) stands for a cast, and so on
             children.append(expression.replacement())
-        collected = ordered and kind in _COLLECTED
-        if kind in _CLOCKS or (
-            not collected and not expression.deterministic() and all(c.deterministic() for c in children)
-        ):
+        by_order = kind in _BY_ORDER
+        chance = not expression.deterministic() and all(c.deterministic() for c in children)
+        if kind in _CLOCKS or (not ordered if by_order else chance):
             self._unrepeatable(_function_name(expression, kind))
         if kind == "Cast" and _kind(children[0]) == "Literal":
             word = str(children[0].value()).strip().lower()  # "now", or "today Europe/Berlin"
