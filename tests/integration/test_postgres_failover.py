@@ -42,7 +42,8 @@ def synchronised(
     """
     state = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = %s AND synced AND NOT temporary"
     for _ in range(50):
-        primary.execute("SELECT pg_log_standby_snapshot()", "SELECT pg_logical_emit_message(true, '', '')")
+        # The snapshot comes last: a transaction behind it would leave the slot behind what the standby reserves.
+        primary.execute("SELECT pg_logical_emit_message(true, '', '')", "SELECT pg_log_standby_snapshot()")
         with log_reader(source, schemas, place) as reader:
             place = PostgresCatalog(source).position()
             read_to(reader, place)
