@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from sqlalchemy import URL
 
 from migrator.binlog.log_reader import BinlogReader
 from migrator.binlog.settings import BinlogSource, default_server_id
@@ -24,6 +25,7 @@ from migrator.model.event import (
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from migrator.ports.source import LogReader
+from migrator.schema.control import upgrade_source
 from tests.integration.binlog_engine import BinlogEngine
 from tests.servers import Database
 
@@ -113,3 +115,17 @@ def fold(changes: Sequence[RowChange], key_places: Sequence[int]) -> dict[tuple[
             assert change.after is not None
             rows[tuple(change.after[place] for place in key_places)] = change.after
     return rows
+
+
+def make_watermark_table(database: Database) -> None:
+    """As a run with that placement makes it: the servers are shared, and one made by hand would be in its way."""
+    upgrade_source(
+        URL.create(
+            f"{database.kind}+pymysql",
+            database.user,
+            database.password or None,
+            database.host,
+            database.port,
+            database.database,
+        )
+    )

@@ -32,12 +32,11 @@ from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
 from tests.fix_postgres_source import WATERMARK_TABLE
 from tests.fix_postgres_source import source_of as postgres_source
+from tests.integration.binlog_reading import make_watermark_table
 from tests.integration.binlog_reading import source_of as binlog_source
 from tests.servers import Database
 
 DEADLINE_S = 120.0
-_WATERMARK_TABLE = """CREATE TABLE IF NOT EXISTS migrator.watermark
-(migration varchar(31) PRIMARY KEY, token varchar(80) NOT NULL, kind varchar(4) NOT NULL) ENGINE=InnoDB"""
 Rows = dict[tuple[object, ...], dict[str, object]]
 
 
@@ -159,7 +158,7 @@ def capturing(
         )
     tls = "prefer" if database.kind == "mysql" else "disable"
     if placement == "watermark":
-        database.execute("CREATE DATABASE IF NOT EXISTS migrator", _WATERMARK_TABLE)
+        make_watermark_table(database)
     log = binlog_source(database, tls=tls, placement=placement, migration=database.database[:31])
     catalogs, chunks, logs = (
         (MysqlCatalog, MysqlChunkReader, MysqlLogReader)

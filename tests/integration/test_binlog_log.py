@@ -12,7 +12,15 @@ from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.errors import ConnectionFailed, SchemaError, SourceError
 from migrator.model.event import MarkKind, Operation, WatermarkSeen
 from tests.integration.binlog_engine import BinlogEngine
-from tests.integration.binlog_reading import Read, expect_stop, fold, read_to, read_until, source_of
+from tests.integration.binlog_reading import (
+    Read,
+    expect_stop,
+    fold,
+    make_watermark_table,
+    read_to,
+    read_until,
+    source_of,
+)
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -290,11 +298,7 @@ def test_triggers_and_key_swaps_are_in_the_log(
 
 
 def test_watermark_rows_are_seen_in_their_place(engine: BinlogEngine, accounts: Database) -> None:
-    accounts.execute(
-        "CREATE DATABASE IF NOT EXISTS migrator",
-        "CREATE TABLE IF NOT EXISTS migrator.watermark (migration varchar(31) PRIMARY KEY,"
-        " token varchar(100) NOT NULL, kind varchar(10) NOT NULL) ENGINE = InnoDB",
-    )
+    make_watermark_table(accounts)
     source = source_of(accounts, placement="watermark", migration="mine")
     engine.catalog(source).prepare([])
     reader, _ = engine.started(source, "account")

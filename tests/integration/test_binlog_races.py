@@ -26,7 +26,7 @@ from migrator.model.table import TableSchema
 from scenarios.mutants.broken_capture import HIGH_IGNORED
 from scenarios.simulation.setup import patched
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
-from tests.integration.binlog_reading import read_to, read_until, source_of
+from tests.integration.binlog_reading import make_watermark_table, read_to, read_until, source_of
 from tests.integration.placed_race import TOKEN, delivered
 from tests.integration.plain_watermark import (
     WRITTEN_MARKS_ONLY,
@@ -108,11 +108,7 @@ def test_what_waits_after_commit_is_visible_and_waits_for_its_event(
 
 def test_a_written_watermark_waits_behind_the_hanging_commit(engine: BinlogEngine, one_row: Database) -> None:
     """Where commits become visible in log order, DBLog's row is right by itself; preflight checks that they do."""
-    one_row.execute(
-        "CREATE DATABASE IF NOT EXISTS migrator",
-        "CREATE TABLE IF NOT EXISTS migrator.watermark (migration varchar(64) PRIMARY KEY, token varchar(200),"
-        " kind varchar(10))",
-    )
+    make_watermark_table(one_row)
     source = source_of(one_row, placement="watermark")
 
     def between_marks() -> Chunk:

@@ -11,7 +11,7 @@ from migrator.model.chunk import ChunkRequest
 from migrator.model.event import TransactionId
 from tests.fix_change_tables import captured, read_changes, started
 from tests.fix_postgres_source import parts, read_to
-from tests.integration.test_postgres_values import assert_same, create, insert, rows_to_table
+from tests.integration.test_postgres_values import assert_same, create, fill, rows_to_table
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -95,7 +95,7 @@ def test_chunks_and_change_tables_agree_on_every_type(old_pg: Database) -> None:
     source, (schema,) = captured(old_pg, "v")
     chunks = chunk_reader(source)
     with started(source, [schema]) as log:
-        rows = insert(old_pg)
+        rows = fill(old_pg, seed=1)
         old_pg.execute("UPDATE v SET id = id")
         chunk = chunks.read(ChunkRequest(1, schema.id, None, rows + 1), schema)
         seen = read_changes(log, source)
