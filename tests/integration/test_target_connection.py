@@ -166,6 +166,21 @@ def test_a_try_after_a_cut_is_fenced_when_another_leader_took_over(new_pg: Datab
         assert new_pg.query("SELECT id FROM t") == []
 
 
+def test_a_batch_that_is_there_does_not_hide_that_another_leads(new_pg: Database) -> None:
+    """The ledger may hold it because the new leader applied it; whoever was replaced must not go on either way."""
+
+    def replaced(point: str) -> None:
+        if point == "target.unknown":
+            PostgresTargetWriter(settings_of(new_pg)).open(2)
+
+    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, sslmode="disable") as it:
+        it.target._step = replaced
+        proxy.cut_at = "after"
+        with pytest.raises(FencedError, match="epoch 2"):
+            it.apply(it.part("t", after=row(1)))
+        assert new_pg.query("SELECT id FROM t") == [(1,)]
+
+
 def test_a_frozen_leader_holding_the_ledger_is_ended(new_pg: Database) -> None:
     with bench(new_pg, TABLE) as it:
         frozen = psycopg.connect(it.settings.conninfo())

@@ -276,7 +276,8 @@ class PostgresTargetWriter:
         except Refusal as refusal:
             self._roll_back()
             raise self._unexpected(refusal) from None
-        if self._epoch is not None and held.segment < segment:
+        if self._epoch is not None:
+            # Also where the ledger holds the batch: that may be the new leader's work.
             ledgers.check_epoch(held, self._epoch)
         return held.segment >= segment
 
