@@ -123,7 +123,12 @@ class Act:
         """Waits until the target holds everything committed by now, then stops the pipeline as Ctrl-C would."""
         goal = wiring.source_position(self._settings)
         patience = _Patience(self._signs)
-        while not self._asked(lambda: wiring.applied_reaches(self._settings, goal)) or not self._dumped():
+        # A process that was started a moment ago, by a fault's healing, can't be asked to stop: it would be killed.
+        while not (
+            self._asked(lambda: wiring.applied_reaches(self._settings, goal))
+            and self._dumped()
+            and self._reading()
+        ):
             ended = self._supervise()
             if ended is not None:
                 return ended
