@@ -134,6 +134,19 @@ def test_chunks_of_any_size_hold_what_the_database_says(old: Database, name: str
                 assert len(chunks) == len(ROWS) / 6, "a chunk looks at 6 rows, whatever holds for them"
 
 
+def test_tables_of_one_structure_have_bounds_of_their_own(old: Database) -> None:
+    old.execute(
+        "CREATE TABLE u (number int, word varchar(20), note varchar(20), PRIMARY KEY (number, word))",
+        "INSERT INTO u SELECT number * 10, word, note FROM t",
+    )
+    if old.kind == "postgresql":
+        old.execute("ALTER TABLE u REPLICA IDENTITY FULL")
+    with reading(old) as (catalog, reader):
+        for schema in (*catalog.tables(["t"]), *catalog.tables(["u"]), *catalog.tables(["t"])):
+            chunks = chunks_of(reader, schema, Scope(predicate="1 = 1"), 7)
+            assert sum(chunk.row_count for chunk in chunks) == len(ROWS)
+
+
 def test_what_cannot_be_read_is_refused_by_name_and_changes_nothing(old: Database) -> None:
     wrong = {
         "keys": (Scope(keys=(("1", "a"), ("one", "a"))), "column number"),

@@ -33,7 +33,7 @@ from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watched import SilentSource, WatchedConnection
 from migrator.errors import MigratorError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 from migrator.same_server import SameServer
 
 Result = TypeVar("Result")
@@ -76,7 +76,7 @@ class PostgresChunkReader:
         self._same = same or SameServer()
         self._connection: WatchedConnection | None = None
         self._server = ""
-        self._queries: dict[str, ChunkQuery] = {}
+        self._queries: dict[tuple[TableId, str], ChunkQuery] = {}  # two tables may have one structure
 
     def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
         """See ``ChunkReader.bounded``."""
@@ -84,7 +84,9 @@ class PostgresChunkReader:
         def find(cursor: Any) -> ChunkRequest:
             self._begin(cursor, schema)
             # One that was compared before will do: the read compares again.
-            query = self._queries.get(schema.version()) or self._query(cursor, schema, "the present")
+            query = self._queries.get((schema.id, schema.version())) or self._query(
+                cursor, schema, "the present"
+            )
             found = bounded(cursor, query, request)
             cursor.execute("COMMIT")
             return found
@@ -181,9 +183,10 @@ class PostgresChunkReader:
         table = reflect(query, schema.id)
         if table is None:
             raise _changed(schema, "the table is gone", place)
-        known = self._queries.get(schema.version())
+        name = (schema.id, schema.version())
+        known = self._queries.get(name)
         if known is None or known.table != table:
-            known = self._queries[schema.version()] = ChunkQuery(schema, _checked(schema, table, place))
+            known = self._queries[name] = ChunkQuery(schema, _checked(schema, table, place))
         return known
 
     def _failure(self, what: str, schema: TableSchema | None, error: Any) -> MigratorError:
