@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -44,31 +44,49 @@ def let_go(server: Database) -> None:
 
 
 class HangingCommit:
-    """A transaction whose COMMIT hangs after its commit record is in the log (see ``no_standby_answers``).
+    """T1: a transaction that hangs after its commit record is in the log, and is not visible yet.
 
     Args:
         database: where.
-        statements: run in one transaction; or one that commits by itself, such as COMMIT PREPARED, with
-            ``autocommit``.
+        statements: of the transaction; they don't hang.
+        last: what hangs. Without statements it runs by itself.
+        standby: from when on commits hang; None where they do already (see ``no_standby_answers``).
     """
 
-    def __init__(self, database: Database, *statements: str, autocommit: bool = False):
-        self._connection = database.connect(autocommit=autocommit)
+    def __init__(
+        self,
+        database: Database,
+        *statements: str,
+        last: str = "COMMIT",
+        standby: AbstractContextManager[object] | None = None,
+    ):
+        self._connection = database.connect()
+        self._standby = standby or nullcontext()
         self._connection.execute("SET synchronous_commit = on")
         self.xid = 0
-        *before, last = statements if autocommit else (*statements, "COMMIT")
-        for statement in before:
-            self._connection.execute(statement)
-        if not autocommit:
+        if statements:
+            self._connection.execute("BEGIN")
             row = self._connection.execute("SELECT pg_current_xact_id()::text").fetchone()
             self.xid = int(row[0]) % 2**32
+        for statement in statements:
+            self._connection.execute(statement)
+        self._standby.__enter__()
         self._thread = threading.Thread(target=self._connection.execute, args=[last], daemon=True)
         self._thread.start()
         pid = self._connection.info.backend_pid
         wait_for(database, f"SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = {pid}")
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finish()
+
     def finish(self) -> None:
-        """Waits for the commit to return."""
+        """Lets the commit return, and waits for it."""
+        self._standby.__exit__(None, None, None)
         self._thread.join(20)
         assert not self._thread.is_alive()
         self._connection.close()

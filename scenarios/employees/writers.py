@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
-from scenarios.database import Database
-from scenarios.workload import Action, RollBack, Session, Workload
+from scenarios.session import RollBack, Session
+from scenarios.story_writers import StoryWriters
 
 _FIRST, _LAST = 10_001, 20_000
 _NEW = (30_000, 2_000_000_000)
@@ -21,37 +20,6 @@ _TITLES = (
     "Technique Leader",
     "ENGINEER!",
 )
-
-
-class PersonnelWriters(Workload):
-    """The personnel department's writers: :class:`~scenarios.workload.Workload` with its actions.
-
-    Args:
-        database: a database filled by :mod:`scenarios.employees.old_schema`.
-        seed: decides what each thread draws.
-        rate_per_s: row changes per second over all threads; None for as fast as it goes.
-        threads: number of writers, each with its own connection.
-        limit_row_changes: stop by itself after about so many row changes.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        seed: int = 1,
-        rate_per_s: float | None = 50.0,
-        threads: int = 3,
-        *,
-        limit_row_changes: int | None = None,
-    ):
-        actions = [Action(name, weight, run) for name, (weight, run) in _ACTIONS.items()]
-        super().__init__(
-            database,
-            actions,
-            seed=seed,
-            rate_per_s=rate_per_s,
-            threads=threads,
-            limit_row_changes=limit_row_changes,
-        )
 
 
 def _leave(session: Session) -> None:
@@ -197,22 +165,25 @@ def _change_mind(session: Session) -> None:
     raise RollBack
 
 
-_ACTIONS: dict[str, tuple[int, Callable[[Session], None]]] = {
-    "leave": (8, _leave),
-    "manager leaves": (1, _manager_leaves),
-    "come back": (5, _come_back),
-    "transfer": (10, _transfer),
-    "add title": (8, _add_title),
-    "remove title": (4, _remove_title),
-    "add salary": (10, _add_salary),
-    "raise": (10, _raise),
-    "renumber department": (2, _renumber_department),
-    "make department": (2, _make_department),
-    "delete employee": (3, _delete_employee),
-    "hire": (5, _hire),
-    "rehire year": (4, _rehire_year),
-    "change mind": (4, _change_mind),
-}
+class PersonnelWriters(StoryWriters):
+    """The personnel department's writers."""
+
+    ACTIONS: ClassVar = {
+        "leave": (8, _leave),
+        "manager leaves": (1, _manager_leaves),
+        "come back": (5, _come_back),
+        "transfer": (10, _transfer),
+        "add title": (8, _add_title),
+        "remove title": (4, _remove_title),
+        "add salary": (10, _add_salary),
+        "raise": (10, _raise),
+        "renumber department": (2, _renumber_department),
+        "make department": (2, _make_department),
+        "delete employee": (3, _delete_employee),
+        "hire": (5, _hire),
+        "rehire year": (4, _rehire_year),
+        "change mind": (4, _change_mind),
+    }
 
 
 def _day(session: Session) -> date:

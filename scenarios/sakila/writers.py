@@ -7,11 +7,10 @@ and many versions do not write to the binary log), and some touch a row that hun
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from scenarios.database import Database
-from scenarios.workload import Action, RollBack, Session, Workload
+from scenarios.session import RollBack, Session
+from scenarios.story_writers import StoryWriters
 
 _CUSTOMERS, _FILMS, _RENTALS, _ITEMS = 599, 1000, 16_049, 4581
 _FREE_RENTALS = (100_000, 2_000_000_000)
@@ -22,37 +21,6 @@ _FREE_CUSTOMERS = (10_000, 60_000)
 _FREE_PAYMENTS = (20_000, 60_000)
 _LAX = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_ALL_TABLES'"
 _STRICT = "SET SESSION sql_mode = 'TRADITIONAL,ANSI_QUOTES'"
-
-
-class ShopWriters(Workload):
-    """The rental shop's writers: :class:`~scenarios.workload.Workload` with its actions.
-
-    Args:
-        database: a database filled by :mod:`scenarios.sakila.old_schema`.
-        seed: decides what each thread draws.
-        rate_per_s: row changes per second over all threads; None for as fast as it goes.
-        threads: number of writers, each with its own connection.
-        limit_row_changes: stop by itself after about so many row changes.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        seed: int = 1,
-        rate_per_s: float | None = 50.0,
-        threads: int = 3,
-        *,
-        limit_row_changes: int | None = None,
-    ):
-        actions = [Action(name, weight, run) for name, (weight, run) in _ACTIONS.items()]
-        super().__init__(
-            database,
-            actions,
-            seed=seed,
-            rate_per_s=rate_per_s,
-            threads=threads,
-            limit_row_changes=limit_row_changes,
-        )
 
 
 def _rent(session: Session) -> None:
@@ -231,27 +199,30 @@ def _change_mind(session: Session) -> None:
     raise RollBack
 
 
-_ACTIONS: dict[str, tuple[int, Callable[[Session], None]]] = {
-    "rent": (20, _rent),
-    "pay for nothing": (5, _pay_for_nothing),
-    "bring back": (15, _bring_back),
-    "flip customer": (10, _flip_customer),
-    "delete rental": (6, _delete_rental),
-    "move rental": (8, _move_rental),
-    "renumber rental": (3, _renumber_rental),
-    "renumber film": (2, _renumber_film),
-    "renumber customer": (1, _renumber_customer),
-    "rename country": (2, _rename_country),
-    "move staff": (1, _move_staff),
-    "change terms": (5, _change_terms),
-    "rename actor": (5, _rename_actor),
-    "delete actor": (1, _delete_actor),
-    "cast": (3, _cast),
-    "rename category": (2, _rename_category),
-    "describe": (4, _describe),
-    "photograph": (2, _photograph),
-    "change mind": (4, _change_mind),
-}
+class ShopWriters(StoryWriters):
+    """The rental shop's writers."""
+
+    ACTIONS: ClassVar = {
+        "rent": (20, _rent),
+        "pay for nothing": (5, _pay_for_nothing),
+        "bring back": (15, _bring_back),
+        "flip customer": (10, _flip_customer),
+        "delete rental": (6, _delete_rental),
+        "move rental": (8, _move_rental),
+        "renumber rental": (3, _renumber_rental),
+        "renumber film": (2, _renumber_film),
+        "renumber customer": (1, _renumber_customer),
+        "rename country": (2, _rename_country),
+        "move staff": (1, _move_staff),
+        "change terms": (5, _change_terms),
+        "rename actor": (5, _rename_actor),
+        "delete actor": (1, _delete_actor),
+        "cast": (3, _cast),
+        "rename category": (2, _rename_category),
+        "describe": (4, _describe),
+        "photograph": (2, _photograph),
+        "change mind": (4, _change_mind),
+    }
 
 
 def _time(rng: random.Random) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
-import os
 import uuid
 from pathlib import Path
 
@@ -12,40 +10,22 @@ from pyspark.sql import SparkSession
 
 from migrator import config as configuration
 from migrator import wiring
+from scenarios.employees import old_schema
 from scenarios.project import make_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "employees"
 HERE = Path(__file__).parent / "employees_project"
-TABLES = ("employee", "dept_emp", "dept_manager", "salary")
 NAMESPACE = uuid.UUID("9d2b7f14-6a0e-5c33-8e5d-2f7a1c9b4402")
 
 
-def loaded(old: Database) -> None:
-    connection = old.connect()
-    for text in (
-        lzma.decompress((DATA / "old.pg.sql.xz").read_bytes()).decode(),
-        (DATA / "extra_rows.pg.sql").read_text(),
-    ):
-        for statement in text.split(";\n"):
-            if statement.strip():
-                connection.execute(statement.encode())
-    for table in TABLES:
-        connection.execute(f"ALTER TABLE public.{table} REPLICA IDENTITY FULL".encode())
-    connection.close()
-
-
-@pytest.mark.skipif(
-    not DATA.exists() and not os.environ.get("CI"), reason=f"the employees data set is not at {DATA}"
-)
 def test_employees_arrive_by_the_rules_of_their_story(
     old_pg: Database, new_pg: Database, tmp_path: Path, spark: SparkSession
 ) -> None:
-    loaded(old_pg)
     old, new = scenario_database(old_pg), scenario_database(new_pg)
+    old_schema.load(old)
     config = make_project(
         tmp_path / "project", old, new, HERE, "employees", ["[spark]", 'master = "local[2]"']
     )

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import lzma
-from pathlib import Path
-
 import pytest
 
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.log_reader import MariaLogReader
 from migrator.columnar.text import rows_to_table
+from scenarios.sakila import old_schema
 from tests.integration.binlog_engine import MARIADB
 from tests.integration.binlog_preflight import obstacles
 from tests.integration.binlog_reading import fold, read_to, source_of
+from tests.integration.run_project import scenario_database
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "sakila"
-
-
-def _load(database: Database, sql: str) -> None:
-    with database.connect() as connection, connection.cursor() as cursor:
-        for statement in sql.split(";\n"):
-            if statement.strip():
-                cursor.execute(statement)
-
 
 def test_every_sakila_table_is_equal_on_both_paths(old_maria: Database) -> None:
-    if not DATA.exists():
-        pytest.skip(f"the Sakila dump is not there: {DATA}")
     source = source_of(old_maria, part_rows=5000)
     begin = MariaCatalog(source).position()
-    _load(old_maria, lzma.decompress((DATA / "old.mysql.sql.xz").read_bytes()).decode())
-    _load(old_maria, (DATA / "extra_rows.mysql.sql").read_text(encoding="utf-8"))
+    old_schema.load(scenario_database(old_maria))
     names = [
         name
         for (name,) in old_maria.query(

@@ -223,5 +223,6 @@ def test_workers_are_changed_while_they_read(old: Database) -> None:
 
     with writing(old):
         capture.run(capture.dumped, employ)
+    assert len(begun) > 30, "the dump was over before the last change"
     capture.run(capture.caught_up())
     equal(capture, old)

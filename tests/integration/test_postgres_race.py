@@ -7,25 +7,24 @@ which delivers the old row after the new one, and with the product, which doesn'
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.event import LogRecord, MarkKind, TransactionId, TransactionPart, WatermarkSeen
+from migrator.model.event import LogRecord, MarkKind, TransactionPart, WatermarkSeen
 from migrator.model.table import TableSchema
 from scenarios.database import Database as Place
 from scenarios.mutants.broken_capture import HIGH_IGNORED
 from scenarios.simulation.setup import patched
 from scenarios.torture.standby import DistantStandby, require_standby
+from tests.fix_postgres_commits import COUNTERS, HangingCommit, chunks_under_writers
 from tests.fix_postgres_source import (
     WATERMARK_TABLE,
     chunk_reader,
@@ -35,7 +34,6 @@ from tests.fix_postgres_source import (
     read_to,
     read_until,
     source_of,
-    wait_for,
 )
 from tests.integration.placed_race import TOKEN, delivered
 from tests.integration.plain_watermark import WRITTEN_MARKS_ONLY
@@ -99,47 +97,6 @@ def distant_standby(server: PostgresServer) -> AbstractContextManager[object]:
     return DistantStandby(admin_of(server), _FOREVER_S)
 
 
-class HangingCommit:
-    """T1: statements in one transaction, the last of which hangs after its commit record is in the log.
-
-    Args:
-        database: where.
-        standby: from when on commits hang.
-        statements: that don't hang, and are run before.
-        last: the one that does.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        standby: AbstractContextManager[object],
-        *statements: str,
-        last: str = "COMMIT",
-    ):
-        self._connection = database.connect()
-        self._standby = standby
-        self._connection.execute("SET synchronous_commit = on")
-        self._connection.execute("BEGIN")
-        self.xid = int(self._connection.execute("SELECT pg_current_xact_id()::text").fetchone()[0]) % 2**32
-        for statement in statements:
-            self._connection.execute(statement)
-        standby.__enter__()
-        self._thread = threading.Thread(target=self._connection.execute, args=[last], daemon=True)
-        self._thread.start()
-        pid = self._connection.info.backend_pid
-        wait_for(database, f"SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = {pid}")
-
-    def __enter__(self) -> HangingCommit:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Lets it return."""
-        self._standby.__exit__(None, None, None)
-        self._thread.join(20)
-        assert not self._thread.is_alive()
-        self._connection.close()
-
-
 def chunk_between_marks(source: PostgresSource, schema: TableSchema, chunks: PostgresChunkReader) -> Chunk:
     """A chunk as DBLog reads it."""
     marks = PostgresWatermarkWriter(source)
@@ -180,7 +137,7 @@ def test_the_plain_window_emits_a_stale_row_and_the_witness_does_not(
     source = source_of(race, placement=WATERMARK)
     (schema,) = prepared(source, "t")
     with log_reader(source, [schema]) as log, chunk_reader(source) as chunks:
-        with HangingCommit(race, standby(race_server), *statements, last=last) as t1:
+        with HangingCommit(race, *statements, last=last, standby=standby(race_server)) as t1:
             chunk = chunk_between_marks(source, schema, chunks)
             records = read_until(log, lambda seen: any(map(is_high, seen)))
             assert not chunks.witness().contains((t1.xid,))
@@ -254,55 +211,7 @@ def test_everything_a_chunk_shows_was_delivered_once_the_log_is_read_to_its_high
     old: Database,
 ) -> None:
     """Writers of both kinds of commit run while chunks are read; the rule of ``Chunk.high`` must hold for each."""
-    old.execute(
-        "CREATE TABLE t (k int PRIMARY KEY, v bigint)",
-        "ALTER TABLE t REPLICA IDENTITY FULL",
-        "INSERT INTO t SELECT g, 0 FROM generate_series(1, 20) g",
-    )
+    old.execute(*COUNTERS)
     source = source_of(old)
     (schema,) = prepared(source, "t")
-    stop = threading.Event()
-
-    def write(setting: str) -> None:
-        connection = old.connect()
-        connection.execute(f"SET synchronous_commit = {setting}")
-        while not stop.is_set():
-            connection.execute("UPDATE t SET v = v + 1 WHERE k = 1 + (random() * 19)::int")
-        connection.close()
-
-    writers = [threading.Thread(target=write, args=[setting]) for setting in ("on", "off", "off")]
-    delivered: dict[int, int] = dict.fromkeys(range(1, 21), 0)
-    recent: list[
-        tuple[int, TransactionId]
-    ] = []  # also from before the chunk: it may not have seen those either
-    ahead = behind = 0
-    with log_reader(source, [schema]) as log, chunk_reader(source) as chunks:
-        for writer in writers:
-            writer.start()
-        try:
-            for number in range(40):
-                chunk = chunks.read(ChunkRequest(number + 1, schema.id, None, 100), schema)
-                assert chunk.witness is not None
-                for part in parts(read_to(log, chunk.high)):
-                    for change in part.changes:
-                        assert change.after is not None
-                        key, version = int(str(change.after[0])), int(str(change.after[1]))
-                        assert version == delivered[key] + 1
-                        delivered[key] = version
-                        recent.append((key, part.id))
-                recent = [(key, id) for key, id in recent if not chunk.witness.contains(id)]
-                unseen = {key for key, _ in recent}
-                for row in chunk.rows.to_pylist():
-                    assert row["v"] <= delivered[row["k"]], "the chunk shows a change that was not delivered"
-                    if row["v"] < delivered[row["k"]]:
-                        behind += 1
-                        assert row["k"] in unseen, "a stale row that the witness did not reveal"
-                    else:
-                        ahead += 1
-        finally:
-            stop.set()
-            for writer in writers:
-                writer.join()
-        read_to(log, PostgresCatalog(source).position())
-    assert ahead > 0
-    assert behind > 0, "no chunk row was ever overtaken: nothing was shown"
+    assert chunks_under_writers(old, source, schema, 40).behind > 0, "no chunk row was ever overtaken"

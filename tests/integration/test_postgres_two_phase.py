@@ -189,7 +189,7 @@ def test_a_commit_prepared_that_is_delivered_before_it_is_visible_wins_over_the_
     (schema,) = prepared(source, "t")
     xid = prepare(two_phase, "held", "UPDATE t SET v = 'NEW' WHERE k = 1")
     with no_standby_answers(admin, two_phase), Capturing(source, schema) as capturing:
-        commit = HangingCommit(two_phase, "COMMIT PREPARED 'held'", autocommit=True)
+        commit = HangingCommit(two_phase, last="COMMIT PREPARED 'held'")
         (part,) = parts(capturing.deliver())
         assert part.id == (xid,)
         chunk = capturing.read_chunk()

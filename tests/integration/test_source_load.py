@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -26,20 +27,25 @@ DEADLINE_S = 30.0
 
 
 @contextmanager
-def busy(connection: object, statement: str) -> Iterator[None]:
-    """A session that runs a long statement until it is closed."""
+def busy(database: Database, connection: Any) -> Iterator[None]:
+    """A session with a statement that runs until it is let go: it waits for a lock that another session has."""
+    wait = "SELECT pg_advisory_lock(7)" if database.kind == "postgresql" else "SELECT GET_LOCK('busy', 600)"
 
     def run() -> None:
-        with connection.cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.execute(statement)
+        with connection.cursor() as cursor:
+            cursor.execute(wait)
 
+    holder = database.connect()
+    with holder.cursor() as cursor:
+        cursor.execute(wait)
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         yield
     finally:
+        holder.close()
         thread.join(DEADLINE_S)
-        connection.close()  # type: ignore[attr-defined]
+        connection.close()
 
 
 def wait_for(meter: LoadMeter, holds: Callable[[Load], bool]) -> Load:
@@ -53,7 +59,7 @@ def test_postgresql_counts_what_others_do(old_pg: Database) -> None:
     source = postgres_source(old_pg)
     meter = PostgresLoadMeter(source)
     try:
-        with busy(old_pg.connect(application_name="shop"), "SELECT pg_sleep(3)"):
+        with busy(old_pg, old_pg.connect(application_name="shop")):
             seen = wait_for(meter, lambda load: (load.active_sessions or 0) > 0)
             assert seen.replica_lag_s is None, "it has no standby"
     finally:
@@ -75,7 +81,7 @@ def test_postgresql_leaves_our_own_sessions_out_and_says_what_it_cannot_see(old_
         return load.active_sessions == int(old_pg.query(sql)[0][0]) - 1 - ours()
 
     try:
-        with busy(postgres_connection(source, "chunks"), "SELECT pg_sleep(3)"):
+        with busy(old_pg, postgres_connection(source, "chunks")):
             deadline = time.monotonic() + DEADLINE_S
             while ours() == 0:
                 assert time.monotonic() < deadline
@@ -107,9 +113,9 @@ def test_a_binlog_server_counts_the_threads_of_others(old: Database) -> None:
     old.execute(f"CREATE USER {user}@'%' IDENTIFIED BY 'p'", f"GRANT SELECT ON *.* TO {user}@'%'")
     meter = BinlogLoadMeter(source_of(old))
     try:
-        with busy(old.connect(user=user, password="p"), "SELECT SLEEP(3)"):
+        with busy(old, old.connect(user=user, password="p")):
             wait_for(meter, lambda load: (load.active_sessions or 0) > 0)
-        with busy(old.connect(), "SELECT SLEEP(3)"):
+        with busy(old, old.connect()):
             poor = BinlogLoadMeter(source_of(old, user=user, password="p"))
             assert wait_for(poor, lambda load: (load.active_sessions or 0) > 0).replica_lag_s is None
             poor.close()

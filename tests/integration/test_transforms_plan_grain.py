@@ -1,0 +1,69 @@
+"""What a declared grain lets a mapping function do, and what it doesn't, read by real Spark."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.integration.test_transforms_plan import GRAINS, plan_of, refusal
+from transforms.plan import MappingKind
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_row_wise_function_with_a_grain_stays_row_wise(spark: SparkSession) -> None:
+    plan = plan_of(spark, lambda flights: flights.select("id"), grain="flights.id")
+    assert (plan.kind, plan.reaches) == (MappingKind.ROW_WISE, ())
+
+
+def test_with_a_grain_other_functions_are_taken(spark: SparkSession) -> None:
+    plan = plan_of(spark, GRAINS["aggregate"][0], grain="flights.id")
+    assert plan.kind is MappingKind.GRAIN
+    assert [reach.grain for reach in plan.reaches] == [("id",)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "global aggregate",
+        "window",
+        "limit",
+        "offset",
+        "sample",
+        "drop duplicates",
+        "checkpoint",
+        "scalar subquery",
+    ],
+)
+def test_what_depends_on_all_rows_is_refused_with_a_grain_too(spark: SparkSession, name: str) -> None:
+    error = refusal(spark, GRAINS[name][0], grain="flights.id")
+    assert "can't be kept in step change by change" in error.what
+
+
+def test_collected_rows_are_repeatable_once_sorted(spark: SparkSession) -> None:
+    def function(flights: DataFrame, sort: bool) -> DataFrame:
+        found = F.collect_list("dest")
+        return flights.groupBy("id").agg(
+            F.concat_ws(",", F.sort_array(found) if sort else found).alias("dest")
+        )
+
+    assert (
+        plan_of(spark, lambda flights: function(flights, True), grain="flights.id").kind is MappingKind.GRAIN
+    )
+    error = refusal(spark, lambda flights: function(flights, False), grain="flights.id")
+    assert "collect_list" in error.cause
+
+
+def test_a_grain_without_a_link_is_refused_by_table(spark: SparkSession) -> None:
+    error = refusal(spark, GRAINS["join of two"][0], grain="flights.id")
+    assert "nothing links table weather" in error.what
+    assert "links=" in error.remedy
+
+
+def test_a_computed_grain_is_called_and_checked(spark: SparkSession) -> None:
+    aggregate = GRAINS["aggregate"][0]
+    plan = plan_of(spark, aggregate, grain=lambda flights: [F.lower(flights.dest)])
+    assert [reach.grain for reach in plan.reaches] == [()]
+    assert "computed grain" in refusal(spark, aggregate, grain=lambda flights: flights.nothing).what
+    assert "other values" in refusal(spark, aggregate, grain=lambda flights: [F.rand()]).what
