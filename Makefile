@@ -20,7 +20,7 @@ QUICK_SPARK = SPARK_SUBMIT_OPTS="$$($(BIN)/python -m tests.spark_classes) $$SPAR
 # How many chunks of a hot table are read from each engine.
 CHUNKS ?= 10000
 
-.PHONY: help demo test check format bench scenarios quickscenarios torture stress clean
+.PHONY: help demo test check format bench capturebench scenarios quickscenarios torture stress clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ format: $(DEV) ## rewrite the code in the agreed style
 
 bench: $(EMBEDDED) ## measure throughput and latency on servers that are started here
 	$(BIN)/migrator bench $(ARGS)
+
+capturebench: $(DEV) ## measure capture alone, beside Debezium and mysql-replication, and what pgbench or sysbench loses by it
+	$(PIP) install --editable '.[embedded,torture]'
+	$(BIN)/migrator capturebench $(ARGS)
 
 scenarios: $(DEV) ## run every scenario on servers that are started here; report in $(OUT)
 	$(BIN)/python -m migrator.embedded

@@ -32,7 +32,7 @@ from scenarios.orders.old_schema import OrderWriters, create, touch
 from scenarios.project import make_project, servers
 from scenarios.resources import PeakMemory, machine
 
-_PROJECT = Path(orders.__file__).parent
+PROJECT = Path(orders.__file__).parent
 _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, source"
 
 
@@ -87,7 +87,7 @@ def bench(
         reports.append(report)
     reports.append(_judge(Report("the judge of histories"), events))
     if write is not None:
-        _write(write, reports, rows)
+        write_reports(write, reports, rows)
         click.echo(f"written to {write}")
 
 
@@ -111,7 +111,7 @@ def _fresh(engine: str, rows: int) -> Iterator[Bed]:
         old, new = servers(stack, engine)
         create(old, rows)
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="migrator-bench-")))
-        config = make_project(folder / "project", old, new, _PROJECT, "orders")
+        config = make_project(folder / "project", old, new, PROJECT, "orders")
         wiring.upgrade_user_target(configuration.load(config))
         yield Bed(old, new, config)
 
@@ -338,7 +338,7 @@ def _judge(report: Report, events: int) -> Report:
     return report
 
 
-def _write(file: Path, reports: list[Report], rows: int) -> None:
+def write_reports(file: Path, reports: list[Report], rows: int) -> None:
     """Replaces what stands between the two marks of the file."""
     begin, end = "<!-- measured: begin -->", "<!-- measured: end -->"
     text = file.read_text()

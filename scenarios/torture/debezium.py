@@ -160,27 +160,8 @@ class Debezium:
         return deliveries_of(self._events.lines(), {f"{_PREFIX}.{self._old.schema}.{TABLE}": COLUMNS})
 
     def _started(self) -> subprocess.Popen[str]:
-        order = {
-            "properties": properties(self._old, read_only=self._read_only, signal_file=self._signal_file),
-            "events": str(self._events.path),
-            "libjvm": str(_libjvm()),
-            "heap_mb": _HEAP_MB,
-        }
-        with (self._folder / "debezium.log").open("w") as log:
-            process = subprocess.Popen(
-                [sys.executable, str(_PROGRAM)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                text=True,
-                cwd=self._folder,  # it makes a folder of logs where it stands
-                env={**os.environ, "PYTHONPATH": ""},
-            )
-        if process.stdin is None:
-            raise AssertionError("a pipe was asked for")
-        process.stdin.write(json.dumps(order) + "\n")
-        process.stdin.flush()
-        return process
+        given = properties(self._old, read_only=self._read_only, signal_file=self._signal_file)
+        return started_engine(given, self._events.path, self._folder)
 
     def _streams(self) -> bool:
         self._check_running("its start")
@@ -206,9 +187,44 @@ class Debezium:
             raise ToolEnded(
                 f"Debezium ended by itself during {what}",
                 where=str(self._folder / "debezium.log"),
-                cause=_reason(self._folder / "debezium.log"),
+                cause=reason(self._folder / "debezium.log"),
                 remedy="see its log",
             )
+
+
+def started_engine(
+    given: Mapping[str, str], events: Path, folder: Path, *, count: bool = False
+) -> subprocess.Popen[str]:
+    """A process with the engine, which ends when its standard input is closed; its log is in the folder.
+
+    Args:
+        given: the engine's properties.
+        events: file that takes its records, or how many there were (see ``engine_process``).
+        folder: where it works.
+        count: whether records are only counted.
+    """
+    order = {
+        "properties": given,
+        "events": str(events),
+        "libjvm": str(_libjvm()),
+        "heap_mb": _HEAP_MB,
+        "count": count,
+    }
+    with (folder / "debezium.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(_PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            text=True,
+            cwd=folder,  # it makes a folder of logs where it stands
+            env={**os.environ, "PYTHONPATH": ""},
+        )
+    if process.stdin is None:
+        raise AssertionError("a pipe was asked for")
+    process.stdin.write(json.dumps(order) + "\n")
+    process.stdin.flush()
+    return process
 
 
 class EventsFile:
@@ -250,7 +266,7 @@ class EventsFile:
         return "?"
 
 
-def _reason(log: Path) -> str:
+def reason(log: Path) -> str:
     """The innermost cause that a Java log names, else its last line."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     causes = [line for line in lines if line.startswith("Caused by:")]

@@ -25,7 +25,11 @@ HOMES = {
     "datacompy": ("verify/",),
     "pydbzengine": ("scenarios/torture/engine_process.py",),
     "kazoo": ("migrator/adapters/", "migrator/embedded/"),
-    "pymysqlreplication": ("migrator/adapters/mariadb/", "scenarios/recording/"),
+    "pymysqlreplication": (
+        "migrator/adapters/mariadb/",
+        "scenarios/recording/",
+        "scenarios/capturebench/library.py",
+    ),
     "yaml": ("scenarios/",),
     "pymysql": ("migrator/adapters/", "migrator/binlog/", "migrator/embedded/", "verify/", "scenarios/"),
     "psycopg": ("migrator/adapters/", "migrator/embedded/", "verify/", "scenarios/"),

@@ -36,7 +36,7 @@ class Sysbench:
     def create(self, old: Database, spec: WorkloadSpec) -> None:
         """sysbench's own table ``sbtest1``, made by itself."""
         program, rows = find("sysbench", _REMEDY), int(spec.options.get("rows", 5000))
-        with _settings(old, [f"table-size={rows}"]) as file:
+        with settings(old, [f"table-size={rows}"]) as file:
             run_to_set_up([program, f"--config-file={file}", _SCRIPT, "prepare"], {})
         if old.kind == "postgresql":
             with old.postgres() as connection:
@@ -56,7 +56,7 @@ class Sysbench:
                 "time=0",
                 f"rand-seed={session.rng.randrange(1, 2**31)}",
             ]
-            with _settings(session.database, lines) as file:
+            with settings(session.database, lines) as file:
                 run_as_client([program, f"--config-file={file}", _SCRIPT, "run"], {})
             session.row_changes += transactions * _ROWS_A_TRANSACTION
 
@@ -64,7 +64,7 @@ class Sysbench:
 
 
 @contextmanager
-def _settings(database: Database, lines: Sequence[str]) -> Iterator[str]:
+def settings(database: Database, lines: Sequence[str]) -> Iterator[str]:
     """A file with all options, because everybody can read a command line, and there is a password among them."""
     driver = "pgsql" if database.kind == "postgresql" else "mysql"
     login = {

@@ -1,0 +1,189 @@
+"""``migrator capturebench``: capture alone, into an event log on disk, beside Debezium and mysql-replication."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from migrator import config as configuration
+from migrator import wiring
+from scenarios.benchmark import PROJECT, Report, write_reports
+from scenarios.capturebench.debezium import CountedDebezium, missing_extra
+from scenarios.capturebench.library import PlainLibrary
+from scenarios.capturebench.load import Load, between
+from scenarios.capturebench.ours import OurCapture
+from scenarios.database import Database
+from scenarios.orders.old_schema import OrderWriters, create, touch
+from scenarios.project import make_project, servers
+from scenarios.resources import machine
+
+_ENGINES = ("postgresql", "mariadb", "mysql")
+_WINDOW_S = 8.0
+_WARM_UP_S = 3.0
+_LAG_RATE = 500
+
+
+@click.command()
+@click.option("--source", type=click.Choice([*_ENGINES, "all"]), default="all", show_default=True)
+@click.option("--rows", default=1_000_000, show_default=True, help="Rows of the dumped table.")
+@click.option("--changes", default=500_000, show_default=True, help="Row changes in large transactions.")
+@click.option("--small", default=50_000, show_default=True, help="Transactions of one row change.")
+@click.option(
+    "--others/--no-others", default=True, show_default=True, help="Also Debezium and mysql-replication."
+)
+@click.option(
+    "--load/--no-load", default=True, show_default=True, help="Also pgbench or sysbench beside a dump."
+)
+@click.option(
+    "--write", type=click.Path(path_type=Path), default=None, help="Put the tables into this Markdown file."
+)
+def capturebench(
+    source: str, rows: int, changes: int, small: int, others: bool, load: bool, write: Path | None
+) -> None:
+    """Measure capture alone: dump and log into the event log, beside others; lag; what a load loses by it."""
+    click.echo(f"machine: {machine()}")
+    reports = []
+    for engine in _ENGINES if source == "all" else (source,):
+        report = Report(engine)
+        click.echo(engine)
+        with _bed(engine, rows) as bed:
+            ours = bed.ours()
+            _throughput(bed, ours, Work(rows, changes, small, others), report)
+            _lag(bed, ours, rows, report)
+        if load:
+            _beside_a_load(engine, rows, report)
+        reports.append(report)
+    if write is not None:
+        write_reports(write, reports, rows)
+        click.echo(f"written to {write}")
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much of everything, and whether others do it too."""
+
+    rows: int
+    changes: int
+    small: int
+    others: bool
+
+
+@dataclass(frozen=True)
+class Bed:
+    """A source with its filled table, a project, a folder for whoever needs one."""
+
+    old: Database
+    config: Path
+    folder: Path
+
+    def ours(self) -> OurCapture:
+        """The product's capture, with an event log of its own."""
+        return OurCapture(wiring.parts(configuration.load(self.config)), self.config.parent / ".migrator")
+
+
+@contextmanager
+def _bed(engine: str, rows: int) -> Iterator[Bed]:
+    with ExitStack() as stack:
+        old, new = servers(stack, engine)
+        create(old, rows)
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="migrator-bench-")))
+        config = make_project(folder / "project", old, new, PROJECT, "orders")
+        wiring.upgrade_user_target(configuration.load(config))
+        yield Bed(old, config, folder)
+
+
+def _throughput(bed: Bed, ours: OurCapture, work: Work, report: Report) -> None:
+    """One after the other, never at once: dump, large transactions, transactions of one row."""
+    debezium = None
+    if work.others and bed.old.kind != "mariadb" and not missing_extra():
+        debezium = CountedDebezium(bed.old, "orders", bed.folder)
+    rate = work.rows / ours.dumped()
+    report.add("dump into the event log", f"{rate:,.0f} rows/s")
+    if debezium is not None:
+        _compare(report, "  Debezium's initial snapshot", rate, debezium.snapshot(work.rows))
+    for what, number, size in (
+        ("log, 1,000 rows a transaction", work.changes, 1000),
+        ("log, one row a transaction", work.small, 1),
+    ):
+        library = PlainLibrary(bed.old) if work.others and bed.old.kind != "postgresql" else None
+        _touch(bed.old, work.rows, number, size)
+        rate = number / ours.timed(ours.caught_up())
+        report.add(f"{what}, into the event log", f"{rate:,.0f} changes/s")
+        if library is not None:
+            _compare(report, "  mysql-replication", rate, library.rate(number))
+        if debezium is not None:
+            _compare(report, "  Debezium", rate, debezium.stream(number))
+
+
+def _touch(old: Database, rows: int, changes: int, size: int) -> None:
+    while changes > 0:
+        touch(old, 1, min(rows, changes), size)
+        changes -= rows
+
+
+def _compare(report: Report, what: str, ours: float, other: float) -> None:
+    report.add(what, f"{other:,.0f} /s", f"ours: {ours / other:.1f}x")
+
+
+def _lag(bed: Bed, ours: OurCapture, rows: int, report: Report) -> None:
+    """Age of commits when their segment is durable: alone, and beside dumps."""
+    if bed.old.kind != "postgresql":
+        report.add("commit to durable segment", "not shown", "this log's clock counts whole seconds")
+        return
+    writers = OrderWriters(bed.old, rows, rate_per_s=_LAG_RATE)
+    with ours.running():
+        writers.start()
+        time.sleep(_WARM_UP_S)
+        began = time.time()
+        time.sleep(_WINDOW_S)
+        halfway = time.time()
+        ours.dump_again(_WINDOW_S)
+        writers.stop()
+    lags = ours.lags_s(began)
+    for what, found in (
+        ("alone", [lag for at, lag in lags if at < halfway]),
+        ("beside dumps", [lag for at, lag in lags if at >= halfway]),
+    ):
+        found.sort()
+        p50_ms, p99_ms = found[len(found) // 2] * 1e3, found[int(len(found) * 0.99)] * 1e3
+        report.add(f"commit to durable segment, {what}", f"p50 {p50_ms:,.0f}, p99 {p99_ms:,.0f} ms")
+
+
+def _beside_a_load(engine: str, rows: int, report: Report) -> None:
+    """The load alone, with the log being captured, and beside dumps: as fast as it goes, and at half of that."""
+    with _bed(engine, rows) as bed:
+        load = Load(bed.old)
+        load.create()
+        ours = bed.ours()
+        ours.dumped()
+        full, _ = _windows(load, ours, None, report)
+        _windows(load, ours, full / 2, report)
+
+
+def _windows(load: Load, ours: OurCapture, rate: float | None, report: Report) -> tuple[float, float]:
+    how = "unthrottled" if rate is None else f"at {rate:,.0f} transactions/s"
+    with load.running(rate) as seconds:
+        time.sleep(_WARM_UP_S)
+        moments = [time.monotonic()]
+        time.sleep(_WINDOW_S)
+        moments.append(time.monotonic())
+        with ours.running():
+            time.sleep(_WARM_UP_S)
+            moments.append(time.monotonic())
+            time.sleep(_WINDOW_S)
+            moments.append(time.monotonic())
+            ours.dump_again(_WINDOW_S)
+            moments.append(time.monotonic())
+    alone = between(seconds, moments[0], moments[1])
+    captured = between(seconds, moments[2], moments[3])
+    dumped = between(seconds, moments[3], moments[4])
+    for what, (tps, latency_ms) in (("alone", alone), ("log captured", captured), ("beside dumps", dumped)):
+        shown = f"{tps:,.0f} /s, {load.latency} {latency_ms:.2f} ms"
+        report.add(f"{load.name} {how}, {what}", shown, f"{tps / alone[0]:.2f}x")
+    return alone

@@ -1,0 +1,122 @@
+"""The product's capture loop between a source and an event log on disk, timed."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from migrator.errors import MigratorError
+from migrator.model.position import Position
+from migrator.model.request import WHOLE
+from migrator.run.capture_loop import CaptureLoop
+from migrator.run.failure import Stopping
+from migrator.run.migration import Parts, source_tables
+from migrator.run.progress import Progress, Snapshot
+
+_POLL_S = 0.01
+_DEADLINE_S = 1800.0
+
+
+class OurCapture:
+    """Captures a project's source tables, one run after the other, each going on where the last one ended.
+
+    Args:
+        parts: of the project, as ``migrator run`` makes them.
+        state: its state folder.
+    """
+
+    def __init__(self, parts: Parts, state: Path):
+        self._parts = parts
+        self._state = state
+        self._schemas = parts.catalog.tables(source_tables(parts.mapping))
+        self._epoch = 0
+        self.progress = Progress()
+
+    def caught_up(self) -> Callable[[Snapshot], bool]:
+        """Whether the event log holds all that is committed now, and all dumps."""
+        goal: Position = self._parts.catalog.position()
+
+        def reached(now: Snapshot) -> bool:
+            return _dumped(now) and now.captured is not None and now.captured >= goal
+
+        return reached
+
+    def timed(self, until: Callable[[Snapshot], bool]) -> float:
+        """Seconds from the moment the log is being read until a condition holds."""
+        with self.running():
+            self._wait(lambda now: now.captured is not None)
+            started = time.monotonic()
+            self._wait(until)
+            return time.monotonic() - started
+
+    def dumped(self) -> float:
+        """Seconds of the first dump of all tables."""
+        return self.timed(_dumped)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Capture in threads of this process. Raises what ended it."""
+        self._epoch += 1
+        log = self._parts.event_log(self._epoch, 0)
+        last = log.writer.last()
+        if last is None:
+            self._parts.catalog.prepare(self._schemas)
+        self.progress = Progress()
+        loop = CaptureLoop(
+            self._parts.source(self._schemas),
+            log.writer,
+            {schema.id: schema for schema in self._schemas},
+            None if last is None else last.checkpoint,
+            {},
+            self._parts.requests,
+            lambda: 0,  # nobody applies here
+            self.progress,
+            self._parts.capture_limits,
+            f"{self._epoch}-bench",
+        )
+        self._stopping = Stopping()
+        thread = self._stopping.thread("capture", lambda: loop.run(self._stopping))
+        try:
+            yield
+        finally:
+            self._stopping.request()
+            thread.join(30)
+        self._stopping.raise_failure()
+
+    def dump_again(self, at_least_s: float) -> None:
+        """Dumps all tables once more while it runs, and again until so much time has passed."""
+        ends = time.monotonic() + at_least_s
+        while time.monotonic() < ends:
+            self._dump_requested()
+
+    def _dump_requested(self) -> None:
+        tables = tuple(schema.id for schema in self._schemas)
+        name = self._parts.requests.update(lambda book: book.start(tables, WHOLE)).requests[-1].name()
+        self._wait(lambda now: any(dump.request == name and dump.done for dump in now.requests))
+
+    def lags_s(self, since_s: float) -> list[tuple[float, float]]:
+        """Of each segment since a moment: when it was durable (Unix time), and the age of its newest commit then."""
+        found = []
+        for file in sorted((self._state / "eventlog" / "segments").glob("*.json")):
+            written_s = file.stat().st_mtime
+            committed_us = int(json.loads(file.read_text().splitlines()[0])["committed_at_us"])
+            if written_s >= since_s and committed_us:
+                found.append((written_s, written_s - committed_us / 1e6))
+        return found
+
+    def _wait(self, until: Callable[[Snapshot], bool]) -> None:
+        deadline = time.monotonic() + _DEADLINE_S
+        while not until(self.progress.snapshot()):
+            if self._stopping.requested():
+                self._stopping.raise_failure()
+            if time.monotonic() > deadline:
+                raise MigratorError("capture never came to its end", where=f"{_DEADLINE_S:g} s")
+            threading.Event().wait(_POLL_S)
+
+
+def _dumped(now: Snapshot) -> bool:
+    return bool(now.dumps) and not now.dumping()
