@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from migrator.columnar.types import arrow_schema, arrow_type, image_schema
+from migrator.columnar.types import arrow_schema, arrow_type
 from migrator.errors import SourceError
 from migrator.model.event import Row, Value
 from migrator.model.table import Column, TableSchema
@@ -35,19 +35,6 @@ def columns_to_table(schema: TableSchema, columns: Sequence[Sequence[Value]]) ->
     """Columns of text (one sequence a column, schema order) to a table. Raises ``SourceError``."""
     arrays = [_column(schema, index, values) for index, values in enumerate(columns)]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
-
-
-def images_to_table(
-    schema: TableSchema,
-    positions: Sequence[int],
-    indexes: Sequence[int],
-    signs: Sequence[int],
-    rows: Sequence[Row],
-) -> pa.Table:
-    """Row images with their version and sign to a table laid out as ``image_schema``."""
-    data = rows_to_table(schema, rows)
-    head = [pa.array(positions, pa.int64()), pa.array(indexes, pa.int64()), pa.array(signs, pa.int8())]
-    return pa.Table.from_arrays([*head, *data.columns], schema=image_schema(schema))
 
 
 def _column(schema: TableSchema, index: int, values: Sequence[Value]) -> pa.Array:

@@ -51,6 +51,7 @@ from migrator.adapters.postgres.server_log import ServerLog
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
+from migrator.columnar.text_codec import TextCodec, text_runs
 from migrator.errors import ConnectionFailed, GapError, SourceError
 from migrator.model.event import (
     LogProgress,
@@ -65,7 +66,7 @@ from migrator.model.event import (
     WatermarkSeen,
 )
 from migrator.model.position import Position
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 from migrator.same_server import SameServer
 
 _OPENING = "the source log can't be opened"
@@ -111,14 +112,13 @@ class PostgresLogReader:
         self._skipping = False
         self._records: list[LogRecord] = []
         self._changes: list[RowChange] = []
+        self._codecs: dict[TableId, TextCodec] = {}
         self._changes_bytes = 0
         self._first_index = 0
         self._partial = False
 
     def start(self, after: Position | None) -> Position:
-        """See ``LogReader.start``; None starts at the slot's confirmed place (its creation, for a new
-        slot).
-        """
+        """See ``LogReader.start``; None starts at the slot's confirmed place (its creation, for a new slot)."""
         self.close()
         schemas = self._relations.schemas()
         self._relations = Relations(schemas, self._look_up)
@@ -275,6 +275,7 @@ class PostgresLogReader:
             if self._relations.is_watermark(message.relation_oid) and not isinstance(message, Delete):
                 self._watermark(message.new)
             return 0
+        self._codecs[table.schema.id] = table.codec
         self._changes.append(self._row_change(message, table))
         self._changes_bytes += size_bytes
         if len(self._changes) >= self._source.part_rows or self._changes_bytes >= self._source.part_bytes:
@@ -366,19 +367,17 @@ class PostgresLogReader:
             self._partial = True
 
     def _append_part(self, begin: Begin, position: Position, *, last: bool) -> None:
-        changes = tuple(self._changes)
+        runs = text_runs(self._codecs, self._changes)
         # A standby's witness decides by the place of the commit record; one of a primary needs the xid only.
         transaction = (begin.xid, begin.final_lsn) if self._standby else (begin.xid,)
         self._records.append(
-            TransactionPart(transaction, position, begin.committed_at_us, self._first_index, changes, last)
+            TransactionPart(transaction, position, begin.committed_at_us, self._first_index, runs, last)
         )
-        self._first_index += len(changes)
+        self._first_index += len(self._changes)
         self._changes, self._changes_bytes = [], 0
 
     def _keepalive(self, wal_end: int) -> None:
-        """Inside a transaction a keepalive says nothing: its place may lie before the commit being
-        streamed.
-        """
+        """Inside a transaction a keepalive says nothing: its place may lie before the commit being streamed."""
         position = position_up_to(wal_end, self._system)
         if self._transaction is None and position > self._after:
             self._after = position

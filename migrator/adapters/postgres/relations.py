@@ -12,6 +12,7 @@ from migrator.adapters.postgres.reflection import Query, describe_types, reflect
 from migrator.adapters.postgres.schema_change import carried_on
 from migrator.adapters.postgres.settings import CONTROL_SCHEMA, WATERMARK_TABLE
 from migrator.adapters.postgres.witness import SnapshotWitness
+from migrator.columnar.text_codec import TextCodec
 from migrator.errors import SchemaError, SourceError
 from migrator.model.event import TransactionId
 from migrator.model.table import Column, TableId, TableSchema
@@ -21,11 +22,10 @@ WATERMARK_ID = TableId(CONTROL_SCHEMA, WATERMARK_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A captured table in the stream. ``binary`` are the places of bytea columns, whose text is
-    hexadecimal.
-    """
+    """A captured table in the stream. ``binary`` are the places of bytea columns, whose text is hexadecimal."""
 
     schema: TableSchema
+    codec: TextCodec
     binary: tuple[int, ...]
     full_images: bool
 
@@ -135,7 +135,9 @@ class Relations:
         self._check_numbers(table, facts, where)
         schema = carried_on(known, facts.columns, facts.now, where)
         binary = tuple(place for place, column in enumerate(schema.columns) if column.type == "binary")
-        self._captured[relation.oid] = Captured(schema, binary, relation.replica_identity == "f")
+        before = self._captured.get(relation.oid)
+        codec = before.codec if before is not None and before.schema is schema else TextCodec(schema)
+        self._captured[relation.oid] = Captured(schema, codec, binary, relation.replica_identity == "f")
         self._known[table] = schema
         return schema if schema is not known else None
 
