@@ -9,6 +9,7 @@ from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.row_decoder import DecodeRows, build_decoder
 from migrator.binlog.table_map import TableMap, parse_table_map, table_of
+from migrator.columnar.text_codec import TextCodec
 from migrator.errors import SchemaError
 from migrator.model.table import Column, TableId, TableSchema
 
@@ -36,6 +37,7 @@ class LoggedTable:
 
     schema: TableSchema
     version: str
+    codec: TextCodec
     decode: DecodeRows
     columns: int
 
@@ -125,6 +127,7 @@ class CapturedTables:
         return LoggedTable(
             schema,
             schema.version(),
+            TextCodec(schema),
             build_decoder(layout.columns, declared, self._charsets, self._dialect),
             len(layout.columns),
         )

@@ -30,6 +30,7 @@ from migrator.binlog.foreign_keys import (
 from migrator.binlog.row_decoder import build_decoder
 from migrator.binlog.row_events import changes_of
 from migrator.binlog.table_map import parse_table_map, table_of
+from migrator.columnar.text_codec import TextCodec
 from migrator.errors import GapError, SchemaError, SourceError
 from migrator.model.table import Column, TableId, TableSchema
 
@@ -160,7 +161,7 @@ class CascadeGuard:
                 raise _changed(layout.table, f"it has no column {', '.join({*watch.update} - {*names})}")
             schema = TableSchema(layout.table, tuple(Column(name, "", True, "", "") for name in names), ())
             decode = build_decoder(layout.columns, wanted, self._charsets, self._dialect)
-            self._layouts[shape] = LoggedTable(schema, "", decode, len(layout.columns))
+            self._layouts[shape] = LoggedTable(schema, "", TextCodec(schema), decode, len(layout.columns))
         return self._layouts[shape]
 
     def follow(self, query: QueryText) -> None:

@@ -25,6 +25,7 @@ from migrator.binlog.table_map import table_of
 from migrator.binlog.track import Opening, Track
 from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
+from migrator.columnar.text_codec import TextCodec, text_runs
 from migrator.errors import MigratorError
 from migrator.model.event import (
     LogProgress,
@@ -34,6 +35,7 @@ from migrator.model.event import (
     TransactionPart,
 )
 from migrator.model.position import Position
+from migrator.model.table import TableId
 
 PART_BYTES = 32 << 20
 """Row images after which a transaction is delivered in parts, however few rows they are."""
@@ -82,6 +84,7 @@ class TransactionAssembler:
         self._maps: dict[int, LoggedTable | None] = {}
         self._mark_maps: dict[int, bytes] = {}
         self._announced: dict[object, str] = {}
+        self._codecs: dict[TableId, TextCodec] = {}
         self._prepared = PreparedTransactions(undecided)
         self._guard = guard
         self._inner: list[Iterator[Event]] = []
@@ -235,11 +238,10 @@ class TransactionAssembler:
 
     def _deliver(self, event: Event, last: bool) -> None:
         opening, position = self._open(), self._track.ending(event.end)
-        changes, self._changes = tuple(self._changes), []
+        changes, self._changes = self._changes, []
+        runs = text_runs(self._codecs, changes)
         self._records.append(
-            TransactionPart(
-                opening.id, position, event.timestamp_s * 1_000_000, self._delivered, changes, last
-            )
+            TransactionPart(opening.id, position, event.timestamp_s * 1_000_000, self._delivered, runs, last)
         )
         self._delivered += len(changes)
         self._rows += len(changes)
@@ -257,6 +259,8 @@ class TransactionAssembler:
         number = self._guard.table_map(body)
         table = self._tables.logged(body)
         self._maps[number] = table
+        if table is not None:
+            self._codecs[table.schema.id] = table.codec
         self._mark_maps.pop(number, None)
         if table is None and self._watermarks is not None and self._watermarks.is_mine(body):
             self._mark_maps[number] = body

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from migrator.model.table import Column, TableSchema
@@ -49,3 +51,9 @@ def arrow_schema(schema: TableSchema) -> pa.Schema:
 def image_schema(schema: TableSchema) -> pa.Schema:
     """The Arrow schema of a table of log images: position, index, sign, then the source columns."""
     return pa.schema([*IMAGE_FIELDS, *arrow_schema(schema)])
+
+
+def image_table(schema: TableSchema, positions: Any, indexes: Any, signs: Any, rows: pa.Table) -> pa.Table:
+    """Row images (in ``arrow_schema``) with their version and sign, laid out as ``image_schema``."""
+    head = [pa.array(positions, pa.int64()), pa.array(indexes, pa.int64()), pa.array(signs, pa.int8())]
+    return pa.Table.from_arrays([*head, *rows.columns], schema=image_schema(schema))

@@ -15,8 +15,9 @@ The DBLog step each method implements is listed in docs/paper-map.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from migrator.core.dump import DumpPlan
@@ -25,12 +26,11 @@ from migrator.core.touched import EVERY_KEY, Stale, TouchedKeys
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import (
+    ChangeRun,
     Key,
     LogProgress,
     LogRecord,
     MarkKind,
-    Row,
-    RowChange,
     SchemaChange,
     TransactionPart,
     WatermarkSeen,
@@ -241,35 +241,35 @@ class Capture:
             )
         stored = index if order == part.position.order else 0
         part = _skip(part, stored)
-        for table, keys in self._keys_by_table(part.changes).items():
-            if self._has_witness:
-                self._touched.note(part.id, table, keys)
-            self._note_in_windows(table, keys)
+        if self._has_witness and part.runs:
+            self._touched.note(part.id, part.runs)
+        for run in part.runs:
+            table = run.codec.schema.id
+            self._note_in_windows(table, run)
             self._last_changes[table] = part.committed_at_us
         if part.last:
             self._partial = (None, 0)
             self._advance(part.position)
         else:
-            self._partial = (part.position.order, max(stored, part.first_index + len(part.changes)))
+            self._partial = (part.position.order, max(stored, part.first_index + part.size()))
         return [EmitPart(part), *self._place_chunks()]
 
     def _advance(self, position: Position) -> None:
         self._position = max(self._position, position)
 
-    def _keys_by_table(self, changes: Iterable[RowChange]) -> dict[TableId, set[Key]]:
-        keys: dict[TableId, set[Key]] = {}
-        for change in changes:
-            places = self._schemas[change.table].key_indexes()
-            found = keys.setdefault(change.table, set())
-            found.update(_key(image, places) for image in (change.before, change.after) if image is not None)
-        return keys
-
-    def _note_in_windows(self, table: TableId, keys: set[Key]) -> None:
-        for window in self._windows.values():
-            if window.table == table and window.keys is not EVERY_KEY:
-                window.keys |= keys
-                if len(window.keys) > self._max_keys:
-                    window.keys = EVERY_KEY
+    def _note_in_windows(self, table: TableId, run: ChangeRun) -> None:
+        windows = [
+            window
+            for window in self._windows.values()
+            if window.table == table and window.keys is not EVERY_KEY
+        ]
+        if not windows:
+            return
+        keys = set(chain.from_iterable(run.codec.keys(run.items)))
+        for window in windows:
+            window.keys = keys | (window.keys or set())
+            if len(window.keys) > self._max_keys:
+                window.keys = EVERY_KEY
 
     def _on_watermark(self, seen: WatermarkSeen) -> list[Output]:
         window = self._windows.get(seen.token)
@@ -343,11 +343,14 @@ class Capture:
         self._windows.pop(chunk.request.token, None)
 
 
-def _key(row: Row, places: tuple[int, ...]) -> Key:
-    return tuple(row[place] for place in places)
-
-
 def _skip(part: TransactionPart, index: int) -> TransactionPart:
     """The part without the changes before ``index``: they were delivered before the log was read again."""
-    known = max(0, min(index - part.first_index, len(part.changes)))
-    return replace(part, first_index=part.first_index + known, changes=part.changes[known:])
+    known = min(index - part.first_index, part.size())
+    if known <= 0:
+        return part
+    runs, left = [], known
+    for run in part.runs:
+        if left < len(run.items):
+            runs.append(run._replace(items=run.items[left:]))
+        left = max(0, left - len(run.items))
+    return part._replace(first_index=part.first_index + known, runs=tuple(runs))

@@ -10,25 +10,38 @@ Why this exists (the visibility gap): engines write a commit to their log before
 The remedy: remember which keys each delivered transaction touched until a witness shows the transaction to be
 visible to every read view that can still turn up; drop a chunk row exactly if a remembered transaction that its
 witness does not contain touched its key.
+
+Hardly any key is ever asked for: what a transaction touched is kept as the log delivered it, and its keys are decoded
+only for a chunk that may have missed it, or when memory's bounds want to know how many there are. Which keys are
+remembered is the same as if they were decoded at once: two per change, the most there can be, are counted against the
+bound, and the keys themselves as soon as that is too many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from migrator.model.chunk import Witness
-from migrator.model.event import Key, TransactionId
+from migrator.model.event import ChangeCodec, ChangeRun, Key, TransactionId
 from migrator.model.table import TableId
 
 EVERY_KEY = None
 """Stands for "too many keys to remember one by one": a chunk of such a table is read again instead."""
 
+HELD_BYTES = 32 << 20
+"""Undecoded changes held in memory, of all transactions; beyond that their keys are decoded."""
+
 
 @dataclass(slots=True)
 class _Touched:
-    """Keys of one transaction per table; ``EVERY_KEY`` in place of the set when there were too many."""
+    """What one transaction touched: keys per table, ``EVERY_KEY`` in place of the set when there were too many.
 
+    ``pending`` are changes whose keys aren't decoded yet; ``at_most`` how many keys those can be.
+    """
+
+    pending: list[ChangeRun] = field(default_factory=list)
+    at_most: int = 0
     tables: dict[TableId, set[Key] | None] = field(default_factory=dict)
     count: int = 0
 
@@ -48,25 +61,38 @@ class TouchedKeys:
         max_keys: keys remembered for one transaction before it counts as touching every key of its tables.
         inherited: transactions delivered before a restart and not known to be visible; their keys are lost, so a
             chunk whose witness lacks one of them has to be read again.
+        held_bytes: see ``HELD_BYTES``.
     """
 
-    def __init__(self, max_keys: int = 20_000, inherited: Iterable[TransactionId] = ()):
+    def __init__(
+        self, max_keys: int = 20_000, inherited: Iterable[TransactionId] = (), held_bytes: int = HELD_BYTES
+    ):
         self._max_keys = max_keys
+        self._held_bytes = held_bytes
         self._transactions: dict[TransactionId, _Touched] = {}
         self._inherited = set(inherited)
+        self._large: set[TransactionId] = set()
+        self._pending_bytes = 0
 
-    def note(self, transaction: TransactionId, table: TableId, keys: Iterable[Key]) -> None:
-        """A delivered transaction touched these keys."""
-        touched = self._transactions.setdefault(transaction, _Touched())
-        known = touched.tables.setdefault(table, set())
-        if known is EVERY_KEY:
-            return
-        before = len(known)
-        known.update(keys)
-        touched.count += len(known) - before
-        if touched.count > self._max_keys:
-            for name in touched.tables:
-                touched.tables[name] = EVERY_KEY
+    def note(self, transaction: TransactionId, runs: Iterable[ChangeRun]) -> None:
+        """A delivered transaction made these changes."""
+        touched = self._transactions.get(transaction)
+        if touched is None:
+            touched = self._transactions[transaction] = _Touched()
+        for run in runs:
+            if transaction in self._large:
+                touched.tables[run.codec.schema.id] = EVERY_KEY
+                continue
+            touched.pending.append(run)
+            touched.at_most += 2 * len(run.items)
+            self._pending_bytes += run.bytes
+        if touched.count + touched.at_most > self._max_keys:
+            self._settle([touched])
+            if touched.count > self._max_keys:
+                self._large.add(transaction)
+                touched.tables = dict.fromkeys(touched.tables, EVERY_KEY)
+        if self._pending_bytes > self._held_bytes:
+            self._settle(self._transactions.values())
 
     def confirm(self, witnesses: Iterable[Witness]) -> None:
         """Forgets the transactions that all these witnesses contain.
@@ -82,26 +108,60 @@ class TouchedKeys:
 
         self._inherited = {item for item in self._inherited if not surely_visible(item)}
         for transaction in [item for item in self._transactions if surely_visible(item)]:
-            del self._transactions[transaction]
+            self._pending_bytes -= sum(run.bytes for run in self._transactions.pop(transaction).pending)
+            self._large.discard(transaction)
 
     def stale(self, table: TableId, witness: Witness) -> Stale:
         """Which rows of a chunk of ``table`` with this witness have missed a delivered event."""
         if self.must_wait(table, witness):
             return Stale(frozenset(), reread=True)
+        missed = [
+            touched
+            for transaction, touched in self._transactions.items()
+            if not witness.contains(transaction)
+        ]
+        self._settle(missed)
         keys: set[Key] = set()
-        for transaction, touched in self._transactions.items():
-            found = touched.tables.get(table)
-            if found and not witness.contains(transaction):
-                keys |= found
+        for touched in missed:
+            keys |= touched.tables.get(table) or set()
         return Stale(frozenset(keys), reread=False)
 
     def must_wait(self, table: TableId, witness: Witness) -> bool:
         """Whether a chunk of ``table`` with this witness would have to be read again as a whole."""
         return any(not witness.contains(item) for item in self._inherited) or any(
-            touched.tables.get(table, set()) is EVERY_KEY and not witness.contains(transaction)
-            for transaction, touched in self._transactions.items()
+            self._transactions[transaction].tables.get(table, set()) is EVERY_KEY
+            and not witness.contains(transaction)
+            for transaction in self._large
         )
 
     def unconfirmed(self) -> tuple[TransactionId, ...]:
         """Transactions still remembered, to be stored in the checkpoint."""
         return (*sorted(self._inherited), *self._transactions)
+
+    def pending_bytes(self) -> int:
+        """What is held undecoded."""
+        return self._pending_bytes
+
+    def _settle(self, transactions: Iterable[_Touched]) -> None:
+        """Decodes the keys of what is pending, of all these transactions at once."""
+        found: dict[int, tuple[ChangeCodec, list[tuple[_Touched, ChangeRun]]]] = {}
+        for touched in transactions:
+            for run in touched.pending:
+                found.setdefault(id(run.codec), (run.codec, []))[1].append((touched, run))
+                self._pending_bytes -= run.bytes
+            touched.pending, touched.at_most = [], 0
+        for codec, runs in found.values():
+            self._keep_keys(codec, runs)
+
+    @staticmethod
+    def _keep_keys(codec: ChangeCodec, runs: Sequence[tuple[_Touched, ChangeRun]]) -> None:
+        keys = iter(codec.keys([item for _, run in runs for item in run.items]))
+        table = codec.schema.id
+        for touched, run in runs:
+            known = touched.tables.setdefault(table, set())
+            if known is None:
+                raise AssertionError("a transaction of too many keys keeps none of them")
+            before = len(known)
+            for _ in run.items:
+                known.update(next(keys))
+            touched.count += len(known) - before

@@ -1,14 +1,20 @@
 """What a log reader delivers: transactions in commit order, progress, schema changes, watermarks.
 
-Values travel as the server's canonical text (``bytes`` for binary columns, ``None`` for NULL), one per column in
-schema order. Text keeps every value exact and makes equal keys equal strings; turning columns of text into native
-Arrow values is done vectorised, later (``migrator.columnar``).
+Row changes travel as the source encodes them, each run of them with the codec that knows how to read them. Nearly
+nobody needs the values of a single change: the capture core wants keys, and only of the few transactions that a chunk
+may have missed; a segment wants Arrow columns, of all changes of a table at once. So decoding waits until it can be
+done for thousands of changes in one go (docs/decisions/0023).
+
+Where values do appear, they are the server's canonical text (``bytes`` for binary columns, ``None`` for NULL), one
+per column in schema order. Text keeps every value exact and makes equal keys equal strings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any, NamedTuple, Protocol
 
 from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
@@ -39,16 +45,68 @@ class RowChange:
     after: Row | None
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionPart:
-    """A committed transaction, or a part of a very large one.
+class Images(NamedTuple):
+    """Row images of many changes: a deleted row, an inserted row, or an updated row's before and after.
+
+    Attributes:
+        places: int64 numpy array: which of the changes each image belongs to; never falls.
+        signs: int8 numpy array: -1 for a before image, 1 for an after image; of one change, -1 comes first.
+        rows: ``pyarrow.Table`` in ``columnar.types.arrow_schema`` of the codec's schema.
+    """
+
+    places: Any
+    signs: Any
+    rows: Any
+
+
+class ChangeCodec(Protocol):
+    """Reads encoded row changes of one table under one row schema; they may come from any number of transactions.
+
+    A codec holds no state that its answers depend on, may be used from two threads at once, and equals those that
+    would read the same. A log reader keeps one for as long as the row schema stays: changes of different codecs are
+    decoded apart.
+    """
+
+    @property
+    def schema(self) -> TableSchema:
+        """The table and the row schema of every change that comes with this codec."""
+
+    def changes(self, items: Sequence[Any]) -> list[RowChange]:
+        """The changes one by one, as text."""
+
+    def keys(self, items: Sequence[Any]) -> list[tuple[Key, ...]]:
+        """For each change the keys that it touches, as chunk reads give them: of its before and its after image.
+
+        One key is enough where both are equal.
+        """
+
+    def images(self, items: Sequence[Any]) -> Images:
+        """All images in order. Raises ``SourceError`` naming table, column, key and value that a type can't hold."""
+
+
+class ChangeRun(NamedTuple):
+    """Consecutive changes of one table in a transaction.
+
+    Attributes:
+        codec: reads them.
+        items: the changes in log order, one item a change; can be sliced. What an item is, is the codec's affair.
+        bytes: what they hold in memory, roughly.
+    """
+
+    codec: ChangeCodec
+    items: Sequence[Any]
+    bytes: int
+
+
+class TransactionPart(NamedTuple):
+    """A committed transaction, or a part of a very large one. A named tuple: immutable, and made at C speed.
 
     Attributes:
         id: what a witness decides about.
         position: commit position; its token resumes after this transaction.
         committed_at_us: commit time by the source's clock, microseconds since 1970 (for lag only, never for order).
         first_index: index in the transaction of the first change; version of a change = (position, index).
-        changes: row changes of the captured tables in log order; may be empty.
+        runs: row changes of the captured tables in log order; may be empty, but no run is.
         last: whether the transaction ends with this part.
     """
 
@@ -56,8 +114,17 @@ class TransactionPart:
     position: Position
     committed_at_us: int
     first_index: int
-    changes: tuple[RowChange, ...]
+    runs: tuple[ChangeRun, ...]
     last: bool
+
+    @property
+    def changes(self) -> tuple[RowChange, ...]:
+        """The changes one by one, decoded as text: for those who look at single rows."""
+        return tuple(change for run in self.runs for change in run.codec.changes(run.items))
+
+    def size(self) -> int:
+        """How many changes it has."""
+        return sum([len(run.items) for run in self.runs])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from migrator.columnar.text import images_to_table
+from migrator.columnar.types import INDEX, POSITION, image_table
 from migrator.core.capture import EmitChunk, EmitPart, EmitSchema, Output
-from migrator.model.event import Row
+from migrator.model.event import ChangeCodec
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import FileKind
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import SegmentContent, TableData
 
 
-@dataclass(slots=True)
-class _Images:
-    """Row images of one table and schema, in log order."""
+class _Run(NamedTuple):
+    """Changes of one transaction, and the version of the first: the others count on from its index."""
 
-    schema: TableSchema
-    positions: list[int] = field(default_factory=list)
-    indexes: list[int] = field(default_factory=list)
-    signs: list[int] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
-
-    def add(self, position: int, index: int, sign: int, row: Row) -> None:
-        self.positions.append(position)
-        self.indexes.append(index)
-        self.signs.append(sign)
-        self.rows.append(row)
+    position: int
+    first: int
+    items: Sequence[Any]
 
 
 class SegmentBuilder:
@@ -45,8 +39,7 @@ class SegmentBuilder:
         self._clear()
 
     def _clear(self) -> None:
-        self._images: dict[tuple[TableId, str], _Images] = {}
-        self._open: dict[TableId, _Images] = {}
+        self._runs: dict[int, tuple[ChangeCodec, list[_Run]]] = {}  # by identity: a codec's hash may be dear
         self._chunks: dict[tuple[TableId, str], tuple[TableSchema, list[Any]]] = {}
         self.rows = 0
         self.row_changes = 0
@@ -59,7 +52,6 @@ class SegmentBuilder:
         match output:
             case EmitSchema():
                 self._schemas[output.schema.id] = output.schema
-                self._open.pop(output.schema.id, None)
             case EmitChunk():
                 self._add_chunk(output)
             case EmitPart():
@@ -74,24 +66,34 @@ class SegmentBuilder:
 
     def _add_part(self, output: EmitPart) -> None:
         part = output.part
-        for index, change in enumerate(part.changes, part.first_index):
-            images = self._open.get(change.table) or self._opened(change.table)
-            if change.before is not None:
-                images.add(part.position.order, index, -1, change.before)
-            if change.after is not None:
-                images.add(part.position.order, index, 1, change.after)
-        self.rows += len(part.changes)
-        self.row_changes += len(part.changes)
+        position, index = part.position.order, part.first_index
+        for codec, items, _ in part.runs:
+            known = self._runs.get(id(codec))
+            if known is None:
+                known = self._runs[id(codec)] = (codec, [])
+            known[1].append(_Run(position, index, items))
+            index += len(items)
+        size = index - part.first_index
+        self.rows += size
+        self.row_changes += size
         if part.last:
             self.transactions += 1
             self.committed_at_us = part.committed_at_us
 
-    def _opened(self, table: TableId) -> _Images:
-        """Where the table's images go from here on. A schema's digest is too dear to be made for every change."""
-        schema = self._schemas[table]
-        images = self._images.setdefault((table, schema.version()), _Images(schema))
-        self._open[table] = images
-        return images
+    def _logged(self) -> Iterator[TableData]:
+        """Images per table and row schema, in log order."""
+        found: dict[tuple[TableId, str], tuple[TableSchema, list[pa.Table]]] = {}
+        for codec, runs in self._runs.values():
+            schema = codec.schema
+            images = found.setdefault((schema.id, schema.version()), (schema, []))[1]
+            images.append(_images(codec, runs))
+        for schema, images in found.values():
+            rows = pa.concat_tables(images)
+            if (
+                len(images) > 1
+            ):  # a reader that began anew; the sort keeps a before image in front of its after image
+                rows = rows.take(pc.sort_indices(rows, [(POSITION, "ascending"), (INDEX, "ascending")]))
+            yield TableData(schema, FileKind.LOG, rows)
 
     def content(
         self, checkpoint: Checkpoint, ends_transaction: bool, begins_batch: bool = False
@@ -104,14 +106,7 @@ class SegmentBuilder:
             TableData(schema, FileKind.CHUNK, pa.concat_tables(chunks))
             for schema, chunks in self._chunks.values()
         ]
-        data += [
-            TableData(
-                images.schema,
-                FileKind.LOG,
-                images_to_table(images.schema, images.positions, images.indexes, images.signs, images.rows),
-            )
-            for images in self._images.values()
-        ]
+        data += self._logged()
         content = SegmentContent(
             checkpoint,
             ends_transaction,
@@ -123,3 +118,14 @@ class SegmentBuilder:
         )
         self._clear()
         return content
+
+
+def _images(codec: ChangeCodec, runs: Sequence[_Run]) -> pa.Table:
+    """The runs' images laid out as ``image_schema``, decoded in one go. Raises ``SourceError``."""
+    counts = np.fromiter((len(run.items) for run in runs), np.int64, len(runs))
+    positions = np.fromiter((run.position for run in runs), np.int64, len(runs))
+    firsts = np.fromiter((run.first for run in runs), np.int64, len(runs))
+    firsts -= np.cumsum(counts) - counts  # so that a change's place among all of them can be added
+    places, signs, rows = codec.images(list(chain.from_iterable(run.items for run in runs)))
+    run_of = np.repeat(np.arange(len(runs)), counts)[places]
+    return image_table(codec.schema, positions[run_of], firsts[run_of] + places, signs, rows)

@@ -7,20 +7,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from migrator.columnar.text_codec import text_runs
 from migrator.core.capture import Capture, EmitPart
 from migrator.core.dump import DumpPlan
 from migrator.core.touched import Stale, TouchedKeys
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.event import Key, MarkKind, TransactionId
+from migrator.model.event import ChangeRun, MarkKind, TransactionId
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import TableSchema
 from migrator.run.capture_steps import CaptureSteps
 from migrator.run.failure import Stopping
 from migrator.run.segment_builder import SegmentBuilder
 from migrator.run.source_threads import ChunkPump, ChunkRead, hand_over
 from scenarios.simulation.setup import Patch
-from scenarios.simulation.source import SimulatedLogReader
+from scenarios.simulation.source import CODECS, SimulatedLogReader
 
 _stale = Capture.stale
 _arrived = DumpPlan.arrived
@@ -76,14 +77,11 @@ def _inherits_nothing(
     _remember(self, max_keys, ())
 
 
-def _forgets_large(
-    self: TouchedKeys, transaction: TransactionId, table: TableId, keys: Iterable[Key]
-) -> None:
+def _forgets_large(self: TouchedKeys, transaction: TransactionId, runs: Iterable[ChangeRun]) -> None:
     """A transaction with more keys than are remembered counts as touching none."""
-    _note(self, transaction, table, keys)
+    _note(self, transaction, runs)
     touched = self._transactions[transaction]
-    if touched.tables[table] is None:
-        touched.tables[table] = set()
+    touched.tables = {table: keys or set() for table, keys in touched.tables.items()}
 
 
 def _dumps_as_read(self: DumpPlan) -> tuple[TableDump, ...]:
@@ -115,11 +113,8 @@ def _never_in_transaction(self: Capture) -> bool:
 
 def _transactions_reversed(self: SegmentBuilder, *args: Any, **options: Any) -> Any:
     """The transactions of a segment change places."""
-    for images in self._images.values():
-        newest_first = sorted(range(len(images.rows)), key=lambda at: (-images.positions[at], at))
-        for name in ("positions", "indexes", "signs", "rows"):
-            values = getattr(images, name)
-            setattr(images, name, [values[at] for at in newest_first])
+    for _, runs in self._runs.values():
+        runs.sort(key=lambda run: -run.position)
     return _content(self, *args, **options)
 
 
@@ -131,7 +126,7 @@ def _moves_by_half(self: SegmentBuilder, output: EmitPart) -> None:
         before, after = change.before, change.after
         moved = before is not None and after is not None and any(before[at] != after[at] for at in places)
         changes.append(replace(change, before=None) if moved else change)
-    _add_part(self, EmitPart(replace(output.part, changes=tuple(changes))))
+    _add_part(self, EmitPart(output.part._replace(runs=text_runs(CODECS, changes))))
 
 
 def _acknowledged_first(self: CaptureSteps) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrator.columnar.text import rows_to_table
+from migrator.columnar.text_codec import TextCodec, text_runs
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import (
@@ -31,6 +32,8 @@ from scenarios.simulation.tables import SCHEMAS, Stored
 
 ORDERS_APART = 10
 """``Position.order`` of consecutive log entries differ by this, so that nobody can take them for ordinals."""
+
+CODECS = {table: TextCodec(schema) for table, schema in SCHEMAS.items()}
 
 
 def position(entries: int) -> Position:
@@ -114,7 +117,7 @@ class Entry:
                 place,
                 self.at_us,
                 at,
-                tuple(changes[at : at + part_rows]),
+                text_runs(CODECS, changes[at : at + part_rows]),
                 at == cuts[-1],
             )
             for at in cuts

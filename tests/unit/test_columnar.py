@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from migrator.columnar.keys import without_keys
 from migrator.columnar.netting import net_images
-from migrator.columnar.text import images_to_table, rows_to_table
+from migrator.columnar.text import rows_to_table
+from migrator.columnar.types import image_table
 from migrator.errors import SourceError
 from migrator.model.event import Row
 from migrator.model.table import Column, TableId, TableSchema
@@ -97,7 +98,7 @@ def test_net_images_carry_any_state_to_the_state_at_the_end(data: st.DataObject)
             state[new] = str(len(images))
             images.append((*new, state[new]))
             signs.append(1)
-    table = images_to_table(schema, [1] * len(images), list(range(len(images))), signs, images)
+    table = image_table(schema, [1] * len(images), range(len(images)), signs, rows_to_table(schema, images))
     before, after = net_images(schema, table)
     result = dict(start)
     for row in before.to_pylist():
@@ -127,7 +128,7 @@ def test_dump_rows_of_a_range_never_outlive_it(data: st.DataObject) -> None:
             state[chosen] = chosen + data.draw(names)
             images.append((chosen, state[chosen]))
             signs.append(1)
-    table = images_to_table(schema, [1] * len(images), list(range(len(images))), signs, images)
+    table = image_table(schema, [1] * len(images), range(len(images)), signs, rows_to_table(schema, images))
     before, after = net_images(schema, table, every_before=True)
     assert ((target | dumped) - set(before["c1"].to_pylist())) | set(after["c1"].to_pylist()) == set(
         state.values()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migrator.columnar.text_codec import TextCodec, text_runs
 from migrator.core.capture import Capture, EmitChunk, EmitPart
 from migrator.core.dump import DumpPlan
 from migrator.core.pace import next_limit
@@ -17,7 +18,15 @@ from migrator.core.touched import TouchedKeys
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
-from migrator.model.event import Key, LogProgress, Operation, RowChange, TransactionId, TransactionPart
+from migrator.model.event import (
+    ChangeRun,
+    Key,
+    LogProgress,
+    Operation,
+    RowChange,
+    TransactionId,
+    TransactionPart,
+)
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import Column, TableId, TableSchema
@@ -47,9 +56,13 @@ def chunk(
     return Chunk(request, rows, len(rows), last, final, SeenSet(ids), position(high), SCHEMA.version())
 
 
+def runs_of(*changes: RowChange) -> tuple[ChangeRun, ...]:
+    return text_runs({TABLE: TextCodec(SCHEMA)}, changes)
+
+
 def update(order: int, key: str, *, first_index: int = 0, last: bool = True) -> TransactionPart:
     change = RowChange(TABLE, Operation.UPDATE, (key, "old"), (key, str(order)))
-    return TransactionPart((order,), position(order), 0, first_index, (change,), last)
+    return TransactionPart((order,), position(order), 0, first_index, runs_of(change), last)
 
 
 def capture(**options: int) -> tuple[Capture, DumpPlan]:
@@ -77,9 +90,9 @@ def test_a_row_whose_event_went_by_before_the_read_began_is_dropped() -> None:
 def test_the_newest_change_of_each_table_is_known_and_survives_a_restart() -> None:
     core, plan = capture()
     assert core.checkpoint().last_changes == ()
-    core.on_record(replace(update(1, "a"), committed_at_us=70))
+    core.on_record(update(1, "a")._replace(committed_at_us=70))
     core.on_record(LogProgress(position(5)))
-    core.on_record(replace(update(6, "b"), committed_at_us=90))
+    core.on_record(update(6, "b")._replace(committed_at_us=90))
     known = core.checkpoint()
     assert known.last_changes == ((TABLE, 90),)
     assert checkpoint_from_json(checkpoint_to_json(known)) == known
@@ -211,7 +224,7 @@ def test_chunk_size_stays_in_bounds_and_changes_gently(limit: int, elapsed_s: fl
 
 def test_confirming_needs_every_bound() -> None:
     touched = TouchedKeys()
-    touched.note((1,), TABLE, [("a",)])
+    touched.note((1,), update(1, "a").runs)
     touched.confirm([SeenSet(frozenset({(1,)})), SeenSet(frozenset())])
     assert touched.unconfirmed() == ((1,),)
     touched.confirm([SeenSet(frozenset({(1,)}))])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from migrator.columnar.text_codec import TextCodec
 from migrator.columnar.types import INDEX, SIGN
 from migrator.core.capture import EmitPart, EmitSchema
-from migrator.model.event import Operation, RowChange, TransactionPart
+from migrator.model.event import ChangeRun, Operation, RowChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import FileKind
@@ -16,11 +17,15 @@ from migrator.run.segment_builder import SegmentBuilder
 TABLE = TableId("s", "t")
 OLD = TableSchema(TABLE, (Column("k", "string", False, "text"),), ("k",))
 NEW = TableSchema(TABLE, (*OLD.columns, Column("v", "string", True, "text")), ("k",))
+CODECS = TextCodec(OLD), TextCodec(NEW)
 
 
 def insert(order: int, *row: str) -> EmitPart:
     change = RowChange(TABLE, Operation.INSERT, None, row)
-    return EmitPart(TransactionPart((order,), Position(order, ""), 0, 0, (change,), True))
+    codec = next(each for each in CODECS if len(each.schema.columns) == len(row))
+    return EmitPart(
+        TransactionPart((order,), Position(order, ""), 0, 0, (ChangeRun(codec, [change], 1),), True)
+    )
 
 
 def test_images_go_to_the_schema_they_were_written_under() -> None:
@@ -39,7 +44,8 @@ def test_images_go_to_the_schema_they_were_written_under() -> None:
 def test_a_change_of_the_key_is_two_images_of_one_index() -> None:
     builder = SegmentBuilder({TABLE: OLD})
     change = RowChange(TABLE, Operation.UPDATE, ("a",), ("b",))
-    builder.add(EmitPart(TransactionPart((1,), Position(1, ""), 0, 4, (change,), True)))
+    run = ChangeRun(CODECS[0], [change], 2)
+    builder.add(EmitPart(TransactionPart((1,), Position(1, ""), 0, 4, (run,), True)))
     (data,) = builder.content(Checkpoint(Position(1, "")), ends_transaction=True).data
     assert data.rows.select([INDEX, SIGN, "k"]).to_pylist() == [
         {INDEX: 4, SIGN: -1, "k": "a"},

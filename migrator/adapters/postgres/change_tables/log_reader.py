@@ -23,6 +23,7 @@ from migrator.adapters.postgres.change_tables.view import FLUSH_S, VIEW, View, n
 from migrator.adapters.postgres.reflection import ReflectedTable, psycopg_query, reflect
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watched import PatientConnection
+from migrator.columnar.text_codec import TextCodec, text_runs
 from migrator.errors import GapError, SourceError
 from migrator.model.event import LogProgress, LogRecord, TransactionPart
 from migrator.model.position import Position
@@ -52,6 +53,7 @@ class ChangeTableLogReader:
     ):
         self._source = source
         self._schemas = list(schemas)
+        self._codecs = {schema.id: TextCodec(schema) for schema in schemas}
         self._step = step
         self._connection = PatientConnection(source, "changes")
         self._forgetting = PatientConnection(source, "forgetting")
@@ -218,8 +220,9 @@ class ChangeTableLogReader:
             self._records.append(LogProgress(position))
             return
         self._to_forget = True
+        runs = text_runs(self._codecs, part.changes)
         self._records.append(
-            TransactionPart((position.order,), position, self._clock_us, self._index, part.changes, part.last)
+            TransactionPart((position.order,), position, self._clock_us, self._index, runs, part.last)
         )
 
     def _part(self, connection: Any, place: Place) -> Part:
