@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
-from migrator.binlog.row_decoder import DecodeRows, build_decoder
-from migrator.binlog.table_map import TableMap, parse_table_map, table_of
-from migrator.columnar.text_codec import TextCodec
+from migrator.binlog.row_codec import RowCodec
+from migrator.binlog.table_map import LoggedColumn, TableMap, parse_table_map, table_of
 from migrator.errors import SchemaError
 from migrator.model.table import Column, TableId, TableSchema
+
+_NOT_SEEN = object()
+_MOST_LAYOUTS = 10_000
+"""Kept, of tables that nobody captures, too; a server may have any number of them."""
 
 ReadCatalog = Callable[[TableId], "CatalogTable | None"]
 
@@ -33,13 +36,40 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTable:
-    """A captured table with the layout of its latest TABLE_MAP; ``version`` is the schema's, computed once."""
+    """A captured table with the layout of its latest TABLE_MAP.
 
-    schema: TableSchema
+    Attributes:
+        codec: reads its changes; it has the row schema.
+        version: the schema's, computed once.
+        columns: how many the log's rows have.
+        whole, whole_update: how a row event with complete images says so: number of columns, and bits for all.
+    """
+
+    codec: RowCodec
     version: str
-    codec: TextCodec
-    decode: DecodeRows
     columns: int
+    whole: bytes
+    whole_update: bytes
+
+    @property
+    def schema(self) -> TableSchema:
+        """The row schema."""
+        return self.codec.schema
+
+
+def logged_table(
+    schema: TableSchema,
+    columns: Sequence[LoggedColumn],
+    declared: Sequence[str | None],
+    charsets: Charsets,
+    dialect: Dialect,
+) -> LoggedTable:
+    """A table as it is logged; see ``RowCodec``. Raises ``SourceError`` for a column that can't be decoded."""
+    count = len(columns)
+    head = bytes([count]) if count < 251 else b"\xfc" + count.to_bytes(2, "little")
+    bits = b"\xff" * ((count + 7) // 8)
+    codec = RowCodec(schema, columns, declared, charsets, dialect)
+    return LoggedTable(codec, schema.version(), count, head + bits, head + 2 * bits)
 
 
 class CapturedTables:
@@ -72,7 +102,7 @@ class CapturedTables:
         self._dialect = dialect
         self._catalog = dict(catalog)
         self._key_indexes = {table: found.key_index for table, found in catalog.items()}
-        self._layouts: dict[bytes, LoggedTable] = {}
+        self._layouts: dict[bytes, LoggedTable | None] = {}
 
     def captured(self, table: TableId) -> TableId | None:
         """The captured table of that name; for an empty table name, whether the database is ours."""
@@ -95,14 +125,16 @@ class CapturedTables:
         Raises ``SourceError`` for a column that can't be decoded, ``SchemaError`` when the table has a column that
         the catalog no longer knows.
         """
-        _, table = table_of(body)
-        known = self.captured(table)
-        if known is None:
-            return None
         shape = body[6:]  # without the table number, which changes with every opening of the table
-        if shape not in self._layouts:
-            self._layouts[shape] = self._build(known, parse_table_map(body, self._dialect.character))
-        return self._layouts[shape]
+        found = self._layouts.get(shape, _NOT_SEEN)
+        if found is not _NOT_SEEN:
+            return found  # type: ignore[return-value]
+        known = self.captured(table_of(body)[1])
+        if len(self._layouts) >= _MOST_LAYOUTS:
+            self._layouts.clear()
+        layout = None if known is None else self._build(known, parse_table_map(body, self._dialect.character))
+        self._layouts[shape] = layout
+        return layout
 
     def _build(self, table: TableId, layout: TableMap) -> LoggedTable:
         catalog = self._catalog.get(table)
@@ -124,13 +156,7 @@ class CapturedTables:
         if not set(key) <= set(names):
             raise _changed(table, f"the log's rows lack a column of the key ({', '.join(key)})")
         schema = TableSchema(table, tuple(by_name[name] for name in names), key)
-        return LoggedTable(
-            schema,
-            schema.version(),
-            TextCodec(schema),
-            build_decoder(layout.columns, declared, self._charsets, self._dialect),
-            len(layout.columns),
-        )
+        return logged_table(schema, layout.columns, declared, self._charsets, self._dialect)
 
     @staticmethod
     def _unknown(catalog: CatalogTable, layout: TableMap) -> list[str]:

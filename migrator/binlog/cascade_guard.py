@@ -14,7 +14,7 @@ from typing import Any
 
 from migrator.binlog import events
 from migrator.binlog.altered import Altered, altered
-from migrator.binlog.captured_tables import LoggedTable
+from migrator.binlog.captured_tables import LoggedTable, logged_table
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.events import Event, QueryText
@@ -27,10 +27,8 @@ from migrator.binlog.foreign_keys import (
     read_foreign_keys,
     read_triggers,
 )
-from migrator.binlog.row_decoder import build_decoder
 from migrator.binlog.row_events import changes_of
 from migrator.binlog.table_map import parse_table_map, table_of
-from migrator.columnar.text_codec import TextCodec
 from migrator.errors import GapError, SchemaError, SourceError
 from migrator.model.table import Column, TableId, TableSchema
 
@@ -160,8 +158,7 @@ class CascadeGuard:
             if len(names) != len(watch.update):
                 raise _changed(layout.table, f"it has no column {', '.join({*watch.update} - {*names})}")
             schema = TableSchema(layout.table, tuple(Column(name, "", True, "", "") for name in names), ())
-            decode = build_decoder(layout.columns, wanted, self._charsets, self._dialect)
-            self._layouts[shape] = LoggedTable(schema, "", TextCodec(schema), decode, len(layout.columns))
+            self._layouts[shape] = logged_table(schema, layout.columns, wanted, self._charsets, self._dialect)
         return self._layouts[shape]
 
     def follow(self, query: QueryText) -> None:

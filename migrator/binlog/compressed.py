@@ -8,7 +8,6 @@ text.
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 
 from migrator.binlog import events
 from migrator.binlog.events import Event
@@ -28,9 +27,9 @@ PLAIN = {
 
 def plain(event: Event) -> Event:
     """The plain event. Raises ``ValueError`` for damaged bytes or another algorithm than zlib."""
-    same = replace(event, type=PLAIN[event.type])
+    same = event._replace(type=PLAIN[event.type])
     at = events.query_text_at(same) if same.type == events.QUERY else images_at(same)[0]
-    return replace(same, body=event.body[:at] + _expanded(event.body[at:]))
+    return same._replace(body=event.body[:at] + _expanded(event.body[at:]))
 
 
 def _expanded(data: bytes) -> bytes:

@@ -8,8 +8,9 @@ MySQL's, from 160 on MariaDB's.
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
+from zlib import crc32
 
 from migrator.errors import SourceError
 
@@ -62,10 +63,11 @@ _HEADER = struct.Struct("<IBIIIH")
 HEADER_BYTES = _HEADER.size
 _CHECKSUM_BYTES = 4
 _CRC32 = 1
+_CRC_OF_WHOLE = 0x2144DF1C
+"""CRC-32 of anything that ends with its own CRC-32, as an undamaged event does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event: ``body`` lacks header and checksum, ``end`` is the offset in its file after it (0: artificial)."""
 
     type: int
@@ -103,15 +105,14 @@ class EventParser:
             raise _corrupt(f"an event of type {kind} says {size} bytes and has {len(raw)}", raw)
         checksummed = self._announced(raw) if kind == FORMAT_DESCRIPTION else self._checksum
         if checksummed is None:  # the artificial event in front of the first format description
-            checksummed = _crc_fits(raw)
-        elif checksummed and not _crc_fits(raw):
+            checksummed = crc32(raw) == _CRC_OF_WHOLE
+        elif checksummed and crc32(raw) != _CRC_OF_WHOLE:
             raise _corrupt(f"the checksum of an event of type {kind} before offset {end} is wrong", raw)
-        body = raw[HEADER_BYTES:-_CHECKSUM_BYTES] if checksummed else raw[HEADER_BYTES:]
-        return Event(kind, timestamp, server, end, flags, body)
+        return Event(kind, timestamp, server, end, flags, raw[19:-4] if checksummed else raw[19:])
 
     def _announced(self, raw: bytes) -> bool:
         # the last byte before the checksum names the algorithm; a format description always carries a checksum
-        if raw[-_CHECKSUM_BYTES - 1] not in (0, _CRC32) or not _crc_fits(raw):
+        if raw[-_CHECKSUM_BYTES - 1] not in (0, _CRC32) or crc32(raw) != _CRC_OF_WHOLE:
             raise _corrupt("the format description of a binlog file is damaged", raw)
         self._checksum = raw[-_CHECKSUM_BYTES - 1] == _CRC32
         return True
@@ -121,10 +122,6 @@ def parse_header(raw: bytes) -> tuple[int, int, int, int, int]:
     """Type, time, server, size and flags of an event. Raises ``struct.error``."""
     timestamp, kind, server, size, _, flags = _HEADER.unpack_from(raw)
     return kind, timestamp, server, size, flags
-
-
-def _crc_fits(raw: bytes) -> bool:
-    return zlib.crc32(raw[:-_CHECKSUM_BYTES]) == int.from_bytes(raw[-_CHECKSUM_BYTES:], "little")
 
 
 def _corrupt(what: str, raw: bytes) -> SourceError:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from pymysql.connections import Connection
 
 _RECEIVE_BYTES = 1 << 20
 _LARGEST_PACKET = 0xFFFFFF
+_HEAD = struct.Struct("<I")
 
 
 class PacketBuffer:
@@ -68,17 +70,41 @@ class PacketBuffer:
 
     def packet(self) -> bytes | None:
         """The payload of the next complete packet; a payload of 16 MiB or more spans several."""
-        data, at, pieces = self._data, self._at, []
-        while len(data) - at >= 4:
-            size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
-            if len(data) - at - 4 < size:
-                return None
-            pieces.append(bytes(memoryview(data)[at + 4 : at + 4 + size]))
-            at += 4 + size
+        found = self._packets(1)
+        return found[0] if found else None
+
+    def packets(self) -> list[bytes]:
+        """The payloads of all complete packets."""
+        return self._packets(len(self._data))
+
+    def _packets(self, most: int) -> list[bytes]:
+        if not self._whole():  # then nothing is copied, however often we are asked
+            return []
+        data, at = bytes(self._data), self._at
+        pieces: list[bytes] = []
+        found: list[bytes] = []
+        last = len(data) - _HEAD.size
+        while at <= last and len(found) < most:
+            size = _HEAD.unpack_from(data, at)[0] & _LARGEST_PACKET  # above it is the number of the packet
+            stop = at + 4 + size
+            if stop > last + 4:
+                break
+            pieces.append(data[at + 4 : stop])
+            at = stop
             if size < _LARGEST_PACKET:
-                self._at = at
-                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return None
+                found.append(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+                pieces, self._at = [], at
+        return found
+
+    def _whole(self) -> bool:
+        """Whether the next payload is complete."""
+        at, end = self._at, len(self._data)
+        while end - at >= _HEAD.size:
+            size: int = _HEAD.unpack_from(self._data, at)[0] & _LARGEST_PACKET
+            at += _HEAD.size + size
+            if size < _LARGEST_PACKET:
+                return at <= end
+        return False
 
     def _append(self, piece: bytes) -> None:
         if self._at:

@@ -104,12 +104,11 @@ class PacketStream:
             self._selector.select(max(0.0, timeout_s))
 
     def _complete(self) -> list[bytes]:
-        events = []
-        while self._ending is None and (payload := self._buffer.packet()) is not None:
-            if payload[0] == _OK:
-                events.append(payload[1:])
-            else:
-                self._ending = payload
+        payloads = self._buffer.packets() if self._ending is None else []
+        place = next((place for place, payload in enumerate(payloads) if payload[0] != _OK), len(payloads))
+        events = [payload[1:] for payload in payloads[:place]]
+        if place < len(payloads):
+            self._ending = payloads[place]
         if self._ending is None or events:  # what came before the end is delivered first
             return events
         if self._ending[0] == _ERROR:

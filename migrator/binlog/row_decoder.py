@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from migrator.binlog import mariadb_text, value_text
 from migrator.binlog import table_map as types
@@ -31,7 +32,7 @@ _OLD_TIMES = {
     types.DATETIME: mariadb_text.old_datetime,
     types.TIME: mariadb_text.old_time,
 }
-_ADDRESSES = {
+ADDRESSES = {
     "uuid": (16, mariadb_text.uuid_text),
     "inet4": (4, mariadb_text.inet4_text),
     "inet6": (16, mariadb_text.inet6_text),
@@ -39,16 +40,20 @@ _ADDRESSES = {
 """Declared type -> its length in the log, where it is a BINARY, and its text."""
 
 
-class _Column:
-    """How one column is read: either a ``struct`` format, or the width of its length prefix; and the text from it."""
+class ColumnPlan:
+    """How one column is read: either a ``struct`` format, or the width of its length prefix; and the text from it.
+
+    ``width``: the bytes of a value of fixed width, else 0.
+    """
 
     def __init__(self, format_: str, prefix: int, text: str):
         self.format = format_
+        self.width = struct.calcsize(f"<{format_}")
         self.prefix = prefix
         self.text = text
 
 
-class _Generator:
+class Generator:
     """Writes the source of one decoder. ``names`` are the objects it refers to."""
 
     def __init__(self, charsets: Charsets, dialect: Dialect):
@@ -62,44 +67,55 @@ class _Generator:
         self.names[name] = thing
         return name
 
-    def column(self, column: LoggedColumn, declared: str | None) -> _Column:
+    def made(self, name: str, source: Sequence[str]) -> Any:
+        """The function of that name that the lines define: only numbers and names made here may stand in them."""
+        exec(compile("\n".join(source), f"<{name}>", "exec"), self.names)
+        return self.names[name]
+
+    def plans(self, columns: Sequence[LoggedColumn], declared: Sequence[str | None]) -> list[ColumnPlan]:
+        """One plan a column; ``declared`` as in ``build_decoder``."""
+        return [self.column(column, kind) for column, kind in zip(columns, declared, strict=True)]
+
+    def column(self, column: LoggedColumn, declared: str | None) -> ColumnPlan:
         """The plan of a column; ``{}`` in its text stands for the raw value. ``declared`` as in ``build_decoder``."""
         kind, meta = column.type, column.meta
         if kind in _FIXED:
             code = _FIXED[kind]
-            return _Column(code.upper() if column.unsigned else code, 0, "str({})")
+            return ColumnPlan(code.upper() if column.unsigned else code, 0, "str({})")
         if kind == types.INT24:
-            return _Column("3s", 0, f"str(from_bytes({{}}, 'little', signed={not column.unsigned}))")
+            return ColumnPlan("3s", 0, f"str(from_bytes({{}}, 'little', signed={not column.unsigned}))")
         if kind in (types.FLOAT, types.DOUBLE):
-            return _Column(
+            return ColumnPlan(
                 "f" if kind == types.FLOAT else "d", 0, f"{self.name(self._dialect.double_text)}({{}})"
             )
         if kind == types.NEWDECIMAL:
             width = value_text.decimal_bytes(meta, column.scale)
-            return _Column(f"{width}s", 0, f"{self.name(value_text.decimal_text(meta, column.scale))}({{}})")
+            return ColumnPlan(
+                f"{width}s", 0, f"{self.name(value_text.decimal_text(meta, column.scale))}({{}})"
+            )
         if kind == types.BIT:
-            return _Column(f"{(meta + 7) // 8}s", 0, "{}")
+            return ColumnPlan(f"{(meta + 7) // 8}s", 0, "{}")
         if kind in (types.ENUM, types.SET):
             return self._labelled(column)
-        if declared in _ADDRESSES:
+        if declared in ADDRESSES:
             return self._address(column, declared)
         if kind in (types.VARCHAR, types.STRING):
             return self._string(column)
         if kind in (types.VARCHAR_COMPRESSED, types.BLOB_COMPRESSED):
             prefix = meta if kind == types.BLOB_COMPRESSED else _length_bytes(meta)
             unpacked = f"{self.name(mariadb_text.uncompressed)}({{}})"
-            return _Column("", prefix, self._decode(column).format(unpacked))
+            return ColumnPlan("", prefix, self._decode(column).format(unpacked))
         if kind == types.JSON:
-            return _Column("", meta, f"{self.name(json_text)}({{}})")
+            return ColumnPlan("", meta, f"{self.name(json_text)}({{}})")
         if kind in (types.BLOB, types.GEOMETRY, types.VECTOR):
             text = self._decode(column) if kind == types.BLOB else "{}"
-            return _Column("", meta, text)
+            return ColumnPlan("", meta, text)
         if kind in _OLD_TIMES:
             return self._old_time(column, declared)
         return self._temporal(column)
 
-    def _address(self, column: LoggedColumn, declared: str) -> _Column:
-        width, text = _ADDRESSES[declared]
+    def _address(self, column: LoggedColumn, declared: str) -> ColumnPlan:
+        width, text = ADDRESSES[declared]
         if (column.type, column.meta) != (types.STRING, width):
             raise SourceError(
                 f"column {column.name} isn't logged as the {declared} that the catalog declares",
@@ -107,9 +123,9 @@ class _Generator:
                 cause="the column's type was changed after these rows were written",
                 remedy="start a new dump of the table",
             )
-        return _Column("", 1, f"{self.name(text)}({{}})")
+        return ColumnPlan("", 1, f"{self.name(text)}({{}})")
 
-    def _old_time(self, column: LoggedColumn, declared: str | None) -> _Column:
+    def _old_time(self, column: LoggedColumn, declared: str | None) -> ColumnPlan:
         """Its fraction digits stand in the catalog only."""
         if declared is None or "mariadb-5.3" not in declared:
             raise SourceError(
@@ -119,47 +135,47 @@ class _Generator:
             )
         digits = re.search(r"\((\d)\)", declared)
         width, text = _OLD_TIMES[column.type](int(digits[1]) if digits else 0)
-        return _Column(f"{width}s", 0, f"{self.name(text)}({{}})")
+        return ColumnPlan(f"{width}s", 0, f"{self.name(text)}({{}})")
 
-    def _temporal(self, column: LoggedColumn) -> _Column:
+    def _temporal(self, column: LoggedColumn) -> ColumnPlan:
         kind, digits = column.type, column.meta
         width = (digits + 1) // 2
         if kind == types.YEAR:
-            return _Column("B", 0, f"{self.name(value_text.year_text)}({{}})")
+            return ColumnPlan("B", 0, f"{self.name(value_text.year_text)}({{}})")
         if kind in (types.DATE, types.NEWDATE):
-            return _Column("3s", 0, f"{self.name(value_text.dates)}[from_bytes({{}}, 'little')]")
+            return ColumnPlan("3s", 0, f"{self.name(value_text.dates)}[from_bytes({{}}, 'little')]")
         if kind == types.DATETIME2:
             make = value_text.datetime_fraction_text(digits) if digits else value_text.datetime_text
-            return _Column(f"{5 + width}s", 0, f"{self.name(make)}({{}})")
+            return ColumnPlan(f"{5 + width}s", 0, f"{self.name(make)}({{}})")
         if kind == types.TIMESTAMP2 and digits:
             make = value_text.timestamp_fraction_text(digits)
-            return _Column(f"{4 + width}s", 0, f"{self.name(make)}({{}})")
+            return ColumnPlan(f"{4 + width}s", 0, f"{self.name(make)}({{}})")
         if kind == types.TIMESTAMP2:
-            return _Column("4s", 0, f"{self.name(value_text.timestamp_text)}(from_bytes({{}}, 'big'))")
+            return ColumnPlan("4s", 0, f"{self.name(value_text.timestamp_text)}(from_bytes({{}}, 'big'))")
         if kind == types.TIME2:
-            return _Column(f"{3 + width}s", 0, f"{self.name(value_text.time_text(digits))}({{}})")
+            return ColumnPlan(f"{3 + width}s", 0, f"{self.name(value_text.time_text(digits))}({{}})")
         raise SourceError(f"column {column.name} can't be decoded", where=f"binlog type {kind}")
 
-    def _labelled(self, column: LoggedColumn) -> _Column:
+    def _labelled(self, column: LoggedColumn) -> ColumnPlan:
         charset = self._charsets.name(column.collation)
         decode = bytes.decode if charset == BINARY else self._charsets.decoder(charset)
         labels = tuple(decode(label) for label in column.labels)
         if column.type == types.SET:
             width = column.meta
-            return _Column(
+            return ColumnPlan(
                 f"{width}s", 0, f"{self.name(value_text.set_text(labels))}(from_bytes({{}}, 'little'))"
             )
         # index 0 is the empty string the server stores for an invalid value
-        return _Column("B" if column.meta == 1 else "H", 0, f"{self.name(('', *labels))}[{{}}]")
+        return ColumnPlan("B" if column.meta == 1 else "H", 0, f"{self.name(('', *labels))}[{{}}]")
 
-    def _string(self, column: LoggedColumn) -> _Column:
+    def _string(self, column: LoggedColumn) -> ColumnPlan:
         prefix = _length_bytes(column.meta)
         text = self._decode(column)
         if (
             text == "{}" and column.type == types.STRING
         ):  # the log leaves out the zeros that BINARY(n) is padded with
             text = f"{{}}.ljust({column.meta}, b'\\0')"
-        return _Column("", prefix, text)
+        return ColumnPlan("", prefix, text)
 
     def _decode(self, column: LoggedColumn) -> str:
         charset = self._charsets.name(column.collation)
@@ -189,8 +205,14 @@ def build_decoder(
     Raises ``SourceError`` for a column that can't be decoded. The function raises ``IndexError``, ``ValueError`` or
     ``struct.error`` on damaged bytes; the caller knows the place in the log and names it.
     """
-    generator = _Generator(charsets, dialect)
-    plans = [generator.column(column, kind) for column, kind in zip(columns, declared, strict=True)]
+    generator = Generator(charsets, dialect)
+    return decoder_of(generator, generator.plans(columns, declared), declared)
+
+
+def decoder_of(
+    generator: Generator, plans: Sequence[ColumnPlan], declared: Sequence[str | None]
+) -> DecodeRows:
+    """The same of plans that are made already."""
     wanted = [kind is not None for kind in declared]
     null_bytes = (len(plans) + 7) // 8
     row = "".join(f"{plan.text.format(f'c{i}')}, " for i, plan in enumerate(plans) if wanted[i])
@@ -203,22 +225,20 @@ def build_decoder(
         f"  nulls = from_bytes(data[at:at + {null_bytes}], 'little') & {(1 << len(plans)) - 1}",
         f"  at += {null_bytes}",
         "  if not nulls:",
-        *(f"   {line}" for line in _straight(generator, plans)),
+        *(f"   {line}" for line in straight_path(generator, plans)),
         f"   add(({row}))",
         "  else:",
-        *(f"   {line}" for line in _with_nulls(generator, plans)),
+        *(f"   {line}" for line in path_with_nulls(generator, plans)),
         f"   add(({row_or_null}))",
         " if at != end:",
         "  raise ValueError('the rows end at byte %d, the event at byte %d' % (at, end))",
         " return rows",
     ]
-    # only numbers and names made here reach the source: table and column names never do
-    exec(compile("\n".join(source), "<row decoder>", "exec"), generator.names)
-    decode: DecodeRows = generator.names["decode"]  # type: ignore[assignment]
+    decode: DecodeRows = generator.made("decode", source)
     return decode
 
 
-def _straight(generator: _Generator, plans: Sequence[_Column]) -> list[str]:
+def straight_path(generator: Generator, plans: Sequence[ColumnPlan]) -> list[str]:
     """Reads a row without NULLs: runs of fixed-width columns with one call each."""
     lines: list[str] = []
     run: list[tuple[int, str]] = []
@@ -242,7 +262,7 @@ def _straight(generator: _Generator, plans: Sequence[_Column]) -> list[str]:
     return lines
 
 
-def _with_nulls(generator: _Generator, plans: Sequence[_Column]) -> list[str]:
+def path_with_nulls(generator: Generator, plans: Sequence[ColumnPlan]) -> list[str]:
     """Reads a row with NULLs: every column asks its bit, and is turned into text at once."""
     lines = []
     for i, plan in enumerate(plans):
@@ -256,6 +276,6 @@ def _with_nulls(generator: _Generator, plans: Sequence[_Column]) -> list[str]:
     return lines
 
 
-def _variable(i: int, plan: _Column) -> list[str]:
+def _variable(i: int, plan: ColumnPlan) -> list[str]:
     length = "data[at]" if plan.prefix == 1 else f"from_bytes(data[at:at + {plan.prefix}], 'little')"
     return [f"stop = at + {plan.prefix} + {length}", f"c{i} = data[at + {plan.prefix}:stop]", "at = stop"]

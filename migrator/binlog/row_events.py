@@ -6,42 +6,33 @@ from migrator.binlog import events
 from migrator.binlog.captured_tables import LoggedTable
 from migrator.binlog.events import Event
 from migrator.errors import SourceError
-from migrator.model.event import Operation, Row, RowChange
+from migrator.model.event import Operation, RowChange
 
 _POST_HEADER = 8
 """Table number and flags."""
+_OPERATIONS = {
+    **dict.fromkeys(events.WRITE_ROWS, Operation.INSERT),
+    **dict.fromkeys(events.UPDATE_ROWS, Operation.UPDATE),
+    **dict.fromkeys(events.DELETE_ROWS, Operation.DELETE),
+}
+
+
+def items_of(event: Event, table: LoggedTable) -> list[bytes]:
+    """The changes of a row event in their order, as the table's codec reads them.
+
+    Raises ``SourceError`` unless every column is present; ``IndexError`` or ``ValueError`` on damaged bytes.
+    """
+    return table.codec.cut(event.body, _whole_images_at(event, table), _OPERATIONS[event.type])
 
 
 def changes_of(event: Event, table: LoggedTable) -> list[RowChange]:
-    """The changes of a row event, in their order.
-
-    Raises ``SourceError`` unless every column is present; ``IndexError``, ``ValueError`` or ``struct.error`` on
-    damaged bytes.
-    """
-    body = event.body
-    rows = table.decode(body, _whole_images_at(event, table), len(body))
-    name = table.schema.id
-    if event.type in events.UPDATE_ROWS:
-        return _updates(table, rows)
-    if event.type in events.WRITE_ROWS:
-        return [RowChange(name, Operation.INSERT, None, row) for row in rows]
-    return [RowChange(name, Operation.DELETE, row, None) for row in rows]
-
-
-def _updates(table: LoggedTable, rows: list[Row]) -> list[RowChange]:
-    if len(rows) % 2:
-        raise ValueError("an update has a before image without an after image")
-    name, pairs = table.schema.id, iter(rows)
-    return [
-        RowChange(name, Operation.UPDATE, before, after) for before, after in zip(pairs, pairs, strict=True)
-    ]
+    """The same as text. Raises ``struct.error``, too."""
+    return table.codec.changes(items_of(event, table))
 
 
 def images_at(event: Event) -> tuple[int, int, bytes]:
     """Where the rows begin, the number of columns, and the bitmaps of the columns present. Raises ``IndexError``."""
-    body, at = event.body, _POST_HEADER
-    if event.type in events.ROWS_V2:
-        at += int.from_bytes(body[8:10], "little")
+    body, at = event.body, _columns_at(event)
     columns = body[at]
     at += 1
     if columns >= 251:
@@ -50,8 +41,18 @@ def images_at(event: Event) -> tuple[int, int, bytes]:
     return at + size, columns, body[at : at + size]
 
 
+def _columns_at(event: Event) -> int:
+    if event.type in events.ROWS_V2:
+        return _POST_HEADER + int.from_bytes(event.body[8:10], "little")
+    return _POST_HEADER
+
+
 def _whole_images_at(event: Event, table: LoggedTable) -> int:
     """Where the rows begin. Raises ``SourceError`` unless every column is present."""
+    at = _columns_at(event)
+    whole = table.whole_update if event.type in events.UPDATE_ROWS else table.whole
+    if event.body.startswith(whole, at):
+        return at + len(whole)
     at, columns, bitmaps = images_at(event)
     width, every = (columns + 7) // 8, (1 << columns) - 1
     for image in range(0, len(bitmaps), max(1, width)):

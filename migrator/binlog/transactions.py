@@ -18,19 +18,18 @@ from migrator.binlog.captured_tables import CapturedTables, LoggedTable
 from migrator.binlog.cascade_guard import CascadeGuard
 from migrator.binlog.events import Event, EventParser, QueryText
 from migrator.binlog.payload import payload_events
+from migrator.binlog.pending import PendingChanges
 from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
-from migrator.binlog.row_events import changes_of
+from migrator.binlog.row_events import items_of
 from migrator.binlog.statements import Statement, StatementKind, judge
 from migrator.binlog.table_map import table_of
 from migrator.binlog.track import Opening, Track
 from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
-from migrator.columnar.text_codec import TextCodec, text_runs
 from migrator.errors import MigratorError
 from migrator.model.event import (
     LogProgress,
     LogRecord,
-    RowChange,
     SchemaChange,
     TransactionPart,
 )
@@ -83,8 +82,8 @@ class TransactionAssembler:
         self._state = _State.BETWEEN
         self._maps: dict[int, LoggedTable | None] = {}
         self._mark_maps: dict[int, bytes] = {}
-        self._announced: dict[object, str] = {}
-        self._codecs: dict[TableId, TextCodec] = {}
+        self._announced: dict[TableId, LoggedTable] = {}
+        self._current: set[int] = set()
         self._prepared = PreparedTransactions(undecided)
         self._guard = guard
         self._inner: list[Iterator[Event]] = []
@@ -99,10 +98,9 @@ class TransactionAssembler:
         self._begun = False
         self._held: HeldTransaction | None = None
         self._replaying = False
-        self._changes: list[RowChange] = []
+        self._changes = PendingChanges()
         self._delivered = 0
         self._parts = 0
-        self._bytes = 0
         self._marks: list[LogRecord] = []
         self._savepoints: dict[str, int] = {}
 
@@ -228,7 +226,7 @@ class TransactionAssembler:
     def _commit(self, event: Event) -> None:
         self._open()
         self._state = _State.BETWEEN
-        if self._changes or self._parts:
+        if self._changes.size or self._parts:
             self._deliver(event, last=True)
         else:
             self._progress = True
@@ -238,18 +236,17 @@ class TransactionAssembler:
 
     def _deliver(self, event: Event, last: bool) -> None:
         opening, position = self._open(), self._track.ending(event.end)
-        changes, self._changes = self._changes, []
-        runs = text_runs(self._codecs, changes)
-        self._records.append(
-            TransactionPart(opening.id, position, event.timestamp_s * 1_000_000, self._delivered, runs, last)
-        )
-        self._delivered += len(changes)
-        self._rows += len(changes)
+        waiting = self._changes.size
+        runs = self._changes.take(waiting if last else self._part_rows)
+        part = (opening.id, position, event.timestamp_s * 1_000_000, self._delivered, runs, last)
+        self._records.append(TransactionPart(*part))
+        self._delivered += waiting - self._changes.size
+        self._rows += waiting - self._changes.size
         self._parts += 1
         self._progress = False
 
     def _end_without_rows(self, event: Event) -> None:
-        self._changes.clear()
+        self._changes.forget_from(0)
         self._marks.clear()
         self._commit(event)
 
@@ -259,16 +256,23 @@ class TransactionAssembler:
         number = self._guard.table_map(body)
         table = self._tables.logged(body)
         self._maps[number] = table
-        if table is not None:
-            self._codecs[table.schema.id] = table.codec
-        self._mark_maps.pop(number, None)
-        if table is None and self._watermarks is not None and self._watermarks.is_mine(body):
-            self._mark_maps[number] = body
-        if table is not None and self._announced.get(table.schema.id) != table.version:
-            if self._replaying and table.schema.id in self._announced:
+        if self._mark_maps:
+            self._mark_maps.pop(number, None)
+        if table is None:
+            if self._watermarks is not None and self._watermarks.is_mine(body):
+                self._mark_maps[number] = body
+        elif id(table) not in self._current:
+            self._announce(table)
+
+    def _announce(self, table: LoggedTable) -> None:
+        """A layout that isn't the latest of its table comes by."""
+        last = self._announced.get(table.schema.id)
+        if last is None or last.version != table.version:
+            if self._replaying and last is not None:
                 raise refusals.changed_while_prepared(table.schema.id)
-            self._announced[table.schema.id] = table.version
             self._records.append(SchemaChange(table.schema))
+        self._announced[table.schema.id] = table
+        self._current = {id(each) for each in self._announced.values()}
 
     def _row_changes(self, event: Event) -> None:
         body = event.body
@@ -281,13 +285,10 @@ class TransactionAssembler:
             if number in self._mark_maps and self._watermarks is not None:
                 self._marks += self._watermarks.seen(self._mark_maps[number], event)
             return
-        self._changes += changes_of(event, table)
-        self._bytes += len(body)
-        while len(self._changes) >= self._part_rows or self._bytes >= PART_BYTES:
-            rest = self._changes[self._part_rows :]
-            del self._changes[self._part_rows :]
+        pending = self._changes
+        pending.add(table.codec, items_of(event, table), len(body))
+        while pending.size >= self._part_rows or pending.bytes >= PART_BYTES:
             self._deliver(event, last=False)
-            self._changes, self._bytes = rest, 0
 
     # -- statements
 
@@ -318,7 +319,7 @@ class TransactionAssembler:
             self._forget_to(0, "ROLLBACK")
             self._end_without_rows(event)
         elif kind is StatementKind.SAVEPOINT:
-            self._savepoints[statement.name.lower()] = self._delivered + len(self._changes)
+            self._savepoints[statement.name.lower()] = self._delivered + self._changes.size
         elif kind is StatementKind.ROLLBACK_TO:
             savepoint = statement.name.lower()  # the server tells savepoints apart without case
             if savepoint not in self._savepoints:
@@ -337,7 +338,7 @@ class TransactionAssembler:
                 cause=f"{what} in a transaction of more than {self._part_rows} rows",
                 remedy="raise part_rows, then start a new dump",
             )
-        del self._changes[index - self._delivered :]
+        self._changes.forget_from(index - self._delivered)
 
     # -- XA: see ``prepared``
 

@@ -157,26 +157,32 @@ def double_text(value: float) -> str:
     return f"{sign}{digits[0]}{'.' + digits[1:] if len(digits) > 1 else ''}e{point - 1}"
 
 
-_DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+"""Of a group of so many decimal digits."""
 
 
 def decimal_bytes(precision: int, scale: int) -> int:
     """Length of a stored DECIMAL."""
     whole, part = divmod(precision - scale, 9), divmod(scale, 9)
-    return whole[0] * 4 + _DIGIT_BYTES[whole[1]] + part[0] * 4 + _DIGIT_BYTES[part[1]]
+    return whole[0] * 4 + DIGIT_BYTES[whole[1]] + part[0] * 4 + DIGIT_BYTES[part[1]]
+
+
+def decimal_groups(precision: int, scale: int) -> list[int]:
+    """How many digits each group of a stored DECIMAL has: nine, and fewer at both ends."""
+    whole_groups, whole_rest = divmod(precision - scale, 9)
+    part_groups, part_rest = divmod(scale, 9)
+    groups = [*([whole_rest] if whole_rest else []), *[9] * whole_groups]
+    return [*groups, *([9] * part_groups), *([part_rest] if part_rest else [])]
 
 
 def decimal_text(precision: int, scale: int) -> Callable[[bytes], str]:
     """DECIMAL: groups of nine digits in four bytes, big-endian, shorter groups at both ends; negative: complement."""
-    whole_groups, whole_rest = divmod(precision - scale, 9)
-    part_groups, part_rest = divmod(scale, 9)
-    groups = [*([whole_rest] if whole_rest else []), *[9] * whole_groups]
-    groups += [*[9] * part_groups, *([part_rest] if part_rest else [])]
+    groups = decimal_groups(precision, scale)
     shift = 8 * decimal_bytes(precision, scale)
     sign_bit, ones, number, power = 1 << shift - 1, (1 << shift) - 1, "0", 10**scale
     for digits in groups:
-        shift -= 8 * _DIGIT_BYTES[digits]
-        number = f"({number} * {10**digits} + (bits >> {shift} & {(1 << 8 * _DIGIT_BYTES[digits]) - 1}))"
+        shift -= 8 * DIGIT_BYTES[digits]
+        number = f"({number} * {10**digits} + (bits >> {shift} & {(1 << 8 * DIGIT_BYTES[digits]) - 1}))"
     # one expression for all groups instead of a loop over them; only numbers computed here reach it
     joined: Callable[[int], int] = eval(f"lambda bits: {number.replace(f'0 * {10 ** groups[0]} + ', '', 1)}")
 

@@ -14,10 +14,10 @@ import migrator.binlog.chunk_reader as chunk_reader_module
 from migrator.binlog import value_text
 from migrator.binlog.keyset import base_type
 from migrator.columnar.text import rows_to_table
-from migrator.model.event import Operation, Row, RowChange
+from migrator.model.event import Operation, Row
 from migrator.model.table import Column, TableSchema
 from tests.integration.binlog_engine import BinlogEngine
-from tests.integration.binlog_reading import read_to, source_of
+from tests.integration.binlog_reading import Read, read_to, source_of
 from tests.integration.binlog_types import columns_of, literal
 from tests.integration.exact import assert_same
 from tests.servers import Database
@@ -128,10 +128,21 @@ def assert_true(rows: pa.Table, schema: TableSchema, truth: list[list[object]]) 
         assert (column.name, values) == (column.name, true)
 
 
-def images(schema: TableSchema, changes: list[RowChange], operation: Operation, which: str) -> pa.Table:
-    """One kind of image of one kind of change, by key, in Arrow's types."""
-    rows: list[Row] = [getattr(change, which) for change in changes if change.operation is operation]
-    return rows_to_table(schema, sorted(rows, key=lambda row: int(str(row[0]))))
+def images(read: Read, operation: Operation, which: str) -> pa.Table:
+    """One kind of image of one kind of change, by key, as they come into a segment: decoded many at once."""
+    found = []
+    for run in (run for part in read.parts() for run in part.runs):
+        changes = run.codec.changes(run.items)
+        places, signs, rows = run.codec.images(run.items)
+        wanted = -1 if which == "before" else 1
+        kept = [
+            changes[place].operation is operation and sign == wanted
+            for place, sign in zip(places, signs, strict=True)
+        ]
+        as_text = [getattr(change, which) for change in changes if change.operation is operation]
+        assert_same(rows.filter(pa.array(kept, pa.bool_())), rows_to_table(run.codec.schema, as_text))
+        found.append(rows.filter(pa.array(kept, pa.bool_())))
+    return pa.concat_tables(found).sort_by("id")
 
 
 @pytest.fixture
@@ -167,13 +178,14 @@ def test_log_chunk_and_server_agree_on_every_value(
     shuffle(old_binlog, writable)
     (new,), new_truth = engine.dump(source, schema, 1000), said_by_server(old_binlog, schema)
     old_binlog.execute("DELETE FROM t")
-    changes = read_to(reader, engine.end(source)).changes()
+    read = read_to(reader, engine.end(source))
+    changes = read.changes()
     reader.close()
 
     assert old.row_count == new.row_count == count
     assert_true(old.rows, schema, old_truth)
     assert_true(new.rows, schema, new_truth)
-    assert_same(images(schema, changes, Operation.INSERT, "after"), old.rows, "insert")
+    assert_same(images(read, Operation.INSERT, "after"), old.rows, "insert")
     updated = {change.after[0] for change in changes if change.operation is Operation.UPDATE and change.after}
     assert len(updated) > RANDOM_ROWS
     for row in (row for row in texts[1] if row[0] in updated):
@@ -184,7 +196,7 @@ def test_log_chunk_and_server_agree_on_every_value(
             zip(schema.names(), change.after or (), strict=True)
         )
         assert change.before in texts[0]
-    assert_same(images(schema, changes, Operation.DELETE, "before"), new.rows, "delete")
+    assert_same(images(read, Operation.DELETE, "before"), new.rows, "delete")
 
 
 def test_the_comparison_catches_a_decoder_that_is_wrong_about_one_type(
@@ -196,7 +208,7 @@ def test_the_comparison_catches_a_decoder_that_is_wrong_about_one_type(
     reader, (schema,) = engine.started(source, "t")
     old_binlog.execute("INSERT INTO t VALUES (1, 2024)")
     (chunk,) = engine.dump(source, schema, 10)
-    logged = images(schema, read_to(reader, engine.end(source)).changes(), Operation.INSERT, "after")
+    logged = images(read_to(reader, engine.end(source)), Operation.INSERT, "after")
     reader.close()
     assert_true(chunk.rows, schema, said_by_server(old_binlog, schema))
     with pytest.raises(AssertionError, match="made, row 0"):
