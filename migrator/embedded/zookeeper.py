@@ -26,6 +26,17 @@ _JARS = (
     "slf4j-api-*.jar",
     "metrics-core-*.jar",
     "snappy-java-*.jar",
+    # Only for TLS.
+    "netty-buffer-4*.jar",
+    "netty-codec-4*.jar",
+    "netty-codec-base-4*.jar",
+    "netty-common-4*.jar",
+    "netty-handler-4*.jar",
+    "netty-resolver-4*.jar",
+    "netty-tcnative-classes-*.jar",
+    "netty-transport-4*.jar",
+    "netty-transport-classes-epoll-*.jar",
+    "netty-transport-native-unix-common-*.jar",
 )
 _MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _MEMBER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

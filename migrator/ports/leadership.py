@@ -42,15 +42,3 @@ class Leadership(Protocol):
     def release(self) -> None:
         """Gives leadership up, or the place as a standby. Safe to call twice."""
         ...
-
-
-class Onlooker(Protocol):
-    """Sees who leads, and takes no part."""
-
-    def holder(self) -> str:
-        """Who leads now; empty when nobody does."""
-        ...
-
-    def standbys(self) -> tuple[str, ...]:
-        """Who stands by."""
-        ...

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from migrator.adapters.zookeeper import connection
 from migrator.adapters.zookeeper.connection import ZooKeeperSession
 from migrator.adapters.zookeeper.hints import ZooKeeperHints
-from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership
+from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership, seen
 from migrator.adapters.zookeeper.requests import ZooKeeperRequests
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import ConnectionFailed, FencedError, RequestError
@@ -20,15 +21,15 @@ from migrator.model.request import WHOLE, Scope
 from tests.contract.hints_contract import HintsContract, Places
 from tests.contract.leadership_contract import Contender, LeadershipContract
 from tests.contract.requests_contract import TABLE, RequestsContract, Stores
+from tests.fix_zookeeper import SESSION_S, Contenders
 from tests.integration.waiting import await_true
 
 pytestmark = pytest.mark.integration
-SESSION_S = 2.0
 
 
 @pytest.fixture
-def settings(zookeeper: EmbeddedZooKeeper) -> Coordination:
-    return Coordination(zookeeper.hosts, f"/tests/{uuid.uuid4().hex}", SESSION_S)
+def settings(ensemble_settings: Coordination) -> Coordination:
+    return ensemble_settings
 
 
 @pytest.fixture
@@ -46,16 +47,8 @@ def session(settings: Coordination) -> Iterator[Callable[[], ZooKeeperSession]]:
 
 
 @pytest.fixture
-def contender(settings: Coordination) -> Iterator[Contender]:
-    made: list[ZooKeeperLeadership] = []
-
-    def another() -> ZooKeeperLeadership:
-        made.append(ZooKeeperLeadership(settings, "shop"))
-        return made[-1]
-
-    yield another
-    for each in made:
-        each.release()
+def contender(settings: Coordination, contenders: Contenders) -> Contender:
+    return lambda: contenders(settings)
 
 
 def expire(zookeeper: EmbeddedZooKeeper, leader: ZooKeeperLeadership) -> None:
@@ -101,17 +94,17 @@ class TestLeadership(LeadershipContract):
         client.close()
 
     def test_a_standby_is_seen_and_told_of_its_turn(
-        self, contender: Callable[[], ZooKeeperLeadership]
+        self, contender: Callable[[], ZooKeeperLeadership], session: Callable[[], ZooKeeperSession]
     ) -> None:
-        leader, standby, onlooker = contender(), contender(), contender()
+        leader, standby, onlooker = contender(), contender(), session()
         lease = leader.acquire(0)
         host, _, process = lease.owner.partition(":")
-        assert standby.stand_by(0.05) == f"process {process} on {host}" == onlooker.holder()
-        assert onlooker.standbys() == (f"process {process} on {host}",)
+        assert standby.stand_by(0.05) == f"process {process} on {host}"
+        assert seen(onlooker) == (f"process {process} on {host}", (f"process {process} on {host}",))
         leader.release()
         assert standby.stand_by(SESSION_S * 3) == ""
         standby.acquire(0)
-        assert onlooker.standbys() == ()
+        assert seen(onlooker)[1] == ()
 
     def test_a_pause_of_the_server_leaves_doubt_and_then_certainty(
         self, zookeeper: EmbeddedZooKeeper, contender: Contender
@@ -200,7 +193,8 @@ def test_nodes_of_a_login_are_closed_to_others(zookeeper: EmbeddedZooKeeper) -> 
         each.close()
 
 
-def test_nobody_there_is_an_error_by_name() -> None:
+def test_nobody_there_is_an_error_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_FIRST_ANSWER_S", 0.5)
     leader = ZooKeeperLeadership(Coordination("127.0.0.1:1", "/x", 1.0), "shop")
     with pytest.raises(ConnectionFailed, match="can't be reached") as caught:
         leader.acquire(0)

@@ -16,11 +16,9 @@ from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
     InvalidACLError,
-    KazooException,
     NoAuthError,
     SASLException,
     SessionExpiredError,
-    WriterNotClosedException,
 )
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.retry import KazooRetry
@@ -34,8 +32,22 @@ Pending = Callable[[KazooClient], Any]
 
 _LOST = (KazooTimeoutError, ConnectionLoss, SessionExpiredError, ConnectionClosedError)
 _REFUSED = (NoAuthError, AuthFailedError, InvalidACLError, SASLException)
-_LOG = logging.getLogger("migrator.zookeeper")
-_LOG.addHandler(logging.NullHandler())  # what goes wrong is told by our errors, not on standard error
+_FIRST_ANSWER_S = 10.0
+
+
+class _Said(logging.Handler):
+    """Keeps kazoo's last warning: its errors only say that the time is over."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.last = ""
+        self.logger = logging.Logger("zookeeper")  # its own: nothing goes to standard error
+        self.logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if "retry policy" not in text:  # that one says nothing
+            self.last = text
 
 
 class ZooKeeperSession:
@@ -57,6 +69,7 @@ class ZooKeeperSession:
         self.timeout_s = settings.session_s
         self._client: KazooClient | None = None
         self._end: Callable[[], object] | None = None
+        self._said = _Said()
         self._closed = False
 
     def path(self, name: str) -> str:
@@ -71,8 +84,8 @@ class ZooKeeperSession:
             client = self._made()
             with self._named("ZooKeeper can't be reached"):
                 try:
-                    client.start(timeout=max(self._settings.session_s, 5.0))
-                    client.ensure_path_async(self.root, acl=self.acl).get(timeout=self._settings.session_s)
+                    client.start(timeout=_FIRST_ANSWER_S)
+                    client.ensure_path_async(self.root, acl=self.acl).get(timeout=_FIRST_ANSWER_S)
                 except BaseException:
                     _close(client)
                     raise
@@ -116,7 +129,7 @@ class ZooKeeperSession:
             connection_retry=KazooRetry(
                 max_tries=-1, delay=0.05, backoff=2, max_delay=0.5, sleep_func=handler.sleep_func
             ),
-            logger=_LOG,
+            logger=self._said.logger,
             use_ssl=settings.tls != "disable",
             verify_certs=True,
             check_hostname=settings.tls == "verify-full",
@@ -165,14 +178,16 @@ class ZooKeeperSession:
             raise ConnectionFailed(
                 what,
                 where=self.address,
-                cause=str(error) or type(error).__name__,
+                cause="; ".join(
+                    part for part in (str(error) or type(error).__name__, self._said.last) if part
+                ),
                 remedy="check [coordination] hosts, TLS and login, and that most of the ensemble's members run",
                 retryable=True,
             ) from error
 
 
 def _close(client: KazooClient) -> None:
-    with contextlib.suppress(KazooException, WriterNotClosedException, OSError, AttributeError):
+    """Ends a client in any state. A collector may call this in kazoo's own thread, which can't be joined."""
+    with contextlib.suppress(Exception):
         client.stop()
-    with contextlib.suppress(KazooException, OSError):
         client.close()

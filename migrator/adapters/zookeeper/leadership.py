@@ -99,7 +99,7 @@ class _Grant:
 
 
 class ZooKeeperLeadership:
-    """A ``Leadership`` and an ``Onlooker``. One thread uses it, but ``held`` and ``sure`` may be asked by any.
+    """A ``Leadership``. One thread uses it, but ``held`` and ``sure`` may be asked by any.
 
     Args:
         settings: the ensemble.
@@ -157,23 +157,7 @@ class ZooKeeperLeadership:
 
     def holder(self) -> str:
         """Who leads now, by looking only; empty when nobody does."""
-        session = self._session_now()
-        try:
-            return _named(session.ask(lambda client: client.get_async(session.path("leader")))[0])
-        except NoNodeError:
-            return ""
-
-    def standbys(self) -> tuple[str, ...]:
-        """Who stands by."""
-        session, found = self._session_now(), []
-        folder = session.path("standbys")
-        with contextlib.suppress(NoNodeError):
-            for name in sorted(session.ask(lambda client: client.get_children_async(folder))):
-                with contextlib.suppress(NoNodeError):
-                    path = f"{folder}/{name}"
-                    content, _ = session.ask(lambda client, path=path: client.get_async(path))  # type: ignore[misc]
-                    found.append(_named(content))
-        return tuple(found)
+        return _holder(self._session_now())
 
     # -- inside -------------------------------------------------------------------------------------------------
 
@@ -248,6 +232,25 @@ class ZooKeeperLeadership:
             cause=f"{self.holder() or 'another process'} is its leader",
             remedy="stop that process first, or start this one with --ha: it will wait for its turn",
         )
+
+
+def seen(session: ZooKeeperSession) -> tuple[str, tuple[str, ...]]:
+    """Who leads (empty: nobody) and who stands by, for onlookers."""
+    found, folder = [], session.path("standbys")
+    with contextlib.suppress(NoNodeError):
+        for name in sorted(session.ask(lambda client: client.get_children_async(folder))):
+            with contextlib.suppress(NoNodeError):
+                path = f"{folder}/{name}"
+                content, _ = session.ask(lambda client, path=path: client.get_async(path))  # type: ignore[misc]
+                found.append(_named(content))
+    return _holder(session), tuple(found)
+
+
+def _holder(session: ZooKeeperSession) -> str:
+    try:
+        return _named(session.ask(lambda client: client.get_async(session.path("leader")))[0])
+    except NoNodeError:
+        return ""
 
 
 def _self() -> dict[str, object]:
