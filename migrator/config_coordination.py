@@ -79,7 +79,7 @@ def _check_login(auth: str, user: str, password: str | None, problem: Problem) -
     if not password:
         problem("password_env", f'auth = "{auth}" needs it, or password_file')
     if auth == "sasl" and importlib.util.find_spec("puresasl") is None:
-        problem("auth", "the package pure-sasl is not installed: pip install pure-sasl")
+        problem("auth", "the package pure-sasl is not installed: pip install 'dbmigrator[sasl]'")
 
 
 class _Section:
