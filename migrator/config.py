@@ -1,7 +1,7 @@
 """The one configuration object, read from ``migration.toml`` and the environment.
 
 Unknown settings are refused, and all problems are reported together with file, line and remedy. Passwords come from
-environment variables named in the file; they are never printed, logged or stored.
+environment variables (or files, of ``[coordination]``) named in the file; they are never printed, logged or stored.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from migrator import config_coordination
 from migrator.errors import ConfigError
+from migrator.model.coordination import Coordination
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
 SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
@@ -82,6 +85,7 @@ class Settings:
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
     spark: SparkSettings = field(default_factory=SparkSettings)
+    coordination: Coordination | None = None
 
     def event_log(self) -> Path:
         """Directory of the event log."""
@@ -127,6 +131,7 @@ _SECTIONS: dict[str, dict[str, type]] = {
     "capture": _limits(CaptureLimits),
     "apply": _limits(ApplyLimits),
     "spark": {"master": str, "conf": dict},
+    "coordination": config_coordination.SETTINGS,
 }
 
 
@@ -191,6 +196,7 @@ class _Reader:
         self._check_log(log, source.kind, placement)
         self._choice("apply", "staging", STAGING, "auto")
         self._check_positive()
+        coordination = self._coordination(root)
         if self.problems:
             return None
         return Settings(
@@ -210,6 +216,7 @@ class _Reader:
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
             spark=self._spark(),
+            coordination=coordination,
         )
 
     # -- checks -------------------------------------------------------------------------------------------------
@@ -265,6 +272,14 @@ class _Reader:
             tls_ca=self._get(section, "tls_ca", ""),
             silence_s=float(self._get(section, "silence_s", 20.0)),
         )
+
+    def _coordination(self, root: Path) -> Coordination | None:
+        """The ensemble; None without the section: leadership is a matter of one machine then."""
+        name = "coordination"
+        if not isinstance(self._document.get(name), dict):
+            return None
+        get, problem = partial(self._get, name), partial(self._problem, name)
+        return config_coordination.read(root, get, problem, self._environment)
 
     def _spark(self) -> SparkSettings:
         conf = self._get("spark", "conf", {})

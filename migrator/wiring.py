@@ -16,12 +16,10 @@ from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import newest_manifest
 from migrator.adapters.files.places import places
-from migrator.adapters.files.request_store import FileRequests
 from migrator.adapters.files.segment_reader import FileSegmentReader
 from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
-from migrator.adapters.local.leadership import LocalLeadership
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.adapters.target_postgres.peek import peek
@@ -31,17 +29,18 @@ from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.config import Settings
 from migrator.embedded.java import java_home
 from migrator.errors import ConfigError, MappingError
+from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
-from migrator.model.progress import TableDump
+from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import RequestBook
 from migrator.model.table import TableId
 from migrator.ports.output import EventOutput
-from migrator.ports.requests import RequestStore
 from migrator.ports.source import SourceCatalog
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.steps import step_hook
+from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_parts, source_url
 from transforms.registry import load_mapping
 from transforms.session import spark_session
@@ -74,23 +73,21 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         target=target,
         prepare=lambda: _prepare(settings),
         known_epoch=lambda: known_epoch(settings),
-        leadership=LocalLeadership(settings.state),
+        leadership=leadership(settings),
         requests=requests(settings),
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
         slots=settings.state / "slots",
         begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
         reload=lambda: load_mapping(settings.mapping),
+        hints=hints(settings),
+        adopt=lambda ledger: adopt(settings, ledger),
+        own_event_log=own_event_log(settings),
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
         stager=target if _executors_stage(settings, master or settings.spark.master) else None,
     )
-
-
-def requests(settings: Settings) -> RequestStore:
-    """Where the migration's dump requests are kept."""
-    return FileRequests(settings.state)
 
 
 def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
@@ -103,6 +100,9 @@ def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
 def dumps_asked_for(settings: Settings) -> tuple[RequestBook, tuple[TableDump, ...]]:
     """All dump requests, and the progress of the open ones as of the newest segment."""
     book = requests(settings).read()
+    hint = hints(settings).read() if own_event_log(settings) else None
+    if hint is not None and hint.checkpoint is not None:
+        return book, hint.checkpoint.requests
     newest = newest_manifest(Layout.of(settings.event_log()))
     if newest is not None:
         return book, newest.checkpoint.requests
@@ -195,10 +195,11 @@ def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentR
 class Status:
     """What is known about a migration from outside its run.
 
-    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see
-    ``Checkpoint``) are as of the newest segment; ``outputs`` has, per output of change events, the segment from which
-    on it keeps the event log; ``filled`` has the joined targets that are in step, and the segment at which each was
-    filled.
+    ``leader`` and ``standbys`` name processes; ``hint`` is what the leader told of itself last. ``segments_waiting``
+    counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see ``Checkpoint``) are as of
+    the newest segment, by the leader's hint where its event log is on another machine; ``outputs`` has, per output of
+    change events, the segment from which on it keeps the event log; ``filled`` has the joined targets that are in
+    step, and the segment at which each was filled.
     """
 
     leader: str
@@ -211,30 +212,44 @@ class Status:
     outputs: tuple[tuple[str, int], ...] = ()
     last_changes: tuple[tuple[TableId, int], ...] = ()
     filled: tuple[tuple[str, int], ...] = ()
+    standbys: tuple[str, ...] = ()
+    hint: Hint | None = None
 
 
 def status(settings: Settings) -> Status:
     """Looks at ledger, event log and leadership without taking part. Works while a run is going on."""
     ledger = peek(_target(settings))
     after = ledger.segment if ledger is not None else 0
-    waiting, bytes_held = [], 0
-    if settings.event_log().exists():
-        reader = FileBatchReader(settings.event_log())
-        waiting = list(reader.manifests(after))
-        bytes_held = reader.total_bytes()
-    checkpoint = waiting[-1].checkpoint if waiting else (ledger.checkpoint if ledger is not None else None)
+    seen = look(settings)
+    hint = seen.hint
+    if own_event_log(settings) and hint is not None:
+        waiting, bytes_held, newest = max(0, hint.segment - after), hint.event_log_bytes, hint.checkpoint
+    else:
+        waiting, bytes_held, newest = _event_log_now(settings, after)
+    checkpoint = newest or (ledger.checkpoint if ledger is not None else None)
     return Status(
-        leader=LocalLeadership(settings.state).holder(),
+        leader=seen.leader,
         ledger=ledger,
-        segments_waiting=len(waiting),
+        segments_waiting=waiting,
         event_log_bytes=bytes_held,
         dumps=checkpoint.dumps if checkpoint is not None else (),
-        book=requests(settings).read(),
+        book=seen.book,
         requests=checkpoint.requests if checkpoint is not None else (),
         last_changes=checkpoint.last_changes if checkpoint is not None else (),
         outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
         filled=tuple(filled(_target(settings))) if ledger is not None else (),
+        standbys=seen.standbys,
+        hint=hint if seen.leader else None,
     )
+
+
+def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint | None]:
+    """Of this machine's event log: segments that wait, bytes, and the checkpoint of the newest that waits."""
+    if not settings.event_log().exists():
+        return 0, 0, None
+    reader = FileBatchReader(settings.event_log())
+    waiting = list(reader.manifests(after))
+    return len(waiting), reader.total_bytes(), waiting[-1].checkpoint if waiting else None
 
 
 def remap(settings: Settings, table: str) -> bool:

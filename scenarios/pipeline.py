@@ -41,6 +41,7 @@ class PipelineProcess:
         log: file that gets the output of all processes, one after the other.
         environment: variables over ours, asked for at every start.
         mutant: name of a broken variant to run instead of the product, or "".
+        standby: whether it runs with ``--ha``.
     """
 
     def __init__(
@@ -49,9 +50,11 @@ class PipelineProcess:
         log: Path,
         environment: Callable[[], Mapping[str, str]],
         mutant: str = "",
+        standby: bool = False,
     ):
         module = ["scenarios.mutants", mutant] if mutant else ["migrator"]
         self._command = [sys.executable, "-m", *module, "run", "--plain", "--config", str(config)]
+        self._command += ["--ha"] if standby else []
         self._log = log
         self._environment = environment
         self._processes: list[subprocess.Popen[bytes]] = []

@@ -122,11 +122,13 @@ class _Play:
         self._points = stack.enter_context(
             PointServer(stage.folder / "steps.sock", announce=[CAPTURE_BEGINS, APPLIED])
         )
-        self._pipeline = PipelineProcess(stage.config, folder / bundle.LOG, self._environment, mutant)
+        self._pipeline = PipelineProcess(
+            stage.config, folder / bundle.LOG, self._environment, mutant, stage.zookeeper is not None
+        )
         stack.callback(self._pipeline.close)
         world = World(
             stage.folder, stage.config, stage.source, stage.target, self._pipeline, self._clock.now_us,
-            lambda pid: self._points.reached_by(pid, APPLIED),
+            lambda pid: self._points.reached_by(pid, APPLIED), stage.zookeeper,
         )  # fmt: skip
         self._recorders = Recorders(
             stage.source.direct, stage.target.direct, MIGRATION, stage.settings.event_log(),

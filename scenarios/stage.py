@@ -16,26 +16,30 @@ from sqlalchemy import URL
 
 from migrator import config as configuration
 from migrator import wiring
+from migrator.embedded.java import java_home
 from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
+from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import MigratorError
+from migrator.model.coordination import Coordination
 from migrator.schema import upgrade_target
 from scenarios.database import Database
 from scenarios.faults.proxy import TcpProxy
-from scenarios.faults.registry import sides_with_proxy
+from scenarios.faults.registry import needs_zookeeper, sides_with_proxy
 from scenarios.project import make_project
 from scenarios.scenario import Engine, Scenario
 from scenarios.toml_text import merged, toml_text
 from scenarios.workloads.base import Workload
 from scenarios.workloads.registry import workload
-from scenarios.world import Side
+from scenarios.world import Side, ZooKeeperSide
 
 MIGRATION = "scenario"
 """Name of the migration in its project."""
 _CHUNKS = 20
 _LEAST_CHUNK_ROWS = 5
+_SESSION_S = 4.0
 _BATCH_ROWS = (200, 2_000, 200_000)
 """Many cuts, or few with much between them: each finds what the other can't; the seed chooses."""
 _PIPELINE_USER = "pipeline"
@@ -55,6 +59,7 @@ class Stage:
         target: new side.
         workload: created, its writers not started.
         environment: variables that the pipeline needs (passwords).
+        zookeeper: says who leads; None where a lock file does.
     """
 
     folder: Path
@@ -64,6 +69,7 @@ class Stage:
     target: Side
     workload: Workload
     environment: Mapping[str, str]
+    zookeeper: ZooKeeperSide | None = None
 
 
 def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> Stage:
@@ -84,15 +90,25 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
     found = workload(scenario.workload.name)
     found.create(source.direct, scenario.workload)
     batch_rows = random.Random(f"{scenario.name}/{engine}/{seed}").choice(_BATCH_ROWS)
-    config = _project(folder, scenario, found, source, target, protected, batch_rows)
+    zookeeper = _zookeeper(stack, folder) if needs_zookeeper(scenario.faults) else None
+    config = _project(folder, scenario, found, source, target, protected, batch_rows, zookeeper)
     environment = {_PASSWORD_VARIABLES[side]: _PASSWORD for side in protected}
     settings = _direct(configuration.load(config, environment), source.direct, target.direct)
+    if zookeeper is not None:
+        settings = replace(settings, coordination=zookeeper.settings)
     wiring.upgrade_user_target(settings)
     if scenario.expect.ending != "refused":
         _make_ledger(
             target.direct
         )  # as `migrator run` would: a recorder needs the table before the first run
-    return Stage(folder, config, settings, source, target, found, environment)
+    return Stage(folder, config, settings, source, target, found, environment, zookeeper)
+
+
+def _zookeeper(stack: ExitStack, folder: Path) -> ZooKeeperSide:
+    server = stack.enter_context(EmbeddedZooKeeper(folder / "zookeeper", java_home=java_home()))
+    proxy = stack.enter_context(TcpProxy(server.host, server.port))
+    direct = Coordination(server.hosts, session_s=_SESSION_S, shared_event_log=True)
+    return ZooKeeperSide(server, proxy, direct, MIGRATION)
 
 
 def _make_ledger(target: Database) -> None:
@@ -160,6 +176,7 @@ def _project(
     target: Side,
     protected: set[str],
     batch_rows: int,
+    zookeeper: ZooKeeperSide | None,
 ) -> Path:
     """A copy of the workload's project; small chunks, so that even a small table has a dump worth the name."""
     config = make_project(folder / "project", source.via, target.via, found.project, MIGRATION)
@@ -171,6 +188,12 @@ def _project(
     }
     for side in protected:
         defaults[side] = {"password_env": _PASSWORD_VARIABLES[side]}
+    if zookeeper is not None:
+        defaults["coordination"] = {
+            "hosts": f"{zookeeper.proxy.host}:{zookeeper.proxy.port}",
+            "session_s": zookeeper.settings.session_s,
+            "shared_event_log": True,
+        }
     try:
         document = merged(merged(tomllib.loads(config.read_text()), defaults), scenario.settings)
         config.write_text(toml_text(document))

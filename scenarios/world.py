@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from migrator.model.coordination import Coordination
 from scenarios.database import Database
 from scenarios.faults.proxy import TcpProxy
 
@@ -76,6 +77,23 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class ZooKeeperSide:
+    """The ZooKeeper of a scenario.
+
+    Attributes:
+        server: to kill and start.
+        proxy: what the pipeline reaches it through.
+        settings: how everybody else does.
+        migration: whose nodes count.
+    """
+
+    server: Server
+    proxy: TcpProxy
+    settings: Coordination
+    migration: str
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """A running scenario.
 
@@ -87,6 +105,7 @@ class World:
         pipeline: the process under test.
         now_us: microseconds since the run's start, the clock of the history.
         applied: how many batches the process with this id has brought into the target, as it has announced so far.
+        zookeeper: says who leads; None where a lock file does.
     """
 
     folder: Path
@@ -96,3 +115,4 @@ class World:
     pipeline: Pipeline
     now_us: Callable[[], int]
     applied: Callable[[int], int]
+    zookeeper: ZooKeeperSide | None = None

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from migrator import config as configuration
-from migrator import wiring
+from migrator import wiring, wiring_coordination
 from migrator.cli.options import config_option
 from migrator.errors import RequestError
 from migrator.model.limits import MOST_WORKERS
@@ -87,7 +87,7 @@ def _step(name: str, change: Callable[[RequestBook, str], RequestBook], text: st
     @config_option
     @click.argument("request")
     def command(config: Path, request: str) -> None:
-        store = wiring.requests(configuration.load(config))
+        store = wiring_coordination.requests(configuration.load(config))
         book = store.update(lambda old: change(old, request))
         click.echo(_line(book.request(request), ()))
 
@@ -155,7 +155,7 @@ def list_requests(config: Path, as_json: bool) -> None:
 def pace(config: Path, **given: float | None) -> None:
     """Show or change how gently chunks are read, by the first dump too; holds from the next chunk on."""
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    store = wiring.requests(configuration.load(config))
+    store = wiring_coordination.requests(configuration.load(config))
     book = (
         store.update(lambda old: replace(old, pace=replace(old.pace, **changes))) if changes else store.read()
     )

@@ -28,11 +28,19 @@ from migrator.run.progress import Progress
     help="End by itself once every table is dumped and everything committed by then is applied.",
 )
 @click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
-def run(config: Path, master: str | None, conf: tuple[str, ...], until: str | None, plain: bool) -> None:
+@click.option(
+    "--ha",
+    "standby",
+    is_flag=True,
+    help="Of several processes one leads; this one stands by while another does, and again when it was replaced.",
+)
+def run(
+    config: Path, master: str | None, conf: tuple[str, ...], until: str | None, plain: bool, standby: bool
+) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
     settings = configuration.load(config)
     parts = wiring.parts(settings, master, spark_options(conf))
-    migration = Migration(parts)
+    migration = Migration(parts, standby)
     stopping = Stopping()
     stop_on_signals(stopping)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None

@@ -31,6 +31,10 @@ def status(config: Path, as_json: bool) -> None:
     click.echo(f"source     {settings.source.address()}")
     click.echo(f"target     {settings.target.address()}")
     click.echo(f"leader     {found.leader or 'none'}")
+    for standby in found.standbys:
+        click.echo(f"standby    {standby}")
+    if found.hint is not None and found.hint.note:
+        click.echo(f"note       {found.hint.note} (told {age(found.hint.at_us, time.time())})")
     if ledger is None or ledger.checkpoint is None:
         click.echo("applied    nothing yet")
     else:
@@ -61,4 +65,9 @@ def last_change(at_us: int | None, now_s: float) -> str:
     if at_us is None:
         return "no change seen yet"
     at = datetime.fromtimestamp(at_us / 1e6, UTC)
-    return f"last change {at:%Y-%m-%d %H:%M:%S} UTC, {max(0.0, now_s - at_us / 1e6):,.0f} s ago"
+    return f"last change {at:%Y-%m-%d %H:%M:%S} UTC, {age(at_us, now_s)}"
+
+
+def age(at_us: int, now_s: float) -> str:
+    """How long ago a moment was; clocks of two machines may differ."""
+    return f"{max(0.0, now_s - at_us / 1e6):,.0f} s ago"

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from migrator.model.event import Key, Value
+from migrator.model.hint import Hint
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import DumpRequest, Pace, RequestBook, RequestState, Scope
@@ -191,6 +192,36 @@ def requests_from_json(document: Json) -> RequestBook:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("book of dump requests", error) from error
+
+
+def hint_to_json(hint: Hint) -> dict[str, Any]:
+    """The document of a progress hint."""
+    return {
+        "format": FORMAT,
+        "epoch": hint.epoch,
+        "at_us": hint.at_us,
+        "segment": hint.segment,
+        "event_log_bytes": hint.event_log_bytes,
+        "checkpoint": None if hint.checkpoint is None else checkpoint_to_json(hint.checkpoint),
+        "note": _text(hint.note),
+    }
+
+
+def hint_from_json(document: Json) -> Hint:
+    """Inverse of ``hint_to_json``. Raises ``FormatError``."""
+    _check_format("progress hint", document)
+    try:
+        checkpoint = document["checkpoint"]
+        return Hint(
+            epoch=document["epoch"],
+            at_us=document["at_us"],
+            segment=document["segment"],
+            event_log_bytes=document["event_log_bytes"],
+            checkpoint=None if checkpoint is None else checkpoint_from_json(checkpoint),
+            note=_to_text(document["note"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged("progress hint", error) from error
 
 
 def _pace(pace: Pace) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class Lease:
 
 
 class Leadership(Protocol):
-    """One leader at a time, each with a higher epoch."""
+    """One leader at a time, each with a higher epoch. Any of these may raise ``ConnectionFailed``."""
 
     def acquire(self, above_epoch: int) -> Lease:
         """Becomes leader with an epoch above ``above_epoch`` and above all earlier ones.
@@ -25,9 +25,20 @@ class Leadership(Protocol):
         ...
 
     def held(self) -> bool:
-        """Whether the lease surely still holds. Once False, never True again for this lease."""
+        """Whether the lease may still hold. Once False, never True again for this lease."""
+        ...
+
+    def sure(self) -> bool:
+        """Whether nobody else can lead at this moment. While it isn't, nothing may be written; it may come back."""
+        ...
+
+    def stand_by(self, timeout_s: float) -> str:
+        """Waits until nobody leads, at most so long, and is seen as a standby meanwhile (until ``release``).
+
+        Returns who leads; empty when nobody does, and ``acquire`` is worth a try.
+        """
         ...
 
     def release(self) -> None:
-        """Gives leadership up. Safe to call twice."""
+        """Gives leadership up, or the place as a standby. Safe to call twice."""
         ...

@@ -3,14 +3,14 @@
 Phases, in order; each ends in a named error or leads to the next:
 
 1. read structure: source tables, target tables, mapping (nothing is written)
-2. lead: a lease with an epoch above every earlier one, the ledger taken over under it
+2. lead: a lease with an epoch above every earlier one, the ledger taken over under it; of several processes with
+   ``--ha`` one leads and the others wait here
 3. agree: event log and ledger are brought to one story (see ``migrator.run.resume``)
 4. run: capture in a thread, apply in the caller's thread
 """
 
 from __future__ import annotations
 
-import errno
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,24 +18,28 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import MappingError, MigratorError, PreflightError
+from migrator.errors import FencedError, MappingError, MigratorError, PreflightError
 from migrator.model.finding import Finding
+from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import BatchReader, SegmentWriter
-from migrator.ports.leadership import Leadership
+from migrator.ports.hints import Hints
+from migrator.ports.leadership import Leadership, Lease
 from migrator.ports.requests import RequestStore
-from migrator.ports.source import SourceCatalog
+from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.joined_job import JoinedJob
+from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.resume import resume
+from migrator.run.shortage import named_shortage
 from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
@@ -44,16 +48,6 @@ from transforms.registry import Mapping, TargetMapping
 from transforms.session import named_jvm_end
 
 Until = Callable[[Snapshot], bool]
-_SHORTAGES = {
-    errno.EMFILE: "raise the limit of open files (ulimit -n)",
-    errno.ENFILE: "raise the system's limit of open files (fs.file-max)",
-    errno.ENOSPC: "free space on this filesystem",
-    errno.EDQUOT: "raise the quota or free space on this filesystem",
-    errno.ENOMEM: "give the process more memory",
-}
-"""What a machine runs out of, and the way out. Any other ``OSError`` that nobody named is a fault of ours."""
-_MOMENTARY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Those that go when whatever took it ends, our own threads included. A full disk waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +73,9 @@ class Parts:
         slots: folder that driver and executors share, for the rows of small batches.
         begun: whether an earlier run has captured something.
         reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
+        hints: where the leader tells onlookers of itself.
+        adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
+        own_event_log: whether no other machine can go on from this one's event log.
     """
 
     mapping: Mapping
@@ -94,6 +91,9 @@ class Parts:
     slots: Path
     begun: Callable[[], bool]
     reload: Callable[[], Mapping]
+    hints: Hints
+    adopt: Callable[[Ledger], str]
+    own_event_log: bool
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
     step: Step = no_step
@@ -142,10 +142,17 @@ def _check_key(mapping: TargetMapping, table: TargetTable) -> None:
 
 
 class Migration:
-    """A run. ``progress`` may be read from other threads."""
+    """A run. ``progress`` may be read from other threads.
 
-    def __init__(self, parts: Parts):
+    Args:
+        parts: what it needs from outside.
+        standby: whether to wait while another process leads, and again after having been replaced.
+    """
+
+    def __init__(self, parts: Parts, standby: bool = False):
         self._parts = parts
+        self._standby = standby
+        self._admitted = False
         self.progress = Progress()
 
     def run(self, stopping: Stopping, until: Until | None = None) -> None:
@@ -153,7 +160,8 @@ class Migration:
 
         A migration that has begun waits for what may come back by itself (a server that can't be reached, Spark's
         JVM, descriptors, memory) and starts anew in this process, with a new epoch, as another process would. A
-        first start does not: there a server that doesn't answer is more often a wrong setting.
+        first start does not: there a server that doesn't answer is more often a wrong setting. With ``standby`` one
+        that was replaced, or lost its lease, stands by.
 
         Raises:
             PreflightError: a fatal finding.
@@ -165,35 +173,22 @@ class Migration:
                 self._attempt(stopping.attempt(), until)
                 return
             except MigratorError as error:
-                if stopping.requested() or not error.retryable or not self._parts.begun():
+                if stopping.requested() or not self._may_start_again(error):
                     raise
                 self.progress.set(note=f"{error.what}; starting again")
                 wait(failures, stopping)
                 failures += 1
                 self._parts = replace(self._parts, mapping=self._parts.reload())
 
+    def _may_start_again(self, error: MigratorError) -> bool:
+        if self._standby and self._admitted and isinstance(error, FencedError):
+            return True
+        return error.retryable and (self._admitted or self._parts.begun())
+
     def _attempt(self, stopping: Stopping, until: Until | None) -> None:
         """Runs until stopped. What the machine ran out of becomes a named error, whichever thread met it first."""
-        try:
-            with named_jvm_end():
-                self._run(stopping, until)
-        except OSError as error:  # deep inside a library perhaps
-            if error.errno not in _SHORTAGES:
-                raise
-            raise MigratorError(
-                "the operating system refuses what the run needs",
-                where=str(error.filename or ""),
-                cause=f"{error.strerror} ({errno.errorcode[error.errno]})",
-                remedy=f"{_SHORTAGES[error.errno]}, then start again: nothing is lost",
-                retryable=error.errno in _MOMENTARY,
-            ) from error
-        except MemoryError as error:
-            raise MigratorError(
-                "the process gets no more memory",
-                cause=str(error),
-                remedy=f"{_SHORTAGES[errno.ENOMEM]}, then start again: nothing is lost",
-                retryable=True,
-            ) from error
+        with named_shortage(), named_jvm_end():
+            self._run(stopping, until)
 
     def _run(self, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
@@ -205,17 +200,43 @@ class Migration:
                 remedy="bring the target to its head revision, then start again",
             )
         refuse(preflight(parts))
-        lease = parts.leadership.acquire(parts.known_epoch())
         try:
-            self._lead(lease.epoch, stopping, until)
+            lease = self._lease(stopping)
+            if lease is not None:
+                self._lead(lease.epoch, stopping, until)
         finally:
             parts.leadership.release()
             parts.target.close()
         stopping.raise_failure()
 
+    def _lease(self, stopping: Stopping) -> Lease | None:
+        """The lease, waited for as a standby if that is wanted; None if a stop came first."""
+        parts = self._parts
+        if not self._standby:
+            return parts.leadership.acquire(parts.known_epoch())
+        while not stopping.requested():
+            # A takeover must not wait for Spark to start, nor for its first plans.
+            waited = stood_by(parts.leadership, stopping, self.progress, self._warm)
+            self._admitted = True
+            if stopping.requested():
+                break
+            if waited:
+                refuse(preflight(parts))
+            try:
+                return parts.leadership.acquire(parts.known_epoch())
+            except FencedError:
+                continue  # another standby was faster
+        return None
+
+    def _warm(self) -> None:
+        """Starts Spark and plans the mapping, so that a takeover needn't wait for either."""
+        plans(self._parts)
+
     def _lead(self, epoch: int, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
+        lead = Lead(parts.leadership, stopping, self.progress)
         ledger = parts.target.open(epoch)
+        self.progress.set(note=parts.adopt(ledger))
         log = parts.event_log(epoch, ledger.segment)
         checkpoint = resume(ledger, log.writer.last())
         parts.step("run.led")
@@ -227,8 +248,8 @@ class Migration:
         else:
             _refuse_new_tables(checkpoint, schemas)
         capture = CaptureLoop(
-            parts.source(schemas),
-            log.writer,
+            self._source(schemas),
+            SureWriter(log.writer, lead),
             {schema.id: schema for schema in schemas},
             checkpoint,
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
@@ -241,11 +262,22 @@ class Migration:
         )
         job = self._transform_job(targets, mapping_plans)
         apply = ApplyLoop(
-            log.reader, job.map, parts.target, ledger, epoch, self.progress, parts.apply_limits, parts.step
+            log.reader,
+            job.map,
+            SureTarget(parts.target, lead),
+            ledger,
+            epoch,
+            self.progress,
+            parts.apply_limits,
+            parts.step,
         )
         job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
         thread = stopping.thread("capture", lambda: capture.run(stopping))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
+        stopping.thread(
+            "hints",
+            lambda: tell(parts.hints, epoch, log.writer.last, log.total_bytes, self.progress, stopping),
+        )
         try:
             apply.run(stopping)
         except MigratorError as error:
@@ -255,6 +287,17 @@ class Migration:
             thread.join(timeout=30)
             watch.join(timeout=5)
             job.close()
+
+    def _source(self, schemas: list[TableSchema]) -> SourcePorts:
+        """The source, which forgets only what no other machine may need."""
+        ports = self._parts.source(schemas)
+        if not self._parts.own_event_log:
+            return ports
+
+        def reader() -> LogReader:
+            return AppliedOnly(ports.log_reader(), lambda: self.progress.snapshot().applied)
+
+        return replace(ports, log_reader=reader)
 
     def _transform_job(self, targets: list[TargetTable], found: dict[str, MappingPlan]) -> TransformJob:
         """The mapping, with its mirror in place."""
@@ -279,9 +322,7 @@ class Migration:
         """Stops the run when ``until`` holds or the lease is lost."""
         while not stopping.wait(0.1):
             if not self._parts.leadership.held():
-                raise MigratorError(
-                    "the lease was lost", remedy="start again; another leader may have taken over"
-                )
+                raise lost()
             if until is not None and until(self.progress.snapshot()):
                 stopping.request()
 

@@ -46,6 +46,8 @@ def control_problem(target: Engine | URL | str, branch: str = "target") -> str |
     with connected(engine) as connection:
         if _is_current(connection, branch):
             return None
+        if newer := _newer(connection):
+            return f"its control tables have revision {newer}, which a newer version of the migrator made"
         if _schema_exists(connection):
             if engine.dialect.name != "postgresql":
                 return None
@@ -88,6 +90,10 @@ def _upgrade(engine: Engine, branch: str) -> None:
         try:
             if _is_current(connection, branch):
                 return
+            _alone(connection)
+            if _is_current(connection, branch):
+                return
+            _refuse_newer(engine, connection)
             if not _schema_exists(connection):
                 # CREATE SCHEMA IF NOT EXISTS asks for the privilege even where the schema is there already.
                 connection.execute(text(f"CREATE SCHEMA {CONTROL_SCHEMA}"))
@@ -100,6 +106,37 @@ def _upgrade(engine: Engine, branch: str) -> None:
             if error.connection_invalidated:
                 raise _not_reached(engine, error) from None
             raise _refused(engine, branch, str(error.orig)) from None
+
+
+def _alone(connection: Connection) -> None:
+    """Waits for other processes that make the same tables: several may start at once. Ends with the connection."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_lock(hashtextextended('migrator control tables', 0))"))
+    else:
+        connection.execute(text("SELECT GET_LOCK('migrator control tables', 60)"))
+
+
+def _refuse_newer(engine: Engine, connection: Connection) -> None:
+    """An older tool must not write to tables that a newer one made. Raises ``TargetError`` naming the revision."""
+    found = _newer(connection)
+    if found:
+        raise TargetError(
+            "the control tables were made by a newer version of the migrator",
+            where=f"{engine.url.render_as_string(hide_password=True)}, {CONTROL_SCHEMA}.alembic_version",
+            cause=f"their revision {found} is not known to this version",
+            remedy="start the version that made them, or a newer one",
+        )
+
+
+def _newer(connection: Connection) -> str:
+    """Revisions of the control tables that this version doesn't know; empty: none."""
+    if not _schema_exists(connection) or not inspect(connection).has_table(
+        "alembic_version", schema=CONTROL_SCHEMA
+    ):
+        return ""
+    context = MigrationContext.configure(connection, opts={"version_table_schema": CONTROL_SCHEMA})
+    known = {each.revision for each in ScriptDirectory.from_config(_config()).walk_revisions()}
+    return ", ".join(sorted(set(context.get_current_heads()) - known))
 
 
 def _is_current(connection: Connection, branch: str) -> bool:

@@ -106,9 +106,11 @@ class Fault:
 
     Attributes:
         needs_proxy: the pipeline must reach this side through a proxy; None for any way.
+        needs_zookeeper: a ZooKeeper must say who leads.
     """
 
     needs_proxy: SideName | None = None
+    needs_zookeeper = False
 
     def __init__(self, options: Options):
         self.name = options.fault

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from migrator.errors import ConfigError
-from scenarios.faults import data, host, log, network, processes, servers
+from scenarios.faults import coordination, data, host, log, network, processes, servers
 from scenarios.faults.fault import Fault, Options, PlacedFault, SideName
 from scenarios.faults.points import parse_point
 from scenarios.scenario import FaultSpec
@@ -18,6 +18,7 @@ _FAULTS: dict[str, type[Fault]] = {
     **log.FAULTS,
     **data.FAULTS,
     **host.FAULTS,
+    **coordination.FAULTS,
 }
 
 
@@ -45,6 +46,11 @@ def sides_with_proxy(specs: Iterable[FaultSpec]) -> frozenset[SideName]:
     """The sides that the pipeline must reach through a proxy if these faults are to be placed."""
     made = [_made(spec) for spec in specs]
     return frozenset(fault.needs_proxy for fault in made if fault.needs_proxy is not None)
+
+
+def needs_zookeeper(specs: Iterable[FaultSpec]) -> bool:
+    """Whether a ZooKeeper must say who leads if these faults are to be placed."""
+    return any(_made(spec).needs_zookeeper for spec in specs)
 
 
 def _made(spec: FaultSpec) -> Fault:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from migrator.errors import MigratorError
@@ -33,8 +34,10 @@ class StandIn:
         self._migration = ""
         self._log = Path()
 
-    def start(self, world: World, stopped: int) -> None:
+    def start(self, world: World, stopped: int, other: Mapping[str, str] | None = None) -> None:
         """Starts what the stopped process is, with its variables, from a copy of the project.
+
+        In the copy's settings the texts ``other`` are replaced by what they map to.
 
         Its state folder is its own, so that it finds no lease; the event log is the same, as on a shared filesystem.
         Raises ``MigratorError`` when the project's state isn't in its folder.
@@ -49,6 +52,9 @@ class StandIn:
         copy = world.folder / "standin"
         own = state.relative_to(project)
         shutil.copytree(project, copy, ignore=shutil.ignore_patterns(own.parts[0], "__pycache__"))
+        settings = copy / world.config.name
+        for text, instead in (other or {}).items():
+            settings.write_text(settings.read_text().replace(text, instead))
         (copy / own).mkdir(parents=True)
         (copy / own / "eventlog").symlink_to(state / "eventlog")
         self._target, self._migration = world.target.direct, migration_name(world)

@@ -38,7 +38,7 @@ BLIND_SPOTS: tuple[tuple[str, str], ...] = (
     ),
     (
         "several machines",
-        "Everything runs on one machine, on its clock. Leadership over machines waits for ZooKeeper's scenarios.",
+        "Everything runs on one machine, on its clock. Cuts between a leader and ZooKeeper are made by a proxy.",
     ),
     (
         "lag, exactly",

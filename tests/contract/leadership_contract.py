@@ -94,3 +94,17 @@ class LeadershipContract:
             thread.join(30)
         assert len(refused) == 7
         assert [leader.held() for leader in contenders].count(True) == 1
+
+    def test_a_standby_learns_who_leads_and_that_nobody_does(self, contender: Contender) -> None:
+        leader, standby = contender(), contender()
+        assert standby.stand_by(10) == "", "nobody leads: it doesn't wait"
+        leader.acquire(0)
+        assert leader.sure()
+        assert standby.stand_by(0.01) != ""
+        assert not standby.held()
+        assert not standby.sure()
+        leader.release()
+        assert not leader.sure()
+        assert standby.stand_by(10) == ""
+        assert standby.acquire(0).epoch > 1
+        assert standby.sure()

@@ -17,6 +17,17 @@ class TestLocal(LeadershipContract):
 
         return contender
 
+    def test_a_standby_is_seen_until_it_leads(self, tmp_path: Path) -> None:
+        leader, standby, onlooker = (LocalLeadership(tmp_path) for _ in range(3))
+        assert onlooker.standbys() == ()
+        leader.acquire(0)
+        assert standby.stand_by(0.01) == onlooker.holder() != ""
+        assert onlooker.standbys() == (onlooker.holder(),), "this very process"
+        leader.release()
+        assert standby.stand_by(10) == ""
+        standby.acquire(0)
+        assert onlooker.standbys() == ()
+
 
 class TestMemory(LeadershipContract):
     def contenders(self, directory: Path) -> Contender:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,27 @@ def test_the_ledger_is_made_once(new_pg: Database) -> None:
     ]
     assert new_pg.query("SELECT version_num FROM migrator.alembic_version") == [("target_0001",)]
     assert new_pg.query("SELECT to_regclass('public.alembic_version')") == [(None,)]
+
+
+def test_many_at_once_make_the_ledger_once(new_pg: Database) -> None:
+    barrier = threading.Barrier(4)
+
+    def make(_: int) -> None:
+        barrier.wait(30)
+        upgrade_target(url_of(new_pg))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(make, range(4))) == [None] * 4
+    assert new_pg.query("SELECT count(*) FROM migrator.alembic_version") == [(1,)]
+
+
+def test_control_tables_of_a_newer_version_are_refused_by_name(new_pg: Database) -> None:
+    upgrade_target(url_of(new_pg))
+    new_pg.execute("UPDATE migrator.alembic_version SET version_num = 'target_9999'")
+    assert "target_9999" in (control_problem(url_of(new_pg)) or "")
+    with pytest.raises(TargetError, match="newer version of the migrator") as caught:
+        upgrade_target(url_of(new_pg))
+    assert "target_9999" in caught.value.cause
 
 
 def test_source_and_target_may_share_a_database(new_pg: Database) -> None:

@@ -19,7 +19,6 @@ from scenarios.workloads.registry import WORKLOADS
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT = DOCS / "scenarios.md"
 FEATURES = {
-    "zookeeper",
     "high_availability",
     "event_log_limits",
     "mysql",

@@ -122,3 +122,73 @@ def test_no_file_and_no_toml(tmp_path: Path) -> None:
         load(tmp_path / "missing.toml")
     with pytest.raises(ConfigError, match="no valid TOML"):
         load(write(tmp_path, "[migration"))
+
+
+COORDINATION = """
+[coordination]
+hosts = "zk1:2181, zk2:2181"
+path = "/teams/data"
+session_s = 8
+auth = "digest"
+user = "mig"
+password_env = "ZK_PASSWORD"
+tls = "verify-full"
+tls_ca = "ca.pem"
+"""
+
+
+def with_coordination(folder: Path, text: str = COORDINATION) -> Path:
+    (folder / "ca.pem").write_text("ca")
+    (folder / "zk.password").write_text("geheim\n")
+    return write(folder, GOOD + text)
+
+
+def test_an_ensemble_is_read_and_its_password_never_shown(tmp_path: Path) -> None:
+    environment = {"SOURCE_PASSWORD": "x", "ZK_PASSWORD": "geheim"}
+    settings = load(with_coordination(tmp_path), environment).coordination
+    assert settings is not None
+    assert (settings.hosts, settings.root("shop")) == ("zk1:2181,zk2:2181", "/teams/data/shop")
+    assert settings.tls_ca == str(tmp_path / "ca.pem")
+    assert settings.password == "geheim"
+    assert "geheim" not in repr(settings)
+    assert not settings.shared_event_log
+    in_file = COORDINATION.replace('password_env = "ZK_PASSWORD"', 'password_file = "zk.password"')
+    settings = load(with_coordination(tmp_path, in_file), environment).coordination
+    assert settings is not None
+    assert settings.password == "geheim"
+    assert load(write(tmp_path, GOOD), environment).coordination is None
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (('hosts = "zk1:2181, zk2:2181"', ""), "coordination.hosts: [coordination] needs it"),
+        (("zk1:2181, ", "zk1, "), "coordination.hosts: 'zk1' is not host:port"),
+        (("zk1:2181, ", "zk1:99999, "), "coordination.hosts: 'zk1:99999' is not host:port"),
+        (('"/teams/data"', '"teams"'), "coordination.path: 'teams' is not /name"),
+        (('"/teams/data"', '"/teams/../x"'), "coordination.path: '/teams/../x' is not /name"),
+        (("session_s = 8", "session_s = 0.5"), "coordination.session_s: 0.5 is not within 1 and 300"),
+        (("session_s = 8", 'session_s = "long"'), "coordination.session_s: 'long' is not a number"),
+        (('"digest"', '"kerberos"'), "coordination.auth: 'kerberos' is none of"),
+        (('"digest"', '"none"'), "coordination.auth: a login is given"),
+        (('user = "mig"', ""), 'coordination.user: auth = "digest" needs it'),
+        (('"mig"', '"m:g"'), "coordination.user: 'm:g': a user's name has no colon"),
+        (('password_env = "ZK_PASSWORD"', ""), "coordination.password_env: auth = "),
+        (("ZK_PASSWORD", "NOT_SET"), "coordination.password_env: the environment has no variable NOT_SET"),
+        (('password_env = "ZK_PASSWORD"', 'password_file = "no"'), "coordination.password_file: no can't be"),
+        (("tls = ", 'password_file = "zk.password"\ntls = '), "password_file: password_env is set as well"),
+        (('password_env = "ZK_PASSWORD"', 'password = "x"'), "coordination.password: unknown setting"),
+        (('"verify-full"', '"on"'), "coordination.tls: 'on' is none of"),
+        (('"verify-full"', '"disable"'), 'coordination.tls_ca: tls = "disable" would not use it'),
+        (('"ca.pem"', '"gone.pem"'), "gone.pem is no file that can be read"),
+        (("tls_ca =", "tls_cert ="), "coordination.tls_key: certificate and key of a client go together"),
+    ],
+)
+def test_each_wrong_setting_of_an_ensemble_is_named(
+    tmp_path: Path, change: tuple[str, str], names: str
+) -> None:
+    file = with_coordination(tmp_path, COORDINATION.replace(*change))
+    with pytest.raises(ConfigError) as caught:
+        load(file, {"SOURCE_PASSWORD": "x", "ZK_PASSWORD": "geheim"})
+    assert names in caught.value.where
+    assert "geheim" not in str(caught.value)

@@ -167,7 +167,7 @@ def test_the_list_names_engines_hazards_and_what_is_waited_for() -> None:
     assert told.exception is None
     lines = told.output.splitlines()
     assert any(line.split()[0] == "concurrent_writes" and "per change" in line for line in lines)
-    assert any("waits for zookeeper" in line for line in lines)
+    assert any("waits for high_availability" in line for line in lines)
     assert "simulate" in CliRunner().invoke(command, ["--help"], standalone_mode=False).output
 
 

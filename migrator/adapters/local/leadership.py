@@ -14,10 +14,13 @@ import socket
 import time
 from pathlib import Path
 
+from migrator.adapters.local.standby import Standby
 from migrator.errors import FencedError, MigratorError
 from migrator.ports.leadership import Lease
 
 _TRIES, _PAUSE_S = 25, 0.01
+_LOOK_EVERY_S = 0.1
+_IS_LEADER = " is its leader"
 
 
 class LocalLeadership:
@@ -35,6 +38,7 @@ class LocalLeadership:
         self._lock_path = self._state / "leader.lock"
         self._epoch_path = self._state / "epoch"
         self._handle: int | None = None
+        self._standby = Standby(self._state / "standbys")
 
     def acquire(self, above_epoch: int) -> Lease:
         """Takes the lock and raises the epoch above ``above_epoch`` and every earlier one.
@@ -65,6 +69,7 @@ class LocalLeadership:
             os.close(handle)
             raise
         self._handle = handle
+        self._standby.end()
         return lease
 
     def held(self) -> bool:
@@ -80,6 +85,22 @@ class LocalLeadership:
             return False
         return True
 
+    def sure(self) -> bool:
+        """As ``held``: the kernel gives the lock to nobody else while we have it."""
+        return self.held()
+
+    def stand_by(self, timeout_s: float) -> str:
+        """See the port. Looks several times a second."""
+        self._standby.begin()
+        deadline = time.monotonic() + timeout_s
+        while (leads := self.holder()) and time.monotonic() < deadline:
+            time.sleep(min(_LOOK_EVERY_S, timeout_s))
+        return leads
+
+    def standbys(self) -> tuple[str, ...]:
+        """Who stands by on this machine."""
+        return self._standby.all()
+
     def holder(self) -> str:
         """Who leads now, by looking only; empty when nobody does."""
         try:
@@ -91,13 +112,14 @@ class LocalLeadership:
             # starts in this very moment tries again (``_lock``), and is never let in beside another.
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return self._taken().cause
+            return self._taken().cause.removesuffix(_IS_LEADER)
         finally:
             os.close(handle)
         return ""
 
     def release(self) -> None:
-        """Gives the lock back. Safe to call twice."""
+        """Gives the lock back, or the place as a standby. Safe to call twice."""
+        self._standby.end()
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -142,8 +164,8 @@ class LocalLeadership:
         return FencedError(
             "this migration is already being run",
             where=str(self._lock_path),
-            cause=f"{holder} is its leader",
-            remedy="stop that process first, or use it: every command but `run` works beside it",
+            cause=f"{holder}{_IS_LEADER}",
+            remedy="stop that process first, or start this one with --ha: it will wait for its turn",
         )
 
     def _refused(self, error: OSError) -> MigratorError:

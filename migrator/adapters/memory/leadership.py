@@ -50,6 +50,19 @@ class MemoryLeadership:
         with self._election.lock:
             return self._lease is not None and self._election.lease == self._lease
 
+    def sure(self) -> bool:
+        """As ``held``."""
+        return self.held()
+
+    def stand_by(self, timeout_s: float) -> str:
+        """See the port; doesn't wait."""
+        return self.holder()
+
+    def holder(self) -> str:
+        """Who leads now; empty when nobody does."""
+        with self._election.lock:
+            return "" if self._election.lease is None else self._election.lease.owner
+
     def release(self) -> None:
         """Gives leadership up. Safe to call twice."""
         with self._election.lock:

@@ -1,0 +1,28 @@
+"""What a leader tells onlookers on other machines of itself. Nothing depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrator.model.progress import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A leader's view of its own run, a moment old.
+
+    Attributes:
+        epoch: of the leader.
+        at_us: by the leader's clock, microseconds since 1970.
+        segment: newest segment of its event log; 0 while there is none.
+        event_log_bytes: what its event log holds.
+        checkpoint: of that segment.
+        note: what it waits for or retries; empty when nothing is wrong.
+    """
+
+    epoch: int
+    at_us: int
+    segment: int = 0
+    event_log_bytes: int = 0
+    checkpoint: Checkpoint | None = None
+    note: str = ""
