@@ -1,4 +1,4 @@
-"""The writers of a story: its table of actions, run by :class:`~scenarios.workload.Workload`."""
+"""The writers of a story: its table of actions, run by :class:`~scenarios.workload.Workload`, and what they share."""
 
 from __future__ import annotations
 
@@ -44,3 +44,30 @@ class StoryWriters(Workload):
             threads=threads,
             limit_row_changes=limit_row_changes,
         )
+
+
+def renumber(session: Session, table: str, old: object, new: object, children: Mapping[str, str]) -> None:
+    """Gives a row another key, and the rows that refer to it by foreign keys with ON UPDATE CASCADE.
+
+    MariaDB carries such a cascade out without logging it, so no migration can follow it (docs/operating.md, "Foreign
+    keys that cascade"). There the application changes the children itself, without foreign key checks.
+
+    Args:
+        session: the transaction.
+        table: whose key is the column ``<table>_id``.
+        old: the key.
+        new: the key from now on.
+        children: table -> its column that refers to the key.
+    """
+    move = f"UPDATE {table} SET {table}_id = %s WHERE {table}_id = %s"
+    if session.database.kind != "mariadb":
+        session.change(move, new, old)
+        return
+    session.change("SET SESSION foreign_key_checks = 0")
+    try:
+        # the parent first: whoever adds a child meanwhile waits for it, and finds it gone
+        session.change(move, new, old)
+        for child, column in children.items():
+            session.change(f"UPDATE {child} SET {column} = %s WHERE {column} = %s", new, old)
+    finally:
+        session.change("SET SESSION foreign_key_checks = 1")

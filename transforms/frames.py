@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from migrator.errors import MappingError
 from migrator.model.table import Column, TableSchema
+
+if TYPE_CHECKING:
+    from pyspark import RDD
 
 _SPARK: dict[str, T.DataType] = {
     "bool": T.BooleanType(),
@@ -62,6 +66,17 @@ def spark_schema(schema: TableSchema) -> T.StructType:
 def empty_frame(spark: SparkSession, schema: TableSchema) -> DataFrame:
     """A source table without rows."""
     return arrow_frame(spark, arrow_schema(schema).empty_table(), schema)
+
+
+def marked_frame(spark: SparkSession, schema: TableSchema, marker: str) -> tuple[DataFrame, int]:
+    """An empty frame and the id of its RDD, by which its leaf can be told from every constant.
+
+    Attribute ids would not do (a self-join renumbers them), nor would column metadata (a constant built with
+    ``schema=orders.schema`` inherits it). One partition, so that reading it is a job and can be noticed.
+    """
+    rdd: RDD[Any] = spark.sparkContext.parallelize([], 1).setName(marker)
+    frame = spark.createDataFrame(rdd, spark_schema(schema))
+    return frame, frame._jdf.queryExecution().analyzed().rdd().id()
 
 
 def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> DataFrame:

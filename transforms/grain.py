@@ -6,19 +6,22 @@
     grain=lambda actor: [F.trim(actor.first_name)]          computed from rows of the first table, to which the others
                                                             are linked many-to-one
 
+With ``values={"title.code": lambda title: slug(title.title)}``, ``title.code`` stands for a column in both.
+
 Without ``links=`` the source's foreign keys between the function's tables are the links. They must form a tree: where
 two ways lead from one table to another, only the author knows which of them the function takes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from migrator.model.reach import Node, Reach, Reference
-from migrator.model.table import TableSchema
+from migrator.model.reach import VALUE, Node, Reach, Reference, spoken
+from migrator.model.table import Column, TableSchema
 from transforms.registry import TargetMapping
 
 _SIDE = re.compile(r"\s*(?P<role>[^.=]+?)\s*\.\s*(?P<column>[^=]+?)\s*")
@@ -52,7 +55,7 @@ class _Link:
 
     def __str__(self) -> str:
         pairs = zip(self.left_columns, self.right_columns, strict=True)
-        return " and ".join(f"{self.left}.{a} = {self.right}.{b}" for a, b in pairs)
+        return " and ".join(f"{self.left}.{spoken(a)} = {self.right}.{spoken(b)}" for a, b in pairs)
 
     def turned(self) -> _Link:
         return _Link(self.right, self.right_columns, self.left, self.left_columns)
@@ -71,12 +74,13 @@ def reaches(
     Raises:
         GrainProblem: naming the table or link at fault, and what to declare.
     """
+    schemas = _with_values(target, schemas)
     roles = _roles(target, schemas)
     grains = _grains(target, schemas)
     if target.links is None:
         links = _from_references(target.sources, schemas, references)
     else:
-        links = [_declared(text, roles) for text in target.links]
+        links = [_declared(target, text, roles) for text in target.links]
     found = tuple(_reach(target, roles, links, table, columns) for table, columns in grains)
     met = {node.role for reach in found for node in reach.nodes}
     lost = [role for role in roles if role not in met]
@@ -89,6 +93,36 @@ def reaches(
             f"declare them all: links=[{', '.join(_quoted(links, lost[0], grain))}]",
         )
     return found
+
+
+def value_column(target: str, name: str) -> str:
+    """The column of the mirror that keeps the hash of a computed value: short, whatever the names are."""
+    return f"{VALUE}{name[:30]}~{hashlib.sha256(f'{target} {name}'.encode()).hexdigest()[:12]}"
+
+
+def _with_values(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> dict[str, TableSchema]:
+    """The tables with a column for each computed value."""
+    found = {name: schemas[name] for name in target.sources}
+    for table, name, _ in target.values:
+        if table not in found:
+            raise GrainProblem(
+                f"the value '{table}.{name}' is of no table of the function",
+                f"it reads {', '.join(target.sources)}",
+                "write table.name, with a parameter of the function as the table",
+            )
+        if name in found[table].names():
+            raise GrainProblem(
+                f"the value '{table}.{name}' has the name of a column", "", "give it another name"
+            )
+        more = Column(value_column(target.name, name), "int64", True, "bigint")
+        found[table] = replace(found[table], columns=(*found[table].columns, more))
+    return found
+
+
+def _named(target: TargetMapping, schema: TableSchema, name: str) -> str:
+    """The column that a name in ``grain=`` or ``links=`` stands for."""
+    value = value_column(target.name, name)
+    return value if value in schema.names() else name
 
 
 def grain_tables(target: TargetMapping) -> tuple[str, ...]:
@@ -136,11 +170,13 @@ def _grains(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> list[t
     found: dict[str, list[str]] = {}
     for text in given:
         table, dot, column = str(text).partition(".")
+        if table in target.sources:
+            column = _named(target, schemas[table], column)
         if not dot or table not in target.sources or column not in schemas[table].names():
             raise GrainProblem(
                 f"grain {text!r} names no column of the function's tables",
                 f"it reads {', '.join(target.sources)}",
-                'write "table.column", with a parameter of the function as the table',
+                'write "table.column", with a parameter of the function as the table; what is computed: values=',
             )
         found.setdefault(table, []).append(column)
     if not found:
@@ -159,16 +195,20 @@ def _from_references(
     ]
 
 
-def _declared(text: str, roles: Mapping[str, TableSchema]) -> _Link:
+def _declared(target: TargetMapping, text: str, roles: Mapping[str, TableSchema]) -> _Link:
     ends: list[tuple[str, list[str], str, list[str]]] = []
     for condition in re.split(r"\s+and\s+", text.strip(), flags=re.IGNORECASE):
         left, equals, right = condition.partition("=")
         sides = [_SIDE.fullmatch(side) for side in (left, right)]
         if not equals or sides[0] is None or sides[1] is None:
             raise GrainProblem(f"link {text!r} can't be read", "", 'write "child.column = parent.column"')
+        named = []
         for side in sides:
-            _check_column(text, side["role"], side["column"], roles)  # type: ignore[index]
-        (role_a, column_a), (role_b, column_b) = (side.group("role", "column") for side in sides)  # type: ignore[union-attr]
+            role, column = side.group("role", "column")  # type: ignore[union-attr]
+            column = _named(target, roles[role], column) if role in roles else column
+            _check_column(text, role, column, roles)
+            named.append((role, column))
+        (role_a, column_a), (role_b, column_b) = named
         _check_types(text, roles[role_a], column_a, roles[role_b], column_b)
         ends.append((role_a, [column_a], role_b, [column_b]))
     first = ends[0]
@@ -200,6 +240,12 @@ def _check_column(text: str, role: str, column: str, roles: Mapping[str, TableSc
 
 
 def _check_types(text: str, a: TableSchema, column_a: str, b: TableSchema, column_b: str) -> None:
+    if column_a.startswith(VALUE) != column_b.startswith(VALUE):
+        raise GrainProblem(
+            f"link {text!r} compares a computed value with a column",
+            "of a computed value a hash is kept",
+            "declare a value for the other side as well, with values=",
+        )
     types = [
         next(column.type for column in schema.columns if column.name == name)
         for schema, name in ((a, column_a), (b, column_b))

@@ -12,9 +12,7 @@ import traceback
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,9 +22,10 @@ from migrator.model.table import TableSchema
 from migrator.model.target import TargetColumn
 from transforms.casts import cast_problem, spark_type
 from transforms.cause import spark_cause
-from transforms.frames import spark_schema
+from transforms.frames import marked_frame
 from transforms.grain import GrainProblem, reaches
 from transforms.grain_numbers import check_grain
+from transforms.grain_values import check_links, check_values
 from transforms.registry import TargetMapping
 from transforms.row_wise import PlanWalk, columns_read
 
@@ -103,7 +102,7 @@ def analyse(
     marker = f"source of {target.name} {uuid.uuid4()}"
     frames = {}
     for name, schema in used.items():
-        frames[name], leaf = _marked_frame(spark, schema, marker)
+        frames[name], leaf = marked_frame(spark, schema, marker)
         sources[leaf] = name
     result, jobs = _call_watched(spark, target, frames)
     walk = PlanWalk(sources, marker)
@@ -181,17 +180,6 @@ def _where(target: TargetMapping, error: Exception) -> str:
     return f"{target.where()}, line {lines[-1]}" if lines else target.where()
 
 
-def _marked_frame(spark: SparkSession, schema: TableSchema, marker: str) -> tuple[DataFrame, int]:
-    """An empty frame and the id of its RDD, by which its leaf can be told from every constant.
-
-    Attribute ids would not do (a self-join renumbers them), nor would column metadata (a constant built with
-    ``schema=orders.schema`` inherits it). One partition, so that reading it is a job and can be noticed.
-    """
-    rdd: RDD[Any] = spark.sparkContext.parallelize([], 1).setName(marker)
-    frame = spark.createDataFrame(rdd, spark_schema(schema))
-    return frame, frame._jdf.queryExecution().analyzed().rdd().id()
-
-
 def _call_watched(
     spark: SparkSession, target: TargetMapping, frames: Mapping[str, DataFrame]
 ) -> tuple[DataFrame, int]:
@@ -249,7 +237,9 @@ def _reaches(
     references: Sequence[Reference],
 ) -> tuple[tuple[Reach, ...], list[_Problem]]:
     try:
+        check_values(spark, target, schemas)
         found = reaches(target, schemas, references)
+        check_links(spark, target, schemas, found)
         for reach in found:
             if not reach.grain:
                 check_grain(spark, target, reach, schemas)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 F = TypeVar("F", bound="Callable[..., DataFrame]")
+Value = Callable[["DataFrame"], object]
 Grain = str | Sequence[str] | Callable[..., object] | None
 
 _numbers = itertools.count(1)
@@ -49,6 +50,7 @@ class TargetMapping:
         sources: source tables in the order of the function's parameters; never empty.
         links: how a joined target's tables belong together, as declared; None leaves it to the foreign keys.
         roles: further names for tables that take part more than once, with the table.
+        values: per computed value its table, its name, and the function of the table's rows.
     """
 
     name: str
@@ -58,6 +60,7 @@ class TargetMapping:
     sources: tuple[str, ...]
     links: tuple[str, ...] | None = None
     roles: tuple[tuple[str, str], ...] = ()
+    values: tuple[tuple[str, str, Value], ...] = ()
 
     def where(self) -> str:
         """The function with file and line, for messages."""
@@ -96,6 +99,7 @@ class Mapping:
         grain: Grain = None,
         links: str | Sequence[str] | None = None,
         roles: MappingType[str, str] | None = None,
+        values: MappingType[str, Value] | None = None,
         sources: Sequence[str] | None = None,
     ) -> Callable[[F], F]:
         """Declares that the decorated function makes target table ``name``.
@@ -107,6 +111,8 @@ class Mapping:
             links: ``"child.column = parent.column"`` for every link the function joins by, where the source's
                 foreign keys don't say it or say too much.
             roles: further names for source tables that take part more than once, to be used in ``links``.
+            values: values computed from single rows, to be used in ``grain`` and ``links`` like columns:
+                ``{"title.code": lambda title: slug(title.title)}``.
             sources: source tables in parameter order, where a table's name is no Python name.
 
         Raises:
@@ -124,6 +130,7 @@ class Mapping:
                 sources=_sources(sources, parameters, where),
                 links=_links(links, grain, where),
                 roles=_role_names(roles, grain, where),
+                values=_values(values, grain, where),
             )
             if name in self._targets:
                 raise MappingError(
@@ -349,3 +356,25 @@ def _role_names(roles: object, grain: Grain, where: str) -> tuple[tuple[str, str
             remedy='give grain= as well, and roles by name: roles={"manager": "employee"}',
         )
     return tuple((_name(role, "role", where), _name(table, "table", where)) for role, table in roles.items())
+
+
+def _values(values: object, grain: Grain, where: str) -> tuple[tuple[str, str, Value], ...]:
+    if values is None:
+        return ()
+    given = dict(values) if isinstance(values, MappingType) else {}
+    found = [(*str(name).rpartition(".")[::2], function) for name, function in given.items()]
+    if grain is None or not found or any(not table or not callable(f) for table, _, f in found):
+        raise MappingError(
+            "values= can't be used like this",
+            where=where,
+            cause="there is no grain=" if grain is None else f"values={values!r}",
+            remedy='give grain= as well, and functions by name: {"title.code": lambda title: slug(title.title)}',
+        )
+    wrong = [name for _, name, _ in found if not (name.isascii() and name.isidentifier())]
+    if wrong:
+        raise MappingError(
+            f"the computed value's name {wrong[0]!r} is no plain word",
+            where=where,
+            remedy="use letters, digits and _ after the table's name",
+        )
+    return tuple(found)

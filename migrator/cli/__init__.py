@@ -16,6 +16,7 @@ from migrator.cli.changetables import changetables
 from migrator.cli.check import check
 from migrator.cli.dump import dump
 from migrator.cli.events import events
+from migrator.cli.explain import explain
 from migrator.cli.init import init
 from migrator.cli.remap import remap
 from migrator.cli.run import run
@@ -48,7 +49,7 @@ def cli() -> None:
     """Move a live application from an old database schema to a new one while users keep writing."""
 
 
-for command in (init, check, changetables, run, status, dump, remap, events, verify):
+for command in (init, check, changetables, run, status, dump, remap, explain, events, verify):
     cli.add_command(command)
 
 

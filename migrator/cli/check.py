@@ -10,8 +10,8 @@ from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
 from migrator.errors import MigratorError
-from migrator.model.reach import Node, Reach
 from migrator.run.migration import Parts, plans, preflight
+from transforms.explained import grain, link
 
 
 @click.command()
@@ -52,14 +52,6 @@ def _check_mapping(parts: Parts) -> int:
         reads = ", ".join(f"{table} (key {', '.join(keys[table])})" for table in plan.reads)
         click.echo(f"ok       mapping: {plan.target.name} is {plan.kind.value}, from {reads or 'constants'}")
         for reach in plan.reaches:
-            grain = ", ".join(reach.grain) or "computed values"
-            ways = "; ".join(_way(reach, node) for node in reach.nodes[1:])
-            click.echo(f"             grain {grain} of {reach.root.role}{f'; links {ways}' if ways else ''}")
+            ways = "; ".join(link(reach, node) for node in reach.nodes[1:])
+            click.echo(f"             grain {grain(reach)}{f'; links {ways}' if ways else ''}")
     return 0
-
-
-def _way(reach: Reach, node: Node) -> str:
-    """A link of a joined mapping, as it is declared."""
-    above = reach.nodes[node.above or 0].role
-    pairs = zip(node.columns, node.above_columns, strict=True)
-    return " and ".join(f"{node.role}.{a} = {above}.{b}" for a, b in pairs)

@@ -5,9 +5,18 @@ A change anywhere in the join is traced along these links to the grain values it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import Column, TableId, TableSchema
+
+VALUE = "~"
+"""Begins the names of columns that only the mirror has: hashes of values computed from the row."""
+
+
+def spoken(column: str) -> str:
+    """A column's name as its mapping has it."""
+    return column[1:].rpartition("~")[0] if column.startswith(VALUE) else column
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -105,3 +114,22 @@ def linked_columns(reaches: tuple[Reach, ...]) -> dict[TableId, set[tuple[str, .
                 above = reach.nodes[node.above]
                 found.setdefault(above.schema.id, set()).add(node.above_columns)
     return found
+
+
+def united(targets: Sequence[tuple[Reach, ...]]) -> list[tuple[Reach, ...]]:
+    """The reaches of several targets with one layout per table, that of its mirror: every computed value of each."""
+    found: dict[TableId, dict[str, Column]] = {}
+    nodes = [node for reaches in targets for reach in reaches for node in reach.nodes]
+    for node in nodes:
+        values = [column for column in node.schema.columns if column.name.startswith(VALUE)]
+        found.setdefault(node.schema.id, {}).update({column.name: column for column in values})
+
+    def wider(node: Node) -> Node:
+        own = [column for column in node.schema.columns if not column.name.startswith(VALUE)]
+        more = sorted(found[node.schema.id].values(), key=lambda column: column.name)
+        return replace(node, schema=replace(node.schema, columns=(*own, *more)))
+
+    return [
+        tuple(replace(reach, nodes=tuple(map(wider, reach.nodes))) for reach in reaches)
+        for reaches in targets
+    ]

@@ -115,6 +115,10 @@ class Mirror(Protocol):
         """The same for all rows of the grain's table, in parts."""
         ...
 
+    def revalue(self, schema: TableSchema, columns: Sequence[str], rows: Iterator[Any]) -> None:
+        """Stores computed values of all rows of a table: their key columns, then ``columns``, in parts."""
+        ...
+
     def stay(self) -> None:
         """Keeps the transaction alive while somebody computes."""
         ...

@@ -28,13 +28,14 @@ from pyspark.sql import DataFrame, SparkSession
 from migrator.columnar.versions import with_nulls
 from migrator.errors import MappingError, SchemaError
 from migrator.model.progress import Checkpoint
-from migrator.model.reach import Reach, entangled
+from migrator.model.reach import Reach, entangled, united
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
 from migrator.ports.target import TargetRows
 from migrator.run.difference import difference, parted
+from migrator.run.joined_values import JoinedValues
 from migrator.run.steps import Step, no_step
 from transforms.cause import spark_cause
 from transforms.grain import grain_tables
@@ -93,9 +94,12 @@ class JoinedJob:
         self._slice_grains = slice_grains
         self._say = say
         self._step = step
+        laid_out = united([plan.reaches for plan in plans.values()])
         self.targets = tuple(
-            JoinedTarget(tables[name], plan.reaches, plan.reads) for name, plan in plans.items()
+            JoinedTarget(tables[name], reaches, plan.reads)
+            for (name, plan), reaches in zip(plans.items(), laid_out, strict=True)
         )
+        self._values = JoinedValues(spark, tuple(plans.values()), folder / "values")
         self._slots = {
             name: Slots(folder / f"joined-{number}", plan.schemas)
             for number, (name, plan) in enumerate(plans.items())
@@ -117,7 +121,8 @@ class JoinedJob:
     def mirror_rows(self, batch: Batch) -> tuple[MirrorRows, ...]:
         """What a batch does to the mirror.
 
-        Raises ``SchemaError`` when rows lack a column that a joined mapping reads.
+        Raises ``SchemaError`` when rows lack a column that a joined mapping reads, ``MappingError`` when a value that
+        a mapping computes from rows fails.
         """
         chunks: dict[TableId, list[str]] = {}
         deltas: dict[TableId, NetDelta] = {}
@@ -132,7 +137,8 @@ class JoinedJob:
         found = []
         for table in dict.fromkeys([*chunks, *deltas]):
             before, after = (deltas[table].before, deltas[table].after) if table in deltas else (None, None)
-            found.append(MirrorRows(self._mirrored[table], tuple(chunks.get(table, ())), before, after))
+            rows_of = MirrorRows(self._mirrored[table], tuple(chunks.get(table, ())), before, after)
+            found.append(self._values.added(rows_of))
         return tuple(found)
 
     def _check_columns(self, found: TableSchema) -> None:
@@ -262,6 +268,9 @@ class JoinedJob:
             name: parquet_frame(self._spark, self._stored(plan, mirror, name, folder), plan.schemas[name])
             for name in target.sources
         }
+        for schema, columns, hashes in self._values.whole(plan, frames):
+            parts = self._through_files(plan, mirror, hashes, folder / f"values of {schema.id.name}")
+            mirror.revalue(self._mirrored[schema.id], columns, parts)
         for reach in target.reaches:
             if not reach.grain:
                 numbers = numbered(plan.target, reach, frames)
@@ -289,7 +298,7 @@ class JoinedJob:
         """A mirrored table as a file."""
         path = folder / f"source-{sorted(plan.schemas).index(name)}.parquet"
         writer: pq.ParquetWriter | None = None
-        for part in mirror.whole(plan.schemas[name]):
+        for part in mirror.whole(self._mirrored[plan.schemas[name].id]):
             rows = self._conform(plan, name, part)
             writer = writer or pq.ParquetWriter(path, rows.schema)
             writer.write_table(rows)

@@ -80,8 +80,10 @@ def department(department: DataFrame, dept_manager: DataFrame) -> DataFrame:
         "employee.emp_no = dept_emp.emp_no",
         "title.emp_no = dept_emp.emp_no",
         "salary.emp_no = dept_emp.emp_no",
+        "same_title.code = title.code",
     ],
-    roles={"other_dept_emp": "dept_emp"},
+    roles={"other_dept_emp": "dept_emp", "same_title": "title"},
+    values={"title.code": lambda title: slug(title.title)},
 )
 def department_stats(
     department: DataFrame, dept_emp: DataFrame, employee: DataFrame, title: DataFrame, salary: DataFrame

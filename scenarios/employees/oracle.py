@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +16,7 @@ from typing import Any
 
 from migrator.errors import VerifyError
 from scenarios import story_words
-from scenarios.database import Database
+from scenarios.database import Connection, Database
 from scenarios.story_words import Difference, Row, Table, day, read, rounded, slug, table
 
 NAMESPACE = uuid.UUID("9d2b7f14-6a0e-5c33-8e5d-2f7a1c9b4402")
@@ -46,14 +46,30 @@ def differences(old: Database, new: Database) -> list[Difference]:
     Both must stand still. Raises ``VerifyError`` if the old one has no employees: agreement would mean nothing.
     """
     expected = expected_tables(old)
-    actual = {}
+    connection = new.connect()
+    try:
+        return story_words.differences(expected, actual_tables(connection, expected))
+    finally:
+        connection.close()
+
+
+def actual_tables(connection: Connection, expected: Mapping[str, Table]) -> dict[str, Table]:
+    """What the new tables hold, as the connection's transaction sees them, in the columns of ``expected``."""
+    found = {}
+    cursor = connection.cursor()
     for name, (columns, _) in expected.items():
-        rows = [tuple(row.values()) for row in read(new, f"SELECT {', '.join(columns)} FROM {name}")]
+        cursor.execute(f"SELECT {', '.join(columns)} FROM {name}")
+        rows = [tuple(row) for row in cursor.fetchall()]
         if "title_mix" in columns:
             place = columns.index("title_mix")
-            rows = [(*row[:place], _json(json.loads(row[place])), *row[place + 1 :]) for row in rows]
-        actual[name] = table(" ".join(columns), rows)
-    return story_words.differences(expected, actual)
+            rows = [(*row[:place], _json(_parsed(row[place])), *row[place + 1 :]) for row in rows]
+        found[name] = table(" ".join(columns), rows)
+    return found
+
+
+def _parsed(document: Any) -> Any:
+    """PostgreSQL's driver parses JSON by itself, that of MySQL gives the text."""
+    return json.loads(document) if isinstance(document, str) else document
 
 
 def expected_tables(old: Database) -> dict[str, Table]:

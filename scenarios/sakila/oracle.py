@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from migrator.errors import VerifyError
 from scenarios import story_words
-from scenarios.database import Database
+from scenarios.database import Connection, Database
 from scenarios.story_words import Difference, Row, Table, lower, naive, read, slug, table, trim, utc
 
 NAMESPACE = uuid.UUID("3f0a6c52-8d1b-5b7e-9c44-6b1f5a0e7d01")
@@ -55,12 +55,21 @@ def differences(old: Database, new: Database) -> list[Difference]:
     Both must stand still. Raises ``VerifyError`` if the old one has no rentals: agreement would mean nothing.
     """
     expected = expected_tables(old)
-    actual = {}
-    with new.postgres() as session:
-        for name, (columns, _) in expected.items():
-            rows = session.execute(f"SELECT {', '.join(columns)} FROM {name}".encode()).fetchall()
-            actual[name] = table(" ".join(columns), map(_hashable, rows))
-    return story_words.differences(expected, actual)
+    connection = new.connect()
+    try:
+        return story_words.differences(expected, actual_tables(connection, expected))
+    finally:
+        connection.close()
+
+
+def actual_tables(connection: Connection, expected: Mapping[str, Table]) -> dict[str, Table]:
+    """What the new tables hold, as the connection's transaction sees them, in the columns of ``expected``."""
+    found = {}
+    cursor = connection.cursor()
+    for name, (columns, _) in expected.items():
+        cursor.execute(f"SELECT {', '.join(columns)} FROM {name}")
+        found[name] = table(" ".join(columns), map(_hashable, cursor.fetchall()))
+    return found
 
 
 def expected_tables(old: Database) -> dict[str, Table]:

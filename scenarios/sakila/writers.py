@@ -10,7 +10,7 @@ import random
 from typing import Any, ClassVar
 
 from scenarios.session import RollBack, Session
-from scenarios.story_writers import StoryWriters
+from scenarios.story_writers import StoryWriters, renumber
 
 _CUSTOMERS, _FILMS, _RENTALS, _ITEMS = 599, 1000, 16_049, 4581
 _FREE_RENTALS = (100_000, 2_000_000_000)
@@ -98,18 +98,16 @@ def _move_rental(session: Session) -> None:
 
 def _renumber_rental(session: Session) -> None:
     for (rental_id,) in _some(session, "rental", "rental_id", _RENTALS):
-        session.change(
-            "UPDATE rental SET rental_id = %s WHERE rental_id = %s",
-            session.rng.randint(*_FREE_RENTALS),
-            rental_id,
-        )
+        number = session.rng.randint(*_FREE_RENTALS)
+        renumber(session, "rental", rental_id, number, {"payment": "rental_id"})
 
 
 def _renumber_film(session: Session) -> None:
     """By ON UPDATE CASCADE its items, categories and actors follow; ``film_text`` has no foreign key and does not."""
     for (film_id,) in _some(session, "film", "film_id", _FILMS):
-        session.change(
-            "UPDATE film SET film_id = %s WHERE film_id = %s", session.rng.randint(*_FREE_FILMS), film_id
+        children = ("inventory", "film_category", "film_actor")
+        renumber(
+            session, "film", film_id, session.rng.randint(*_FREE_FILMS), dict.fromkeys(children, "film_id")
         )
 
 
@@ -117,7 +115,8 @@ def _renumber_customer(session: Session) -> None:
     """By ON UPDATE CASCADE rentals and payments follow."""
     for (customer_id,) in _some(session, "customer", "customer_id", _CUSTOMERS):
         number = session.rng.randint(*_FREE_CUSTOMERS)
-        session.change("UPDATE customer SET customer_id = %s WHERE customer_id = %s", number, customer_id)
+        children = dict.fromkeys(("rental", "payment"), "customer_id")
+        renumber(session, "customer", customer_id, number, children)
 
 
 def _rename_country(session: Session) -> None:

@@ -61,6 +61,16 @@ EXPECTED = {
     "dispatch": """
         SELECT l.product_id, l.order_id, l.line_no, c.name FROM order_line l
         JOIN orders o ON o.order_id = l.order_id JOIN customer c ON c.customer_id = o.customer_id""",
+    "band": """
+        SELECT p.product_id, (SELECT count(*) FROM product q WHERE floor(q.price / 10) = floor(p.price / 10))
+        FROM product p""",
+    "namesake": """
+        SELECT c.category_id, (SELECT coalesce(sum(l.quantity), 0) FROM order_line l
+            JOIN product q ON q.product_id = l.product_id WHERE lower(trim(q.name)) IN
+            (SELECT lower(trim(p.name)) FROM product p WHERE p.category_id = c.category_id)) FROM category c""",
+    "fan": """
+        SELECT c.category_id, (SELECT count(*) FROM customer u
+            WHERE mod(u.customer_id, 7) = mod(c.category_id, 7)) FROM category c""",
 }
 _PRODUCTS = {
     "postgresql": "string_agg(p.name, ',' ORDER BY p.name COLLATE \"C\")",
@@ -150,6 +160,7 @@ def changes(seed: int, orders: int) -> Iterator[list[str]]:
             [f"INSERT INTO product VALUES ({fresh}, ' Thing {chance.randint(0, 14)}', {chance.randint(1, 50)}, 3)"],
             [f"DELETE FROM product WHERE product_id > 100 AND product_id < {fresh} AND NOT EXISTS"
              " (SELECT 1 FROM order_line l WHERE l.product_id = product.product_id)"],
+            [f"UPDATE product SET price = {chance.randint(1, 60)} WHERE product_id = {product}"],
             [f"INSERT INTO customer VALUES ({fresh}, 'new', {customer})"],
         ]  # fmt: skip
         if chance.random() < 0.5:

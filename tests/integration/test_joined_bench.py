@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from migrator.adapters.target_postgres.mirror_sql import ReachSql
 from migrator.errors import MappingError
+from migrator.run.joined_values import JoinedValues
 from tests.integration import shop
 from tests.integration.joined_bench import JoinedBench
 from tests.integration.run_project import Project
@@ -76,7 +77,7 @@ def test_a_change_that_reaches_more_grains_than_are_mapped_at_a_time(
     project: Project, tmp_path: Path, spark: SparkSession
 ) -> None:
     """Slice by slice in one transaction; keys of ``circle`` move from the grain of one slice to that of another."""
-    some = ("circle", "order_summary", "sales")
+    some = ("circle", "order_summary", "sales", "namesake")
     bench = JoinedBench(project, tmp_path, slice_grains=10, only=some).begin()
     filled(bench)
     assert shop.differences(project, some) == {}
@@ -164,3 +165,18 @@ def test_the_comparison_notices_when_the_state_before_is_not_followed(
     transact(few.project, ["DELETE FROM order_line WHERE order_id = 5 AND line_no = 1"])
     few.follow()
     assert "order_summary" in shop.differences(few.project, few.only)
+
+
+def test_the_comparison_notices_when_a_computed_value_stays_behind(
+    project: Project, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control of links by computed values, and a mirror that gets its values later than its rows."""
+    some = ("band", "namesake", "fan")
+    bench = JoinedBench(project, tmp_path, only=some).begin()
+    monkeypatch.setattr(JoinedValues, "added", lambda self, rows: rows)
+    bench.dump(*shop.TABLES)
+    assert shop.differences(project, some) == {}, "filling computes the values of all rows"
+    transact(project, ["UPDATE product SET price = 1 WHERE product_id = 40"])
+    bench.follow()
+    assert list(shop.differences(project, some)) == ["band"], "those in whose band it is now weren't found"
+    bench.close()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tests.integration.test_transforms_plan import GRAINS, plan_of, refusal
@@ -67,3 +70,41 @@ def test_a_computed_grain_is_called_and_checked(spark: SparkSession) -> None:
     assert [reach.grain for reach in plan.reaches] == [()]
     assert "computed grain" in refusal(spark, aggregate, grain=lambda flights: flights.nothing).what
     assert "other values" in refusal(spark, aggregate, grain=lambda flights: [F.rand()]).what
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (lambda flights: flights.nothing, "fails when called"),
+        (lambda flights: "dest", "fails when called"),
+        (lambda flights: F.max(flights.dest), "computed from several rows"),
+        (lambda flights: F.row_number().over(Window.orderBy("id")), "computed from several rows"),
+        (lambda flights: F.rand(), "another one each time"),
+        (lambda flights: flights.id.cast("double"), "is a double"),
+    ],
+)
+def test_a_computed_value_is_called_and_checked(
+    spark: SparkSession, value: Callable[[DataFrame], object], what: str
+) -> None:
+    error = refusal(spark, GRAINS["aggregate"][0], grain="flights.id", values={"flights.code": value})
+    assert what in error.what
+    assert "flights.code" in error.what
+
+
+def test_values_that_are_linked_have_one_type(spark: SparkSession) -> None:
+    def declared(other: str) -> dict[str, Any]:
+        values = {"flights.code": lambda flights: flights.id, "weather.code": lambda weather: F.expr(other)}
+        return {"grain": "flights.id", "values": values, "links": ["weather.code = flights.code"]}
+
+    join = GRAINS["join of two"][0]
+    assert "different types" in refusal(spark, join, **declared("'x'")).what
+    assert (
+        "with values="
+        in refusal(
+            spark,
+            join,
+            grain="flights.id",
+            links=["weather.code = flights.id"],
+            values={"weather.code": lambda weather: F.lit(1)},
+        ).remedy
+    )

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from migrator.model.reach import Reference, entangled, linked_columns
+from migrator.model.reach import Reference, entangled, linked_columns, spoken, united
 from migrator.model.table import Column, TableId, TableSchema
-from transforms.grain import GrainProblem, reaches
+from transforms.grain import GrainProblem, reaches, value_column
 from transforms.registry import Mapping
 
 COLUMNS = {
@@ -103,6 +103,23 @@ def test_a_link_may_have_several_columns() -> None:
     assert walked(reach) == [("order_line", "orders", ("order_id", "product_id"), ("order_id", "clerk_id"))]
 
 
+def test_computed_values_stand_for_columns_in_grain_and_links() -> None:
+    declared = {"values": {"customer.code": len, "clerk.code": len}, "links": ["clerk.code = customer.code"]}
+    [reach] = found("customer", "clerk", grain="customer.code", **declared)
+    code = value_column("t", "code")
+    assert reach.grain == (code,)
+    assert walked(reach) == [("clerk", "customer", (code,), (code,))]
+    assert spoken(code) == "code"
+    assert all(code in node.schema.names() for node in reach.nodes)
+
+
+def test_the_mirror_holds_the_values_of_every_target() -> None:
+    plain = found("customer", grain="customer.customer_id")
+    with_code = found("customer", grain="customer.code", values={"customer.code": len})
+    for (reach,) in united([plain, with_code]):
+        assert reach.root.schema.names() == (*COLUMNS["customer"], value_column("t", "code"))
+
+
 REFUSED: dict[str, tuple[tuple[str, ...], dict[str, Any], str, str]] = {
     "no link": (
         ("orders", "product"), {"grain": "orders.order_id"},
@@ -156,6 +173,19 @@ REFUSED: dict[str, tuple[tuple[str, ...], dict[str, Any], str, str]] = {
         {"grain": "orders.order_id",
          "links": ["orders.clerk_id = clerk.clerk_id and orders.customer_id = customer.customer_id"]},
         "is more than one link", "one link for each",
+    ),
+    "value of a stranger": (
+        ("orders",), {"grain": "orders.order_id", "values": {"clerk.code": len}},
+        "the value 'clerk.code' is of no table", "table.name",
+    ),
+    "value named as a column": (
+        ("orders",), {"grain": "orders.order_id", "values": {"orders.clerk_id": len}},
+        "has the name of a column", "another name",
+    ),
+    "value and column": (
+        ("orders", "clerk"),
+        {"grain": "orders.order_id", "values": {"orders.code": len}, "links": ["orders.code = clerk.clerk_id"]},
+        "compares a computed value with a column", "values=",
     ),
     "computed from a stranger": (
         ("orders",), {"grain": lambda clerk: []},

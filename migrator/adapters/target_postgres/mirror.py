@@ -295,6 +295,16 @@ class BatchMirror:
         for part in numbers:
             self._session.load(name, _keyed(self._mirrored(reach.root.schema), part))
 
+    def revalue(self, schema: TableSchema, columns: Sequence[str], rows: Iterator[pa.Table]) -> None:
+        """Stores computed values of all rows of a table; rows that have them already aren't written."""
+        table = self._mirrored(schema)
+        names = (*table.key, *columns)
+        load = self._scratch.table(f"values {schema.id} {' '.join(columns)}", _typed(table, names))
+        for part in rows:
+            values = held(part, table.schema, names).rename_columns(table.places(names))
+            self._session.load(load, values)
+        self._session.run(table.revalue(load, columns))
+
     # -- tables
 
     def _run(self, statements: Iterable[str]) -> None:

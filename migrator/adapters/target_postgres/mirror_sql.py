@@ -106,6 +106,19 @@ class Mirrored:
             f" ON CONFLICT ({keys}) DO {action}"
         )
 
+    def revalue(self, load: str, names: Sequence[str]) -> str:
+        """Sets computed values of the rows in a temporary table of keys and values, where they are others."""
+        sets = ", ".join(
+            f"{quoted(name)} = v.{place}" for name, place in zip(names, self.places(names), strict=True)
+        )
+        pairs = zip(self.named(self.key, "t"), self.places(self.key, "v"), strict=True)
+        same = " AND ".join(f"{a} = {b}" for a, b in pairs)
+        known, wanted = (", ".join(one) for one in (self.named(names, "t"), self.places(names, "v")))
+        return (
+            f"UPDATE {self.table} t SET {sets} FROM {load} v WHERE {same}"
+            f" AND ROW({known}) IS DISTINCT FROM ROW({wanted})"
+        )
+
     # -- reading it
 
     def now(self, keys: str) -> str:

@@ -18,7 +18,7 @@ from migrator.adapters.target_postgres.session import Session
 from migrator.columnar.types import arrow_type
 from migrator.errors import TargetError
 from migrator.model.ledger import Ledger
-from migrator.model.reach import Reach, linked_columns
+from migrator.model.reach import VALUE, Reach, linked_columns
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.mirror import JoinedTarget
 
@@ -139,6 +139,10 @@ def _table(
         body = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in schema.columns)
         session.run(f"CREATE TABLE {name} ({body}, PRIMARY KEY ({quoted_columns(schema.key)}))")
         return schema.names()
+    for column in schema.columns:  # values of a newer mapping: filling its target computes them
+        if column.name.startswith(VALUE) and column.name not in present:
+            session.run(f"ALTER TABLE {name} ADD COLUMN {quoted(column.name)} {sql_type(column)}")
+            present[column.name] = sql_type(column)
     wanted = {column.name: sql_type(column).partition(" COLLATE")[0] for column in schema.columns}
     kept = tuple(column for column in schema.names() if column in present)
     wrong = [

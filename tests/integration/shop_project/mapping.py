@@ -130,3 +130,62 @@ def circle(customer: DataFrame) -> DataFrame:
     """Rows whose grain may be NULL, and whose key moves from grain to grain."""
     order = Window.partitionBy("referrer_id").orderBy("customer_id")
     return customer.select("customer_id", F.row_number().over(order).alias("place"))
+
+
+@mapping.target(
+    "band",
+    key="product_id",
+    grain="product.product_id",
+    values={"product.band": lambda product: F.floor(product.price / 10)},
+    links=["other.band = product.band"],
+    roles={"other": "product"},
+)
+def band(product: DataFrame) -> DataFrame:
+    """A table joined with itself by a computed value."""
+    sizes = product.groupBy(F.floor(F.col("price") / 10).alias("band")).agg(F.count("*").alias("products"))
+    banded = product.select("product_id", F.floor(F.col("price") / 10).alias("band"))
+    return banded.join(sizes, "band").select("product_id", "products")
+
+
+@mapping.target(
+    "namesake",
+    key="category_id",
+    grain="category.category_id",
+    values={"product.title": lambda product: F.lower(F.trim(product.name))},
+    links=[
+        "product.category_id = category.category_id",
+        "namesake.title = product.title",
+        "order_line.product_id = namesake.product_id",
+    ],
+    roles={"namesake": "product"},
+)
+def namesake(category: DataFrame, product: DataFrame, order_line: DataFrame) -> DataFrame:
+    """What was sold of products that are named like one of the group, whatever group they are in."""
+    titled = product.withColumn("title", F.lower(F.trim("name")))
+    sold = titled.join(order_line, "product_id").groupBy("title").agg(F.sum("quantity").alias("quantity"))
+    named = titled.select("category_id", "title").distinct().join(sold, "title")
+    total = named.groupBy("category_id").agg(F.sum("quantity").alias("quantity"))
+    return (
+        category.select("category_id")
+        .join(total, "category_id", "left")
+        .select("category_id", F.coalesce("quantity", F.lit(0)).cast("bigint").alias("quantity"))
+    )
+
+
+@mapping.target(
+    "fan",
+    key="category_id",
+    grain="category.category_id",
+    values={
+        "category.rest": lambda category: category.category_id % 7,
+        "customer.rest": lambda customer: customer.customer_id % 7,
+    },
+    links=["customer.rest = category.rest"],
+)
+def fan(category: DataFrame, customer: DataFrame) -> DataFrame:
+    """Two tables joined by what is computed on both sides."""
+    counted = customer.groupBy((F.col("customer_id") % 7).alias("rest")).agg(F.count("*").alias("customers"))
+    rests = category.select("category_id", (F.col("category_id") % 7).alias("rest"))
+    return rests.join(counted, "rest", "left").select(
+        "category_id", F.coalesce("customers", F.lit(0)).cast("bigint").alias("customers")
+    )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from alembic import op
 
+from scenarios.employees.dialect import statements
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -55,7 +57,7 @@ GENDERS = "INSERT INTO gender (code, label) VALUES ('M', 'Male'), ('F', 'Female'
 
 def upgrade() -> None:
     """Create the tables."""
-    for statement in TABLES.split(";\n"):
+    for statement in statements(TABLES, op.get_context().dialect.name):
         op.execute(statement)
     op.execute(GENDERS)
 

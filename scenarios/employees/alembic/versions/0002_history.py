@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from alembic import op
 
+from scenarios.employees.dialect import statements
+
 revision = "0002"
 down_revision = "0001"
 branch_labels = None
@@ -82,7 +84,7 @@ CREATE TABLE hire_cohort (
 
 def upgrade() -> None:
     """Create the tables."""
-    for statement in TABLES.split(";\n"):
+    for statement in statements(TABLES, op.get_context().dialect.name):
         op.execute(statement)
 
 

@@ -27,6 +27,9 @@ def upgrade() -> None:
         "CREATE TABLE circle (customer_id integer PRIMARY KEY, place integer NOT NULL)",
         "CREATE TABLE dispatch (product_id integer, order_id integer, line_no integer, customer_name text,"
         " PRIMARY KEY (product_id, order_id, line_no))",
+        "CREATE TABLE band (product_id integer PRIMARY KEY, products bigint NOT NULL)",
+        "CREATE TABLE namesake (category_id integer PRIMARY KEY, quantity bigint NOT NULL)",
+        "CREATE TABLE fan (category_id integer PRIMARY KEY, customers bigint NOT NULL)",
     ):
         op.execute(statement)
 
@@ -43,5 +46,9 @@ def downgrade() -> None:
         "party",
         "sales",
         "dispatch",
+        "circle",
+        "band",
+        "namesake",
+        "fan",
     ):
         op.execute(f"DROP TABLE {table}")
