@@ -109,3 +109,17 @@ def old_mysql(mysql: MariaDBServer) -> Iterator[Database]:
     """An empty source database on MySQL."""
     with fresh_database(mysql, "old") as database:
         yield database
+
+
+@pytest.fixture
+def new_maria(mariadb: MariaDBServer) -> Iterator[Database]:
+    """An empty target database on MariaDB."""
+    with fresh_database(mariadb, "new") as database:
+        yield database
+
+
+@pytest.fixture
+def new_mysql(mysql: MariaDBServer) -> Iterator[Database]:
+    """An empty target database on MySQL."""
+    with fresh_database(mysql, "new") as database:
+        yield database

@@ -22,7 +22,8 @@ WRITE_TIMEOUT_S = 60.0
 SQL_MODE = "ALLOW_INVALID_DATES"
 """Zero, partial and impossible dates are values of the old schema: they must compare as they are stored."""
 
-_LOST = {1053, 1080, 1152, 1153, 1158, 1159, 1160, 1161, 1927, 2006, 2013, 2014, 2055}
+LOST_CODES = {1053, 1080, 1152, 1153, 1158, 1159, 1160, 1161, 1927, 2006, 2013, 2014, 2055}
+"""Errors, the server's and the driver's, after which a connection is of no use."""
 _CAUSES: dict[int, tuple[str, str, bool]] = {
     1040: ("too many connections", "raise max_connections, or end idle sessions", True),
     1203: ("the user has too many connections", "raise the user's MAX_USER_CONNECTIONS", True),
@@ -133,7 +134,7 @@ def connect(
                 "read_timeout": read_timeout_s,
                 "write_timeout": WRITE_TIMEOUT_S,
                 "program_name": f"migrator {source.migration}",
-                **_tls_options(source),
+                **tls_options(source.tls, source.tls_ca),
                 **options,
             }
         )
@@ -153,17 +154,23 @@ def _encrypted(source: BinlogSource) -> Iterator[None]:
         ) from error
 
 
-def _tls_options(source: BinlogSource) -> dict[str, Any]:
-    if source.tls == "disable":
+def tls_options(tls: str, ca: str | None) -> dict[str, Any]:
+    """PyMySQL's options for one of ``TLS_MODES``. ``ca``: the authorities' file; the system's where there is none."""
+    if tls == "disable":
         return {"ssl_disabled": True}
-    if source.tls == "prefer":
+    if tls == "prefer":
         return {}
-    if source.tls == "require":
+    if tls == "require":
         return {"ssl": {"verify_mode": False}}
-    verify = {"verify_mode": True, "check_hostname": source.tls == "verify-full"}
-    return {
-        "ssl": {**verify, "ca": source.tls_ca} if source.tls_ca else {**verify, "capath": "/etc/ssl/certs"}
-    }
+    verify = {"verify_mode": True, "check_hostname": tls == "verify-full"}
+    return {"ssl": {**verify, "ca": ca} if ca else {**verify, "capath": "/etc/ssl/certs"}}
+
+
+def login_problem(code: int, message: str) -> tuple[str, str, bool] | None:
+    """Of an error met while connecting: cause, remedy, whether to try again; None for one that isn't known."""
+    if code == 2003 and "SSL" in message:
+        code = 2026
+    return _CAUSES.get(code)
 
 
 @contextmanager
@@ -179,7 +186,7 @@ def named(source: BinlogSource, what: str, error: Exception) -> MigratorError:
     """The error as ours."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     message = str(error.args[1]) if len(error.args) > 1 else str(error)
-    if isinstance(error, OSError) or code in _LOST or isinstance(error, pymysql.err.InterfaceError):
+    if isinstance(error, OSError) or code in LOST_CODES or isinstance(error, pymysql.err.InterfaceError):
         return ConnectionFailed(
             what,
             where=source.where,
@@ -187,10 +194,9 @@ def named(source: BinlogSource, what: str, error: Exception) -> MigratorError:
             remedy="reading goes on once the server can be reached again",
             retryable=True,
         )
-    if code in _CAUSES:
-        cause, remedy, retryable = _CAUSES[code]
-        if code == 2003 and "SSL" in message:
-            cause, remedy, retryable = _CAUSES[2026]
+    known = login_problem(code, message)
+    if known is not None:
+        cause, remedy, retryable = known
         return ConnectionFailed(
             what, where=source.where, cause=f"{cause}: {message}", remedy=remedy, retryable=retryable
         )

@@ -2,13 +2,23 @@
 
 Two branches of one environment: ``source`` makes the watermark row's table (only where that placement is configured),
 ``target`` makes the ledger. Versions stand in ``migrator.alembic_version``, apart from the user's own revisions.
+
+On a MySQL or MariaDB target a schema of our own would be another database: it would stay when the target's is
+dropped, restored or renamed. There the ledger is a table of the target's database, beside ``migrator_version``.
 """
 
-from migrator.schema.control import CONTROL_SCHEMA, control_problem, upgrade_source, upgrade_target
+from migrator.schema.control import (
+    CONTROL_SCHEMA,
+    MYSQL_LEDGER,
+    control_problem,
+    upgrade_source,
+    upgrade_target,
+)
 from migrator.schema.user_revisions import target_head_problem, upgrade_user_target
 
 __all__ = [
     "CONTROL_SCHEMA",
+    "MYSQL_LEDGER",
     "control_problem",
     "target_head_problem",
     "upgrade_source",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from alembic import command
@@ -14,6 +15,8 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
 
 CONTROL_SCHEMA = "migrator"
+MYSQL_LEDGER = "migrator_ledger"
+"""Name of the ledger's table in the database of a MySQL or MariaDB target."""
 LOGIN_REFUSED = (
     "password",
     "does not exist",
@@ -25,6 +28,29 @@ LOGIN_REFUSED = (
 )
 """Words of servers and drivers that trying again doesn't mend: somebody has to correct the login."""
 _HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a branch's tables are. ``schema`` is None where they are in the connection's own database."""
+
+    branch: str
+    schema: str | None
+    versions: str
+
+    def options(self) -> dict[str, str | None]:
+        """What Alembic's context takes."""
+        return {"version_table": self.versions, "version_table_schema": self.schema}
+
+    def table(self) -> str:
+        """Name of the table with the revision."""
+        return self.versions if self.schema is None else f"{self.schema}.{self.versions}"
+
+
+def _place(dialect: str, branch: str) -> _Place:
+    if branch == "target" and dialect != "postgresql":
+        return _Place(branch, None, "migrator_version")
+    return _Place(branch, CONTROL_SCHEMA, "alembic_version")
 
 
 def upgrade_source(source: Engine | URL | str) -> None:
@@ -43,12 +69,13 @@ def upgrade_target(target: Engine | URL | str) -> None:
 def control_problem(target: Engine | URL | str, branch: str = "target") -> str | None:
     """What keeps ``upgrade_target`` (or ``upgrade_source``) from working, or None. Changes nothing."""
     engine = as_engine(target)
+    place = _place(engine.dialect.name, branch)
     with connected(engine) as connection:
-        if _is_current(connection, branch):
+        if _is_current(connection, place):
             return None
-        if newer := _newer(connection):
+        if newer := _newer(connection, place):
             return f"its control tables have revision {newer}, which a newer version of the migrator made"
-        if _schema_exists(connection):
+        if _schema_exists(connection, place):
             if engine.dialect.name != "postgresql":
                 return None
             may = connection.scalar(text("SELECT has_schema_privilege('migrator', 'USAGE, CREATE')"))
@@ -86,20 +113,21 @@ def _not_reached(engine: Engine, error: DBAPIError) -> ConnectionFailed:
 
 
 def _upgrade(engine: Engine, branch: str) -> None:
+    place = _place(engine.dialect.name, branch)
     with connected(engine) as connection:
         try:
-            if _is_current(connection, branch):
+            if _is_current(connection, place):
                 return
             _alone(connection)
-            if _is_current(connection, branch):
+            if _is_current(connection, place):
                 return
-            _refuse_newer(engine, connection)
-            if not _schema_exists(connection):
+            _refuse_newer(engine, connection, place)
+            if not _schema_exists(connection, place):
                 # CREATE SCHEMA IF NOT EXISTS asks for the privilege even where the schema is there already.
                 connection.execute(text(f"CREATE SCHEMA {CONTROL_SCHEMA}"))
             config = _config()
             config.attributes["connection"] = connection
-            config.attributes["control_schema"] = CONTROL_SCHEMA
+            config.attributes["place"] = place.options()
             command.upgrade(config, f"{branch}@head")
             connection.commit()
         except DBAPIError as error:
@@ -116,42 +144,42 @@ def _alone(connection: Connection) -> None:
         connection.execute(text("SELECT GET_LOCK('migrator control tables', 60)"))
 
 
-def _refuse_newer(engine: Engine, connection: Connection) -> None:
+def _refuse_newer(engine: Engine, connection: Connection, place: _Place) -> None:
     """An older tool must not write to tables that a newer one made. Raises ``TargetError`` naming the revision."""
-    found = _newer(connection)
+    found = _newer(connection, place)
     if found:
         raise TargetError(
             "the control tables were made by a newer version of the migrator",
-            where=f"{engine.url.render_as_string(hide_password=True)}, {CONTROL_SCHEMA}.alembic_version",
+            where=f"{engine.url.render_as_string(hide_password=True)}, {place.table()}",
             cause=f"their revision {found} is not known to this version",
             remedy="start the version that made them, or a newer one",
         )
 
 
-def _newer(connection: Connection) -> str:
+def _newer(connection: Connection, place: _Place) -> str:
     """Revisions of the control tables that this version doesn't know; empty: none."""
-    if not _schema_exists(connection) or not inspect(connection).has_table(
-        "alembic_version", schema=CONTROL_SCHEMA
-    ):
+    if not _schema_exists(connection, place):
         return ""
-    context = MigrationContext.configure(connection, opts={"version_table_schema": CONTROL_SCHEMA})
+    if not inspect(connection).has_table(place.versions, schema=place.schema):
+        return ""
+    context = MigrationContext.configure(connection, opts=place.options())
     known = {each.revision for each in ScriptDirectory.from_config(_config()).walk_revisions()}
     return ", ".join(sorted(set(context.get_current_heads()) - known))
 
 
-def _is_current(connection: Connection, branch: str) -> bool:
-    if not _schema_exists(connection):
+def _is_current(connection: Connection, place: _Place) -> bool:
+    if not _schema_exists(connection, place):
         return False
     inspector = inspect(connection)
-    if not inspector.has_table("alembic_version", schema=CONTROL_SCHEMA):
+    if not inspector.has_table(place.versions, schema=place.schema):
         return False
-    context = MigrationContext.configure(connection, opts={"version_table_schema": CONTROL_SCHEMA})
-    head = ScriptDirectory.from_config(_config()).get_revision(f"{branch}@head")
+    context = MigrationContext.configure(connection, opts=place.options())
+    head = ScriptDirectory.from_config(_config()).get_revision(f"{place.branch}@head")
     return head is not None and head.revision in context.get_current_heads()
 
 
-def _schema_exists(connection: Connection) -> bool:
-    return CONTROL_SCHEMA in inspect(connection).get_schema_names()
+def _schema_exists(connection: Connection, place: _Place) -> bool:
+    return place.schema is None or place.schema in inspect(connection).get_schema_names()
 
 
 def _config() -> Config:
@@ -164,11 +192,16 @@ def _refused(engine: Engine, branch: str, cause: str) -> MigratorError:
     kind = SourceError if branch == "source" else TargetError
     table = "watermark" if branch == "source" else "ledger"
     user = engine.url.username or "the role"
+    name = f"{CONTROL_SCHEMA}.{table}"
     remedy = f'as the database\'s owner: CREATE SCHEMA {CONTROL_SCHEMA} AUTHORIZATION "{user}"'
     if engine.dialect.name != "postgresql":
         remedy = f"CREATE DATABASE {CONTROL_SCHEMA}; GRANT ALL ON {CONTROL_SCHEMA}.* TO '{user}'"
+        if branch == "target":
+            rights = "SELECT, INSERT, UPDATE, DELETE, CREATE"
+            remedy = f"GRANT {rights} ON `{engine.url.database}`.* TO '{user}'"
+            name = MYSQL_LEDGER
     return kind(
-        f"the control table {CONTROL_SCHEMA}.{table} can't be made",
+        f"the control table {name} can't be made",
         where=engine.url.render_as_string(hide_password=True),
         cause=cause.replace("\n", " ").strip(),
         remedy=remedy,

@@ -6,8 +6,7 @@ from alembic import context
 
 context.configure(
     connection=context.config.attributes["connection"],
-    version_table="alembic_version",
-    version_table_schema=context.config.attributes["control_schema"],
+    **context.config.attributes["place"],
     transaction_per_migration=False,
 )
 with context.begin_transaction():

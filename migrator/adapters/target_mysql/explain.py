@@ -1,0 +1,128 @@
+"""From a server's refusal to a ``TargetError`` that names table, constraint or column, and the row's key.
+
+The server names line and column of what it loads; of a duplicate it names the values. For the rest the row is found
+by trying halves of the staged rows inside a savepoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from migrator.adapters.target_mysql.prepared import Prepared, duplicate, key_text
+from migrator.adapters.target_mysql.refusal import DUPLICATE, NO_PRIVILEGE, Refusal
+from migrator.adapters.target_mysql.session import Session
+from migrator.errors import TargetError
+
+_LOADED_ROW = re.compile(r"\bat row (\d+)")
+_LOADED_COLUMN = re.compile(r"'(?:[^']*\.)?c(\d+)'|`c(\d+)`")
+_BAD_NULL = re.compile(r"^Column '(.+?)' cannot be null")
+_PROBE = "migrator_probe"
+
+Build = Callable[[str], str]
+"""A statement over staged rows, given a further condition on ``s.n``."""
+
+
+def not_loaded(refusal: Refusal, prepared: Prepared, offset: int) -> TargetError:
+    """A row that can't even be staged. ``offset``: row of ``prepared.source`` that the first one loaded was."""
+    if refusal.retryable():
+        return temporary(refusal)
+    found = _LOADED_ROW.search(refusal.message)
+    if refusal.code == DUPLICATE:
+        return duplicate(prepared.id, refusal.duplicate()[0])
+    key = prepared.key_of(offset + int(found[1]) - 1) if found else ""
+    place = _LOADED_COLUMN.search(refusal.message)
+    column = prepared.merge.written[int(place[1] or place[2])] if place else ""
+    return _row_error(refusal, prepared, key, column)
+
+
+def not_merged(
+    session: Session, refusal: Refusal, prepared: Prepared, staged: str, build: Build
+) -> TargetError:
+    """A statement that the server refused. The session must be in a usable transaction, the statement undone."""
+    if refusal.retryable():
+        return temporary(refusal)
+    if refusal.code in NO_PRIVILEGE:
+        return TargetError(
+            f"the target doesn't allow us to write {prepared.id}",
+            where=str(prepared.id),
+            cause=refusal.cause(),
+            remedy=f"GRANT SELECT, INSERT, UPDATE, DELETE ON {prepared.merge.target} to the migration's user",
+        )
+    if refusal.code == DUPLICATE:
+        return _not_unique(session, refusal, prepared, staged)
+    null = _BAD_NULL.match(refusal.message)
+    row = _row_by_halving(session, refusal, prepared, staged, build)
+    return _row_error(
+        refusal,
+        prepared,
+        "" if row is None else prepared.key_of(row),
+        null[1] if null else "",
+        refusal.constraint(),
+    )
+
+
+def temporary(refusal: Refusal) -> TargetError:
+    """A refusal that another try may not meet: deadlock, lock wait, no space, too many connections."""
+    return TargetError(
+        "the target is busy or short of something", cause=refusal.cause(), remedy="try again", retryable=True
+    )
+
+
+def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: str) -> TargetError:
+    values, index = refusal.duplicate()
+    names = dict(prepared.structure.indexes).get(index, ())
+    shown = f"({', '.join(names)})=({values})"
+    key = ""
+    if names and set(names) <= set(prepared.merge.written):
+        found = session.rows(prepared.merge.keys_with(staged, names), [values])
+        key = key_text(prepared.merge.key, list(found[0])) if found else ""
+    return TargetError(
+        f"a new row of {prepared.id} exists already: {shown}",
+        where=f"{prepared.id}{', ' + key if key else ''}, {shown}, constraint {index}",
+        cause=f"two source rows map to it, or somebody else wrote it ({refusal.cause()})",
+        remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair",
+    )
+
+
+def _row_error(
+    refusal: Refusal, prepared: Prepared, key: str, column: str = "", constraint: str = ""
+) -> TargetError:
+    parts = [key, f"column {column}" if column else "", f"constraint {constraint}" if constraint else ""]
+    return TargetError(
+        f"the target refuses a row of {prepared.id}",
+        where=", ".join([str(prepared.id), *(part for part in parts if part)]),
+        cause=refusal.cause(),
+        remedy="correct the mapping, the target's schema or the source row; positions are kept, nothing was written",
+    )
+
+
+def _row_by_halving(
+    session: Session, refusal: Refusal, prepared: Prepared, staged: str, build: Build
+) -> int | None:
+    """Tries halves of the rows until one refused row is left: twice the work of the batch in all, at most."""
+    first, last = next((place[1:] for place in prepared.staged() if place[0] == staged), (0, 0))
+    if first == last or not _refused(session, refusal, build, first, last):
+        return None
+    while last - first > 1:
+        middle = (first + last) // 2
+        if _refused(session, refusal, build, first, middle):
+            last = middle
+        elif _refused(session, refusal, build, middle, last):
+            first = middle
+        else:
+            return None
+    return first
+
+
+def _refused(session: Session, refusal: Refusal, build: Build, first: int, last: int) -> bool:
+    session.run(f"SAVEPOINT {_PROBE}")
+    same = False
+    try:
+        session.run(build(f" AND s.n >= {first:d} AND s.n < {last:d}"))
+    except Refusal as found:
+        if found.retryable():  # the transaction may be over: a statement now would be in another one
+            raise
+        same = found.code == refusal.code
+    session.run(f"ROLLBACK TO SAVEPOINT {_PROBE}")
+    return same

@@ -1,0 +1,104 @@
+"""The ledger's row, read and moved inside the transaction that moves the rows."""
+
+from __future__ import annotations
+
+import json
+
+from migrator.adapters.target_mysql.session import Session
+from migrator.errors import FencedError, TargetError
+from migrator.model.codec import FORMAT, FormatError, checkpoint_from_json, checkpoint_to_json
+from migrator.model.ledger import Ledger
+from migrator.model.progress import Checkpoint
+from migrator.schema import MYSQL_LEDGER
+
+_READ = f"SELECT epoch, segment, format, checkpoint FROM {MYSQL_LEDGER} WHERE migration = %s"
+_CREATE = f"INSERT IGNORE INTO {MYSQL_LEDGER} (migration, epoch, segment, format) VALUES (%s, 0, 0, %s)"
+_TAKE = f"UPDATE {MYSQL_LEDGER} SET epoch = %s, updated_at = CURRENT_TIMESTAMP WHERE migration = %s"
+_MOVE = (
+    f"UPDATE {MYSQL_LEDGER} SET segment = %s, position_order = %s, position_token = %s, checkpoint = %s, format = %s,"
+    " updated_at = CURRENT_TIMESTAMP WHERE migration = %s"
+)
+
+
+def lock(session: Session, migration: str) -> Ledger:
+    """The ledger under its row lock, held until the transaction ends. Raises ``TargetError`` when it has no row."""
+    found = session.rows(f"{_READ} FOR UPDATE", [migration])
+    if not found:
+        raise TargetError(
+            f"the target's ledger has no row for migration {migration}",
+            where=MYSQL_LEDGER,
+            cause="it was deleted, or another database is configured now",
+            remedy="start again with `migrator run`; it will dump anew",
+        )
+    return ledger_of(migration, *found[0])
+
+
+def create(session: Session, migration: str) -> None:
+    """Makes the row of a new migration, if there is none."""
+    session.run(_CREATE, [migration, FORMAT])
+
+
+def stored_epoch(session: Session, migration: str) -> int:
+    """The ledger's epoch as committed now, without the lock; 0 when it has no row."""
+    found = session.rows(f"SELECT epoch FROM {MYSQL_LEDGER} WHERE migration = %s", [migration])
+    return int(found[0][0]) if found else 0
+
+
+def check_not_newer(session: Session, migration: str, epoch: int) -> None:
+    """Raises ``FencedError`` when the ledger saw a higher epoch. Without the lock: a zombie must not wait for it."""
+    stored = stored_epoch(session, migration)
+    if stored > epoch:
+        raise fenced(Ledger(migration, stored, 0, None), epoch)
+
+
+def take(session: Session, ledger: Ledger, epoch: int) -> Ledger:
+    """Stores the new leader's epoch. Raises ``FencedError`` when a higher one is there."""
+    if ledger.epoch > epoch:
+        raise fenced(ledger, epoch)
+    session.run(_TAKE, [epoch, ledger.migration])
+    return Ledger(ledger.migration, epoch, ledger.segment, ledger.checkpoint)
+
+
+def move(session: Session, migration: str, segment: int, checkpoint: Checkpoint) -> None:
+    """Says that everything up to ``segment`` is applied."""
+    document = json.dumps(checkpoint_to_json(checkpoint), ensure_ascii=False)
+    position = checkpoint.position
+    session.run(_MOVE, [segment, str(position.order), position.token, document, FORMAT, migration])
+
+
+def check_epoch(ledger: Ledger, epoch: int) -> None:
+    """Refuses to write when the ledger isn't ours. Raises ``FencedError``, ``TargetError``."""
+    if ledger.epoch > epoch:
+        raise fenced(ledger, epoch)
+    if ledger.epoch < epoch:
+        raise TargetError(
+            f"the ledger's epoch fell to {ledger.epoch}, we hold {epoch}",
+            where=f"{MYSQL_LEDGER}, migration {ledger.migration}",
+            cause="the target was restored from a backup, or its ledger was written by hand",
+            remedy="start again: applying goes on from what the ledger says now",
+        )
+
+
+def fenced(ledger: Ledger, epoch: int) -> FencedError:
+    """Another leader has taken the ledger over."""
+    return FencedError(
+        f"a newer leader writes migration {ledger.migration}: epoch {ledger.epoch}, ours is {epoch}",
+        where=MYSQL_LEDGER,
+        remedy="stop this process; it must not write any more",
+    )
+
+
+def ledger_of(migration: str, epoch: int, segment: int, number: int, document: str | None) -> Ledger:
+    """The ledger from its columns. Raises ``TargetError`` for a format of a later version."""
+    try:
+        if number > FORMAT:
+            raise FormatError(f"the ledger has format {number}, this version knows formats up to {FORMAT}")
+        known = None if document is None else checkpoint_from_json(json.loads(document))
+    except FormatError as error:
+        raise TargetError(
+            "the target's ledger can't be read",
+            where=f"{MYSQL_LEDGER}, migration {migration}",
+            cause=str(error),
+            remedy="run the version of the tool that wrote it, or a newer one",
+        ) from None
+    return Ledger(migration, int(epoch), int(segment), known)

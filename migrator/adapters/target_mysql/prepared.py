@@ -1,0 +1,230 @@
+"""One table's share of a batch, encoded and checked before the transaction begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from migrator.adapters.target_mysql.encode import Encoded, encode
+from migrator.adapters.target_mysql.merge import Merge, keys_body, rows_body, saved_body
+from migrator.adapters.target_mysql.staging import StagingTables
+from migrator.adapters.target_mysql.structure import Storage, Structure
+from migrator.errors import TargetError
+from migrator.model.table import TableId
+from migrator.ports.target import TargetRows
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Rows of one target table, ready to be loaded.
+
+    Attributes:
+        structure: the target table.
+        strict: whether after rows without a before row must not exist yet.
+        source: mapped rows, chunk rows first, then after rows; written columns only.
+        chunk_rows: how many of them are chunk rows.
+        encoded: the same rows column by column as text.
+        before: encoded key columns of the before rows, or None.
+        merge: the statements.
+    """
+
+    structure: Structure
+    strict: bool
+    source: pa.Table
+    chunk_rows: int
+    encoded: tuple[Encoded, ...]
+    before: tuple[Encoded, ...] | None
+    merge: Merge
+
+    @property
+    def id(self) -> TableId:
+        """The target table."""
+        return self.structure.table.id
+
+    def staged(self) -> list[tuple[str, int, int]]:
+        """The staging tables of rows, with the first row and the end of each."""
+        found = [
+            (self.merge.chunk, 0, self.chunk_rows),
+            (self.merge.after, self.chunk_rows, self.source.num_rows),
+        ]
+        return [one for one in found if one[0]]
+
+    def texts(self, first: int, last: int) -> pa.Table:
+        """Rows ``first`` to ``last`` (exclusive) as the staging table's columns, their numbers first."""
+        numbers = pa.chunked_array([pa.array(range(first, last), pa.int64()).cast(pa.large_string())])
+        rows = [one.values.slice(first, last - first) for one in self.encoded]
+        return pa.table([numbers, *rows], names=["n", *(f"c{place}" for place in range(len(rows)))])
+
+    def before_texts(self) -> pa.Table:
+        """The before keys, numbered."""
+        keys = [one.values for one in self.before or ()]
+        numbers = pa.chunked_array([pa.array(range(len(keys[0])), pa.int64()).cast(pa.large_string())])
+        return pa.table([numbers, *keys], names=["n", *(f"k{place}" for place in range(len(keys)))])
+
+    def key_of(self, row: int) -> str:
+        """The key of one row, for messages."""
+        key = self.structure.table.key
+        return key_text(key, [self.source[name][row].as_py() for name in key])
+
+    def check_keys(self) -> None:
+        """Refuses two chunk rows, or two after rows, of one key. Raises ``TargetError`` naming table and key.
+
+        Keys that differ in spelling only (a collation takes them for equal) are found when they are staged.
+        """
+        for _, first, last in self.staged():
+            written = self.merge.written
+            keys = [self.encoded[written.index(name)].values for name in self.structure.table.key]
+            names = [f"k{place}" for place in range(len(keys))]
+            rows = pa.table(keys, names=names).slice(first, last - first)
+            if rows.group_by(names).aggregate([]).num_rows == rows.num_rows:
+                continue
+            numbered = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
+            counted = numbered.group_by(names).aggregate([("row", "count"), ("row", "min")])
+            twice = counted.filter(pc.greater(counted["row_count"], 1))
+            raise duplicate(self.id, self.key_of(first + int(pc.min(twice["row_min"]).as_py())))
+
+    def check_nulls(self) -> None:
+        """Refuses NULL where the column doesn't take it: the server would make a number or the time of it."""
+        for name in self.merge.written:
+            storage = self.structure.column(name)
+            values = self.source[name]
+            if storage is None or storage.column.nullable or not values.null_count:
+                continue
+            row = int(pc.index(values.is_null(), True).as_py())
+            raise TargetError(
+                f"the target refuses a row of {self.id}",
+                where=f"{self.id}, {self.key_of(row)}, column {name}",
+                cause=f"column {name} is NOT NULL, and the mapping gives NULL",
+                remedy="correct the mapping, the target's schema or the source row; positions are kept, nothing was"
+                " written",
+            )
+
+
+def duplicate(table: TableId, key: str) -> TargetError:
+    """The mapping returned one key twice."""
+    return TargetError(
+        f"the mapping returned two rows for key {key} of {table}",
+        where=f"{table}, {key}",
+        cause="a target row must come from one source row (or grain), else the last one would win by chance",
+        remedy="correct the mapping or its key, then start again: nothing of this batch was written",
+    )
+
+
+def key_text(names: Sequence[str], values: Sequence[object]) -> str:
+    """``name=value`` pairs of a key, for messages."""
+    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
+
+
+def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> Prepared | None:
+    """Encodes one table's rows and finds its staging tables; None when there is nothing to do.
+
+    To be called outside of a transaction. Raises ``TargetError`` naming table and column.
+    """
+    chunk, before, after = (_filled(part) for part in (rows.chunk, rows.before, rows.after))
+    parts = [part for part in (chunk, after) if part is not None]
+    if not parts and before is None:
+        return None
+    if not structure.table.key:
+        raise _no_key(structure.table.id)
+    model: pa.Table = parts[0] if parts else before
+    written = tuple(model.column_names)
+    check_columns(structure, written)
+    source = _together(structure, written, parts)
+    encoded = tuple(_encoded(structure, name, source[name]) for name in written)
+    keys = None
+    if before is not None:
+        check_columns(structure, tuple(before.column_names))
+        keys = tuple(_encoded(structure, name, before[name]) for name in structure.table.key)
+    prepared = Prepared(
+        structure=structure,
+        strict=rows.strict_inserts,
+        source=source,
+        chunk_rows=0 if chunk is None else chunk.num_rows,
+        encoded=encoded,
+        before=keys,
+        merge=_merge(structure, written, staging, chunk is not None, after is not None, keys is not None),
+    )
+    prepared.check_nulls()
+    prepared.check_keys()
+    return prepared
+
+
+def _merge(
+    structure: Structure,
+    written: tuple[str, ...],
+    staging: StagingTables,
+    chunk: bool,
+    after: bool,
+    before: bool,
+) -> Merge:
+    table, key, kept = str(structure.table.id), structure.table.key, structure.kept(written)
+    body = rows_body(_storages(structure, written), key)
+    saved = ""
+    if kept and (chunk or after) and structure.moving(written):
+        columns = saved_body(_storages(structure, key), _storages(structure, kept))
+        saved = staging.table(f"{table} saved", columns)
+    return Merge(
+        structure=structure,
+        written=written,
+        chunk=staging.table(f"{table} chunk", body) if chunk else "",
+        after=staging.table(f"{table} after", body) if after else "",
+        before=staging.table(f"{table} before", keys_body(_storages(structure, key))) if before else "",
+        saved=saved,
+    )
+
+
+def _storages(structure: Structure, names: Sequence[str]) -> list[Storage]:
+    found = {one.column.name: one for one in structure.storage}
+    return [found[name] for name in names]
+
+
+def _encoded(structure: Structure, name: str, values: pa.ChunkedArray) -> Encoded:
+    (storage,) = _storages(structure, [name])
+    return encode(storage, values, str(structure.table.id))
+
+
+def _filled(rows: pa.Table | None) -> pa.Table | None:
+    return rows if rows is not None and rows.num_rows else None
+
+
+def _together(structure: Structure, written: tuple[str, ...], parts: list[pa.Table]) -> pa.Table:
+    for part in parts:
+        if set(part.column_names) != set(written):
+            raise TargetError(
+                f"dump rows and log rows of {structure.table.id} have different columns",
+                where=str(structure.table.id),
+                cause=f"{sorted(part.column_names)} against {sorted(written)}",
+                remedy="the mapping must return the same columns for every input",
+            )
+    if not parts:
+        return pa.table({name: pa.chunked_array([], pa.null()) for name in written})
+    return pa.concat_tables([part.select(written) for part in parts], promote_options="permissive")
+
+
+def _no_key(table: TableId) -> TargetError:
+    return TargetError(
+        f"the target table {table} has no primary key",
+        where=str(table),
+        cause="rows are updated and deleted by key",
+        remedy="add a primary key, or a unique index on NOT NULL columns, in a revision of the target",
+    )
+
+
+def check_columns(structure: Structure, written: tuple[str, ...]) -> None:
+    """Refuses columns that the target hasn't or computes, and a missing key column. Raises ``TargetError``."""
+    table = structure.table
+    unknown = [name for name in written if table.column(name) is None]
+    generated = [column.name for column in table.columns if column.generated and column.name in written]
+    lacking = [name for name in table.key if name not in written]
+    for names, what, remedy in (
+        (unknown, "has no column", "correct the mapping, or add the column in a revision of the target"),
+        (generated, "computes by itself the column", "leave the column out of the mapping"),
+        (lacking, "needs for its key the column", "the mapping must return every key column"),
+    ):
+        if names:
+            raise TargetError(
+                f"the target table {table.id} {what} {', '.join(names)}", where=str(table.id), remedy=remedy
+            )

@@ -1,0 +1,74 @@
+"""A MySQL or MariaDB target database with tables of its own, and a writer on it, for integration tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from migrator.adapters.target_mysql.settings import MysqlTarget
+from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.ports.target import TargetBatch, TargetRows
+from migrator.schema import MYSQL_LEDGER
+from tests.contract.target_contract import checkpoint
+from tests.servers import Database
+
+MIGRATION = "bench"
+
+
+def settings_of(database: Database, **changes: Any) -> MysqlTarget:
+    """Settings of a writer on that database."""
+    given: dict[str, Any] = {
+        "kind": database.kind,
+        "host": database.host,
+        "port": database.port,
+        "database": database.database,
+        "user": database.user,
+        "password": database.password,
+        "migration": MIGRATION,
+    }
+    return MysqlTarget(**{**given, **changes})
+
+
+class Bench:
+    """A writer with epoch 1 that numbers its batches."""
+
+    def __init__(self, database: Database, **changes: Any):
+        self.database = database
+        self.settings = settings_of(database, **changes)
+        self.target = MysqlTargetWriter(self.settings)
+        self.segment = self.target.open(1).segment
+
+    def part(
+        self,
+        table: str,
+        chunk: pa.Table | None = None,
+        before: pa.Table | None = None,
+        after: pa.Table | None = None,
+        strict: bool = True,
+    ) -> TargetRows:
+        """One table's share of a batch."""
+        return TargetRows(self.target.tables([table])[0], chunk, before, after, strict)
+
+    def apply(self, *parts: TargetRows, done: bool = True) -> None:
+        """The next batch."""
+        self.target.apply(TargetBatch(self.segment + 1, checkpoint(self.segment + 1, done), parts))
+        self.segment += 1
+
+    def ledger_segment(self) -> int:
+        """What the ledger says, read beside the writer."""
+        query = f"SELECT segment FROM {MYSQL_LEDGER} WHERE migration = %s"
+        return int(self.database.query(query, [MIGRATION])[0][0])
+
+
+@contextmanager
+def bench(database: Database, *statements: str, **changes: Any) -> Iterator[Bench]:
+    """A bench on a database in which these statements were run first."""
+    database.execute(*statements)
+    made = Bench(database, **changes)
+    try:
+        yield made
+    finally:
+        made.target.close()

@@ -1,0 +1,81 @@
+"""The MySQL and MariaDB targets keep the contract of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.ports.target import Target
+from migrator.schema import MYSQL_LEDGER
+from tests.contract.target_contract import TargetContract, TargetUnderTest
+from tests.integration.target_bench_mysql import settings_of
+from tests.servers import Database, MariaDBServer, fresh_database
+
+pytestmark = pytest.mark.integration
+
+
+TABLES = ("note", "item", "person", "kept")
+
+
+def make_tables(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE item (id bigint PRIMARY KEY, name text, quantity integer)",
+        "CREATE TABLE person (id bigint PRIMARY KEY, email varchar(100) UNIQUE)",
+        "CREATE TABLE note (id bigint PRIMARY KEY, item_id bigint, FOREIGN KEY (item_id) REFERENCES item (id))",
+        "CREATE TABLE kept (id bigint PRIMARY KEY, name text, extra varchar(20) DEFAULT 'kept')",
+    )
+
+
+class MysqlPlace:
+    """One database for all tests, emptied by each: making one takes longer than a test."""
+
+    def __init__(self, database: Database):
+        self._database = database
+        self._targets: list[MysqlTargetWriter] = []
+        ledger = database.query("SHOW TABLES LIKE %s", [MYSQL_LEDGER])
+        database.execute(*(f"DELETE FROM {name}" for name in [*TABLES, *(row[0] for row in ledger)]))
+
+    def target(self) -> Target:
+        target = MysqlTargetWriter(settings_of(self._database, migration="contract"))
+        self._targets.append(target)
+        return target
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        return self._database.query(f"SELECT * FROM `{table}` ORDER BY id")
+
+    def close(self) -> None:
+        for target in self._targets:
+            target.close()
+
+
+@pytest.fixture(scope="module")
+def maria_tables(mariadb: MariaDBServer) -> Iterator[Database]:
+    with fresh_database(mariadb, "new") as database:
+        make_tables(database)
+        yield database
+
+
+@pytest.fixture(scope="module")
+def mysql_tables(mysql: MariaDBServer) -> Iterator[Database]:
+    with fresh_database(mysql, "new") as database:
+        make_tables(database)
+        yield database
+
+
+class TestMariaDBTarget(TargetContract):
+    @pytest.fixture
+    def place(self, maria_tables: Database) -> Iterator[TargetUnderTest]:
+        place = MysqlPlace(maria_tables)
+        yield place
+        place.close()
+
+
+class TestMySQLTarget(TargetContract):
+    @pytest.fixture
+    def place(self, mysql_tables: Database) -> Iterator[TargetUnderTest]:
+        place = MysqlPlace(mysql_tables)
+        yield place
+        place.close()
