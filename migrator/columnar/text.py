@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +23,7 @@ from migrator.model.table import Column, TableSchema
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _DATE = re.compile(r"(\d{4,})-(\d\d)-(\d\d)( BC)?")
 _MOMENT = re.compile(r"(\d{4,}-\d\d-\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-]00(?::?00)?)?( BC)?")
+_MISFITS = (pa.ArrowException, ValueError, OverflowError)
 _DAY_LIMIT, _MICRO_LIMIT = 2**31 - 1, 2**63 - 1
 
 
@@ -33,23 +35,58 @@ def rows_to_table(schema: TableSchema, rows: Sequence[Row]) -> pa.Table:
 
 def columns_to_table(schema: TableSchema, columns: Sequence[Sequence[Value]]) -> pa.Table:
     """Columns of text (one sequence a column, schema order) to a table. Raises ``SourceError``."""
-    arrays = [_column(schema, index, values) for index, values in enumerate(columns)]
+    return texts_to_table(
+        schema, [_converted(schema, columns, place, _text) for place in range(len(columns))]
+    )
+
+
+def texts_to_table(schema: TableSchema, texts: Sequence[pa.Array]) -> pa.Table:
+    """Arrays of text (``binary`` for binary columns), schema order, to a table. Raises ``SourceError``."""
+    arrays = [_converted(schema, texts, place, _cast) for place in range(len(texts))]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
 
 
-def _column(schema: TableSchema, index: int, values: Sequence[Value]) -> pa.Array:
-    column = schema.columns[index]
-    target = arrow_type(column)
+def _converted(
+    schema: TableSchema, columns: Sequence[Any], place: int, convert: Callable[[Column, Any], pa.Array]
+) -> pa.Array:
+    column, values = schema.columns[place], columns[place]
     try:
-        if column.type == "binary":
-            return pa.array(values, pa.binary())
-        text = pa.array(values, pa.string())
-        return text if column.type == "string" else _cast(column, text, target)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise _unrepresentable(schema, column, values, target, error) from error
+        return convert(column, values)
+    except _MISFITS as error:
+        row = next(
+            (row for row in range(len(values)) if not _fits(column, values[row : row + 1], convert)), 0
+        )
+        key = ", ".join(
+            f"{schema.columns[at].name}={_shown(columns[at][row])}" for at in schema.key_indexes()
+        )
+        raise SourceError(
+            f"a value of {schema.id}.{column.name} can't be represented",
+            where=f"column {column.name} ({column.source_type}), row {key}, value {_shown(values[row])!r}",
+            cause=str(error).splitlines()[0][:200],
+            remedy="correct the value in the source; reading goes on from the same place when started again",
+        ) from error
 
 
-def _cast(column: Column, text: pa.Array, target: pa.DataType) -> pa.Array:
+def _fits(column: Column, values: Any, convert: Callable[[Column, Any], pa.Array]) -> bool:
+    try:
+        convert(column, values)
+    except _MISFITS:
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    return str(value.as_py() if isinstance(value, pa.Scalar) else value)[:80]
+
+
+def _text(column: Column, values: Sequence[Value]) -> pa.Array:
+    return pa.array(values, pa.binary() if column.type == "binary" else pa.string())
+
+
+def _cast(column: Column, text: pa.Array) -> pa.Array:
+    if column.type in ("binary", "string"):
+        return text
+    target = arrow_type(column)
     if column.type == "bool":
         return _booleans(text)
     try:
@@ -77,6 +114,8 @@ def _timestamps(text: pa.Array, target: pa.DataType) -> pa.Array:
     if target.tz is None:
         return text.cast(target)
     # PostgreSQL prints "+00" in a UTC session; Arrow wants a zone with four digits or Z
+    if pc.all(pc.ends_with(text, "+00")).as_py():
+        return pc.utf8_slice_codeunits(text, 0, -3).cast(pa.timestamp("us")).view(target)
     return pc.replace_substring_regex(text, r"\+00(:?00)?$", "Z").cast(target)
 
 
@@ -111,28 +150,3 @@ def _micros(text: str) -> int:
 
 
 _SLOW: dict[str, Callable[[str], int]] = {"date": _days, "timestamp": _micros, "timestamptz": _micros}
-
-
-def _unrepresentable(
-    schema: TableSchema, column: Column, values: Sequence[Value], target: pa.DataType, error: Exception
-) -> SourceError:
-    culprit = next(
-        (value for value in values if value is not None and not _fits(column, value, target)), None
-    )
-    return SourceError(
-        f"a value of {schema.id}.{column.name} can't be represented",
-        where=f"column {column.name} ({column.source_type}), value {str(culprit)[:80]!r}",
-        cause=str(error).splitlines()[0][:200],
-        remedy="correct the value in the source; reading goes on from the same place when started again",
-    )
-
-
-def _fits(column: Column, value: Value, target: pa.DataType) -> bool:
-    try:
-        if column.type in ("string", "binary"):
-            pa.array([value], target)
-        else:
-            _cast(column, pa.array([value], pa.string()), target)
-    except (pa.ArrowException, ValueError, OverflowError):
-        return False
-    return True

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from migrator.adapters.postgres.relations import quoted
+from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import RequestError
 from migrator.model.event import Key
 from migrator.model.request import Scope

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from migrator.adapters.postgres.reflection import ReflectedColumn, ReflectedTable
-from migrator.adapters.postgres.relations import quoted
 from migrator.adapters.postgres.types import native_cast
+from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import SourceError
 from migrator.model.event import Key, Value
 from migrator.model.table import TableId, TableSchema

@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from migrator.adapters.postgres.lsn import (
     commit_position,
@@ -21,8 +21,8 @@ from migrator.adapters.postgres.lsn import (
     server_name,
     token_parts,
 )
+from migrator.adapters.postgres.open_part import OpenPart
 from migrator.adapters.postgres.pgoutput import (
-    UNCHANGED,
     Begin,
     Commit,
     Delete,
@@ -44,29 +44,26 @@ from migrator.adapters.postgres.relations import (
     RelationFacts,
     Relations,
     catalog_lookup,
-    incomplete_image,
 )
 from migrator.adapters.postgres.replication import ReplicationStream, lost_slot
+from migrator.adapters.postgres.row_codec import HEAD_BYTES, RowCodec
 from migrator.adapters.postgres.server_log import ServerLog
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
-from migrator.columnar.text_codec import TextCodec, text_runs
+from migrator.adapters.postgres.whole_images import incomplete_image
 from migrator.errors import ConnectionFailed, GapError, SourceError
 from migrator.model.event import (
     LogProgress,
     LogRecord,
     MarkKind,
-    Operation,
-    Row,
-    RowChange,
     SchemaChange,
     TransactionId,
     TransactionPart,
     WatermarkSeen,
 )
 from migrator.model.position import Position
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import TableSchema
 from migrator.same_server import SameServer
 
 _OPENING = "the source log can't be opened"
@@ -111,9 +108,7 @@ class PostgresLogReader:
         self._transaction: Begin | None = None
         self._skipping = False
         self._records: list[LogRecord] = []
-        self._changes: list[RowChange] = []
-        self._codecs: dict[TableId, TextCodec] = {}
-        self._changes_bytes = 0
+        self._part = OpenPart()
         self._first_index = 0
         self._partial = False
 
@@ -124,7 +119,7 @@ class PostgresLogReader:
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
         self._unlogged = UnloggedChanges(self._source, resumed=after is not None)
-        self._records, self._changes, self._changes_bytes, self._first_index = [], [], 0, 0
+        self._records, self._part, self._first_index = [], OpenPart(), 0
         stream = within(
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None
         )
@@ -244,11 +239,10 @@ class PostgresLogReader:
 
     def _take(self, payload: bytes) -> int:
         """Takes one message in; returns 1 for a captured row change."""
+        codec = self._relations.codecs.get(payload[:HEAD_BYTES])
+        if codec is not None:
+            return 0 if self._skipping else self._change(codec, payload)
         message = parse(payload)
-        if isinstance(message, _ROW_MESSAGES):
-            if self._skipping:
-                return 0
-            return self._change(message, len(payload))
         if isinstance(message, Begin):
             self._transaction = message
             self._skipping = message.final_lsn <= self._after.order
@@ -262,6 +256,8 @@ class PostgresLogReader:
                 self._records.append(SchemaChange(schema))
         elif self._skipping:
             return 0
+        elif isinstance(message, _ROW_MESSAGES):
+            self._other_change(message)
         elif isinstance(message, Truncate):
             self._truncate(message)
         elif isinstance(message, LogicalMessage) and message.prefix == self._source.slot:
@@ -269,53 +265,31 @@ class PostgresLogReader:
             self._mark(token, kind)
         return 0
 
-    def _change(self, message: RowMessage, size_bytes: int) -> int:
-        table = self._relations.captured(message.relation_oid)
-        if table is None:
-            if self._relations.is_watermark(message.relation_oid) and not isinstance(message, Delete):
-                self._watermark(message.new)
-            return 0
-        self._codecs[table.schema.id] = table.codec
-        self._changes.append(self._row_change(message, table))
-        self._changes_bytes += size_bytes
-        if len(self._changes) >= self._source.part_rows or self._changes_bytes >= self._source.part_bytes:
+    def _change(self, codec: RowCodec, payload: bytes) -> int:
+        part = self._part
+        part.add(codec, payload)
+        if part.count >= self._source.part_rows or part.bytes >= self._source.part_bytes:
             self._hand_out_part()
         return 1
 
-    def _row_change(self, message: RowMessage, table: Captured) -> RowChange:
-        schema = table.schema
-        if isinstance(message, Insert):
-            return RowChange(schema.id, Operation.INSERT, None, self._row(message.new, table))
-        # With another replica identity an unchanged large column would be missing from the old image as well.
-        if message.old is None or not table.full_images:
-            operation = "UPDATE" if isinstance(message, Update) else "DELETE"
-            raise incomplete_image(schema.id, operation, self._where())
-        if UNCHANGED in message.old:
-            raise incomplete_image(schema.id, "UPDATE", self._where())
-        before = self._row(message.old, table)
-        if isinstance(message, Delete):
-            return RowChange(schema.id, Operation.DELETE, before, None)
-        new = message.new
-        if UNCHANGED in new:
-            new = tuple(
-                old if value is UNCHANGED else value for value, old in zip(new, message.old, strict=True)
-            )
-        return RowChange(schema.id, Operation.UPDATE, before, self._row(new, table))
+    def _other_change(self, message: RowMessage) -> None:
+        """A row change that no codec reads: our watermark, a table that nobody captures, or one that isn't whole."""
+        table = self._relations.captured(message.relation_oid)
+        if table is not None:
+            raise self._unreadable(message, table)
+        if self._relations.is_watermark(message.relation_oid) and not isinstance(message, Delete):
+            self._watermark(message.new)
 
-    def _row(self, raw: RawRow, table: Captured) -> Row:
-        if len(raw) != len(table.schema.columns):
-            raise SourceError(
-                f"a row of {table.schema.id} has {len(raw)} values for {len(table.schema.columns)} columns",
-                where=f"{table.schema.id} at {self._where()}",
-                retryable=True,
-            )
-        if not table.binary:
-            return raw  # type: ignore[return-value]  # UNCHANGED is only in an update's new row: filled in
-        values: list[Any] = list(raw)
-        for place in table.binary:
-            if values[place] is not None:
-                values[place] = bytes.fromhex(values[place][2:])  # bytea_output is pinned to hex: \x...
-        return tuple(values)
+    def _unreadable(self, message: RowMessage, table: Captured) -> SourceError:
+        # With another replica identity an unchanged large column would be missing from the old image as well.
+        name, where = table.schema.id, self._where()
+        if not isinstance(message, Insert) and (message.old is None or not table.full_images):
+            return incomplete_image(name, "UPDATE" if isinstance(message, Update) else "DELETE", where)
+        return SourceError(
+            f"a row of {name} doesn't have the table's {len(table.schema.columns)} columns",
+            where=f"{name} at {where}",
+            retryable=True,
+        )
 
     def _watermark(self, new: RawRow) -> None:
         """Columns: migration, token, kind. Other migrations' rows are theirs."""
@@ -346,7 +320,7 @@ class PostgresLogReader:
         begin, self._transaction = self._begun(), None
         position = commit_position(begin.final_lsn, message.end_lsn, self._system)
         if not self._skipping:
-            if self._changes or self._partial:
+            if self._part.count or self._partial:
                 self._append_part(begin, position, last=True)
             else:
                 self._records.append(LogProgress(position))
@@ -359,7 +333,7 @@ class PostgresLogReader:
         Its token can't be known before Commit: it is the commit record's start, from which the server would
         send this transaction again.
         """
-        if self._changes:
+        if self._part.count:
             begin = self._begun()
             self._append_part(
                 begin, commit_position(begin.final_lsn, begin.final_lsn, self._system), last=False
@@ -367,14 +341,13 @@ class PostgresLogReader:
             self._partial = True
 
     def _append_part(self, begin: Begin, position: Position, *, last: bool) -> None:
-        runs = text_runs(self._codecs, self._changes)
+        count, runs = self._part.count, self._part.take()
         # A standby's witness decides by the place of the commit record; one of a primary needs the xid only.
         transaction = (begin.xid, begin.final_lsn) if self._standby else (begin.xid,)
         self._records.append(
             TransactionPart(transaction, position, begin.committed_at_us, self._first_index, runs, last)
         )
-        self._first_index += len(self._changes)
-        self._changes, self._changes_bytes = [], 0
+        self._first_index += count
 
     def _keepalive(self, wal_end: int) -> None:
         """Inside a transaction a keepalive says nothing: its place may lie before the commit being streamed."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, reflect
-from migrator.adapters.postgres.relations import quoted
+from migrator.adapters.postgres.whole_images import quoted
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 

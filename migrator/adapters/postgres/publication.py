@@ -8,8 +8,8 @@ from typing import Any
 from psycopg import sql
 
 from migrator.adapters.postgres.reflection import Query
-from migrator.adapters.postgres.relations import quoted
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import GapError, SourceError
 from migrator.model.table import TableId
 

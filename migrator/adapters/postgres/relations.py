@@ -4,16 +4,17 @@ schema.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from migrator.adapters.postgres.pgoutput import Relation
 from migrator.adapters.postgres.reflection import Query, describe_types, reflect
+from migrator.adapters.postgres.row_codec import RowCodec
 from migrator.adapters.postgres.schema_change import carried_on
 from migrator.adapters.postgres.settings import CONTROL_SCHEMA, WATERMARK_TABLE
 from migrator.adapters.postgres.witness import SnapshotWitness
-from migrator.columnar.text_codec import TextCodec
-from migrator.errors import SchemaError, SourceError
+from migrator.errors import SchemaError
 from migrator.model.event import TransactionId
 from migrator.model.table import Column, TableId, TableSchema
 
@@ -22,12 +23,15 @@ WATERMARK_ID = TableId(CONTROL_SCHEMA, WATERMARK_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A captured table in the stream. ``binary`` are the places of bytea columns, whose text is hexadecimal."""
+    """A captured table in the stream: what reads its rows, and whether it logs whole old ones."""
 
-    schema: TableSchema
-    codec: TextCodec
-    binary: tuple[int, ...]
+    codec: RowCodec
     full_images: bool
+
+    @property
+    def schema(self) -> TableSchema:
+        """Its row schema."""
+        return self.codec.schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +93,16 @@ class Relations:
     Args:
         schemas: row schemas of the captured tables, as used so far.
         lookup: asked once per Relation message of a captured table, and again for those that were in doubt.
+
+    Attributes:
+        codecs: by how their messages begin (``HEAD_BYTES``): those of row changes that are captured and whole.
     """
 
     def __init__(self, schemas: Sequence[TableSchema], lookup: Lookup):
         self._known = {schema.id: schema for schema in schemas}
         self._lookup = lookup
         self._captured: dict[int, Captured] = {}
+        self.codecs: dict[bytes, RowCodec] = {}
         self._watermark: set[int] = set()
         self._numbers: dict[TableId, dict[str, int]] = {}
         self._oids: dict[TableId, int] = {}
@@ -123,6 +131,7 @@ class Relations:
         known = self._known.get(table)
         if known is None:
             renamed = self._captured.pop(relation.oid, None)
+            self._forget_heads(relation.oid)
             if renamed is not None:
                 raise _renamed(renamed.schema.id, f"it was renamed to {table}", where)
             return None
@@ -134,12 +143,24 @@ class Relations:
             self._in_doubt[table] = _InDoubt(relation, transaction, known, where)
         self._check_numbers(table, facts, where)
         schema = carried_on(known, facts.columns, facts.now, where)
-        binary = tuple(place for place, column in enumerate(schema.columns) if column.type == "binary")
-        before = self._captured.get(relation.oid)
-        codec = before.codec if before is not None and before.schema is schema else TextCodec(schema)
-        self._captured[relation.oid] = Captured(schema, codec, binary, relation.replica_identity == "f")
+        self._capture(relation, schema)
         self._known[table] = schema
         return schema if schema is not known else None
+
+    def _capture(self, relation: Relation, schema: TableSchema) -> None:
+        before = self._captured.get(relation.oid)
+        codec = before.codec if before is not None and before.schema is schema else RowCodec(schema)
+        captured = Captured(codec, relation.replica_identity == "f")
+        if captured != before:
+            self._captured[relation.oid] = captured
+            self._forget_heads(relation.oid)
+            heads = codec.heads(relation.oid)
+            self.codecs.update(dict.fromkeys(heads if captured.full_images else heads[:1], codec))
+
+    def _forget_heads(self, oid: int) -> None:
+        of_relation = struct.pack("!I", oid)
+        for head in [head for head in self.codecs if head[1:5] == of_relation]:
+            del self.codecs[head]
 
     def in_doubt(self) -> bool:
         """Whether ``check_again`` has something to look at."""
@@ -173,18 +194,3 @@ def _renamed(table: TableId, cause: str, where: str) -> SchemaError:
         cause=cause,
         remedy="undo the change, or start the migration of this table anew",
     )
-
-
-def incomplete_image(table: TableId, operation: str, where: str) -> SourceError:
-    """The error for a change without its full before image."""
-    return SourceError(
-        f"an {operation} of {table} came without its full before image",
-        where=f"{table} at {where}",
-        cause="the table's REPLICA IDENTITY is not FULL (or wasn't when this was written)",
-        remedy=f"ALTER TABLE {quoted(table)} REPLICA IDENTITY FULL; then start the migration of this table anew",
-    )
-
-
-def quoted(table: TableId) -> str:
-    """The table's name with both parts quoted."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in (table.schema, table.name))

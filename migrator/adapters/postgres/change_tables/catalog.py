@@ -16,8 +16,8 @@ from migrator.adapters.postgres.change_tables.view import VIEW, View
 from migrator.adapters.postgres.preflight import RECOVERY, SETTINGS, standby, version
 from migrator.adapters.postgres.preflight_tables import table_findings
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, psycopg_query, reflect
-from migrator.adapters.postgres.relations import quoted
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import SourceError
 from migrator.model.finding import Finding
 from migrator.model.position import Position

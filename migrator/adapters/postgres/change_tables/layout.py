@@ -19,7 +19,7 @@ import hashlib
 from collections.abc import Sequence
 
 from migrator.adapters.postgres.reflection import ReflectedTable
-from migrator.adapters.postgres.relations import quoted
+from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import SourceError
 from migrator.model.table import TableId
 

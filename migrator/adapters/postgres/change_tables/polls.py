@@ -28,7 +28,7 @@ from migrator.adapters.postgres.change_tables.layout import (
     identifier,
 )
 from migrator.adapters.postgres.reflection import ReflectedTable
-from migrator.adapters.postgres.relations import quoted
+from migrator.adapters.postgres.whole_images import quoted
 from migrator.adapters.postgres.witness import SnapshotWitness
 from migrator.errors import SourceError
 from migrator.model.event import Operation, Row, RowChange

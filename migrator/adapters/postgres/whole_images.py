@@ -1,0 +1,21 @@
+"""What to say of a change whose old row isn't whole in the log."""
+
+from __future__ import annotations
+
+from migrator.errors import SourceError
+from migrator.model.table import TableId
+
+
+def incomplete_image(table: TableId, operation: str, where: str) -> SourceError:
+    """The error for a change without its full before image."""
+    return SourceError(
+        f"an {operation} of {table} came without its full before image",
+        where=f"{table} at {where}",
+        cause="the table's REPLICA IDENTITY is not FULL (or wasn't when this was written)",
+        remedy=f"ALTER TABLE {quoted(table)} REPLICA IDENTITY FULL; then start the migration of this table anew",
+    )
+
+
+def quoted(table: TableId) -> str:
+    """The table's name with both parts quoted."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in (table.schema, table.name))
