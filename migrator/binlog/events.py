@@ -149,6 +149,11 @@ def parse_query(event: Event) -> QueryText:
     return QueryText(database, text, not mode & MODE_NO_BACKSLASH_ESCAPES)
 
 
+def is_begin(event: Event) -> bool:
+    """Whether a statement is just ``BEGIN``. Asked before all others, and so without taking it apart."""
+    return event.body.endswith(b"\0BEGIN") and query_text_at(event) == len(event.body) - len(b"BEGIN")
+
+
 def query_text_at(event: Event) -> int:
     """Where the text of a QUERY or EXECUTE_LOAD_QUERY event begins: behind its status and its database."""
     fixed = 13 if event.type == QUERY else 26

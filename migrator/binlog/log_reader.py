@@ -174,13 +174,7 @@ class BinlogReader(ABC):
     def _feed(self, assembler: TransactionAssembler) -> MigratorError | None:
         """Hands events over until ``part_rows`` changes wait; a failure is returned, to be raised after them."""
         try:
-            while assembler.rows < self._source.part_rows:
-                if assembler.step():
-                    continue
-                if self._at == len(self._raw):
-                    break
-                self._at += 1
-                assembler.feed(self._raw[self._at - 1])
+            self._at = assembler.feed(self._raw, self._at)
         except MigratorError as error:
             return error
         return None

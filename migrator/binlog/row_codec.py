@@ -114,7 +114,10 @@ class RowCodec:
         """See ``ChangeCodec``."""
         table, found = self._schema.id, []
         for item in items:
-            rows = self._decode(item, 1, len(item))
+            try:
+                rows = self._decode(item, 1, len(item))
+            except (ValueError, LookupError, struct.error) as error:
+                raise self._undecodable("a row", error) from error
             if item[0] == _INSERT:
                 found.append(RowChange(table, Operation.INSERT, None, rows[0]))
             elif item[0] == _DELETE:
@@ -203,16 +206,26 @@ class RowCodec:
                 array = None
             if array is not None:
                 return array
-        try:
-            given = reading.texts(cells.data, list(zip(cells.at.tolist(), cells.stop.tolist(), strict=True)))
-        except (ValueError, LookupError, struct.error) as error:
-            raise self._undecodable(f"column {reading.column.name}", error) from error
+        given = self._texts_of(reading, cells)
         values: list[Value] = list(given)
         if cells.valid is not None:
             each = iter(given)
             values = [next(each) if valid else None for valid in cells.valid.tolist()]
         one = TableSchema(self._schema.id, (reading.column,), ())
         return columns_to_table(one, [values]).column(0)
+
+    def _texts_of(self, reading: _Reading, cells: Cells) -> list[str | bytes]:
+        spans = list(zip(cells.at.tolist(), cells.stop.tolist(), strict=True))
+        try:
+            return reading.texts(cells.data, spans)
+        except (ValueError, LookupError, struct.error):
+            for at, stop in spans:  # to name the first one
+                try:
+                    reading.texts(cells.data, [(at, stop)])
+                except (ValueError, LookupError, struct.error) as error:
+                    what = f"the value {cells.data[at:stop][:40].hex()} of column {reading.column.name}"
+                    raise self._undecodable(what, error) from error
+            raise
 
     def _undecodable(self, what: str, error: Exception) -> SourceError:
         return SourceError(

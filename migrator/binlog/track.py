@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from migrator.binlog.events import Event
 from migrator.binlog.undecided import Undecided
@@ -11,8 +10,7 @@ from migrator.model.event import TransactionId
 from migrator.model.position import Position
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(NamedTuple):
     """What a GTID event says of the transaction that it begins.
 
     Attributes:

@@ -7,8 +7,7 @@ Nothing that may hold rows is ever passed over: an event that isn't known stops 
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from itertools import chain
@@ -16,7 +15,8 @@ from itertools import chain
 from migrator.binlog import compressed, events, refusals
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
 from migrator.binlog.cascade_guard import CascadeGuard
-from migrator.binlog.events import Event, EventParser, QueryText
+from migrator.binlog.event_feed import EventFeed
+from migrator.binlog.events import Event, QueryText
 from migrator.binlog.payload import payload_events
 from migrator.binlog.pending import PendingChanges
 from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
@@ -26,7 +26,6 @@ from migrator.binlog.table_map import table_of
 from migrator.binlog.track import Opening, Track
 from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
-from migrator.errors import MigratorError
 from migrator.model.event import (
     LogProgress,
     LogRecord,
@@ -38,6 +37,9 @@ from migrator.model.table import TableId
 
 PART_BYTES = 32 << 20
 """Row images after which a transaction is delivered in parts, however few rows they are."""
+
+
+_OF_TRANSACTIONS = frozenset((events.TABLE_MAP, *events.ROWS, events.XID))
 
 
 class _State(Enum):
@@ -78,15 +80,14 @@ class TransactionAssembler:
         self._track = track
         self._part_rows = part_rows
         self._logs_cascades = logs_cascades
-        self._parser = EventParser()
+        self._feed = EventFeed(self._event, track.place)
         self._state = _State.BETWEEN
         self._maps: dict[int, LoggedTable | None] = {}
         self._mark_maps: dict[int, bytes] = {}
-        self._announced: dict[TableId, LoggedTable] = {}
-        self._current: set[int] = set()
+        self._announced: dict[TableId, str] = {}
+        self._latest: dict[int, LoggedTable] = {}
         self._prepared = PreparedTransactions(undecided)
         self._guard = guard
-        self._inner: list[Iterator[Event]] = []
         self._records: list[LogRecord] = []
         self._progress = False
         self._rows = 0
@@ -121,67 +122,48 @@ class TransactionAssembler:
         records, self._records, self._rows = self._records, [], 0
         return records
 
-    def feed(self, raw: bytes) -> None:
-        """Takes one raw event; what it holds inside is for ``step``. Raises ``SourceError`` naming what and where."""
-        self._named(self._parser.parse(raw))
+    def feed(self, raw: Sequence[bytes], at: int = 0) -> int:
+        """Takes raw events from ``at`` on until ``part_rows`` changes wait; returns the place of the next.
 
-    def step(self) -> bool:
-        """Takes the next event out of one that holds many (compressed or held transactions); False without any.
-
-        Raises as ``feed`` does.
+        Raises ``SourceError`` naming what and where.
         """
-        while self._inner:
-            try:
-                event = next(self._inner[-1], None)
-            except MigratorError as error:
-                self._place(error)
-                raise
-            if event is not None:
-                self._named(event)
-                return True
-            self._inner.pop()
-        return False
+        return self._feed.feed(raw, at, self._full)
+
+    def _full(self) -> bool:
+        return self._rows >= self._part_rows
 
     def holds_more(self) -> bool:
-        """Whether ``step`` has something to do."""
-        return bool(self._inner)
+        """Whether there is an event inside of one that was taken."""
+        return self._feed.holds_more()
 
     def close(self) -> None:
         """Releases what is held."""
         self._prepared.close()
 
-    def _named(self, event: Event) -> None:
-        try:
-            self._event(event)
-        except (IndexError, KeyError, ValueError, struct.error) as error:
-            named = refusals.undecodable(event, error)
-            self._place(named)
-            raise named from error
-        except MigratorError as error:
-            self._place(error)
-            raise
-
-    def _place(self, error: MigratorError) -> None:
-        if self._track.place() not in error.where:
-            error.where = "; ".join(filter(None, (error.where, f"after {self._track.place()}")))
-
     def _event(self, event: Event) -> None:
-        if event.type in compressed.PLAIN:
-            event = compressed.plain(event)
         kind = event.type
-        if kind in (events.ROTATE, events.FORMAT_DESCRIPTION, *events.HEARTBEATS):
-            self._file_event(event)
+        if kind in _OF_TRANSACTIONS:
+            self._within(event)
         elif kind in events.GTIDS:
             self._begin(event)
-        elif kind in events.CARRY_NOTHING:
-            return
-        elif kind == events.TRANSACTION_PAYLOAD:
-            self._inner.append(payload_events(event))
         elif kind in (events.QUERY, events.EXECUTE_LOAD_QUERY):
             self._statement(event)
+        elif kind in events.CARRY_NOTHING:
+            return
+        elif kind in (events.ROTATE, events.FORMAT_DESCRIPTION, *events.HEARTBEATS):
+            self._file_event(event)
+        elif kind == events.TRANSACTION_PAYLOAD:
+            self._feed.enter(payload_events(event))
+        elif kind in compressed.PLAIN:
+            self._event(compressed.plain(event))
         elif kind == events.XA_PREPARE:
             self._xa_prepared(event)
-        elif self._held is not None:
+        else:
+            self._within(event)
+
+    def _within(self, event: Event) -> None:
+        kind = event.type
+        if self._held is not None:
             self._hold(self._held, event)
         elif self._state is _State.LOOKING_BACK:
             return
@@ -191,7 +173,7 @@ class TransactionAssembler:
             self._row_changes(event)
         elif kind == events.XID:
             self._commit(event)
-        elif event.type == events.INCIDENT or not event.flags & events.FLAG_IGNORABLE:
+        elif kind == events.INCIDENT or not event.flags & events.FLAG_IGNORABLE:
             raise refusals.unknown_event(event)
 
     # -- files and transactions
@@ -261,18 +243,19 @@ class TransactionAssembler:
         if table is None:
             if self._watermarks is not None and self._watermarks.is_mine(body):
                 self._mark_maps[number] = body
-        elif id(table) not in self._current:
+        elif id(table) not in self._latest:
             self._announce(table)
 
     def _announce(self, table: LoggedTable) -> None:
         """A layout that isn't the latest of its table comes by."""
-        last = self._announced.get(table.schema.id)
-        if last is None or last.version != table.version:
-            if self._replaying and last is not None:
-                raise refusals.changed_while_prepared(table.schema.id)
+        name = table.schema.id
+        if self._announced.get(name) != table.version:
+            if self._replaying and name in self._announced:
+                raise refusals.changed_while_prepared(name)
+            self._announced[name] = table.version
             self._records.append(SchemaChange(table.schema))
-        self._announced[table.schema.id] = table
-        self._current = {id(each) for each in self._announced.values()}
+            self._latest.clear()
+        self._latest[id(table)] = table
 
     def _row_changes(self, event: Event) -> None:
         body = event.body
@@ -293,6 +276,9 @@ class TransactionAssembler:
     # -- statements
 
     def _statement(self, event: Event) -> None:
+        if self._held is None and events.is_begin(event):  # what every transaction of MySQL begins with
+            self._begun = True
+            return
         query = events.parse_query(event)
         statement = judge(query, self._database, self._tables.captured, self._logs_cascades)
         kind = statement.kind
@@ -387,7 +373,7 @@ class TransactionAssembler:
         """Delivers the rows as changes of the open transaction, which ends with them."""
         self._begun = self._replaying = True
         end = Event(events.XID, outcome.timestamp_s, outcome.server, outcome.end, outcome.flags, b"")
-        self._inner.append(chain(held.replay(outcome), (end,)))
+        self._feed.enter(chain(held.replay(outcome), (end,)))
 
     def _remember(self) -> None:
         self._track.remember(replace(self._prepared.undecided(), cascades=self._guard.digest()))

@@ -55,6 +55,26 @@ def token(gtids: str, file: str, offset: int, undecided: Undecided = NONE) -> st
     return json.dumps(parts)
 
 
+class Tokens:
+    """Makes the tokens of one place after the other: what stays the same between them is written once."""
+
+    def __init__(self, undecided: Undecided):
+        self.in_file("")
+        self.remember(undecided)
+
+    def in_file(self, file: str) -> None:
+        """The places that follow are in this file."""
+        self._file = f', "file": {json.dumps(file)}, "offset": '
+
+    def remember(self, undecided: Undecided) -> None:
+        """The places that follow remember this."""
+        self._more = token("", "", 0, undecided).removeprefix('{"gtid": "", "file": "", "offset": 0')
+
+    def token(self, gtids: str, offset: int) -> str:
+        """As the function of this name; GTIDs have no character that JSON escapes."""
+        return f'{{"gtid": "{gtids}"{self._file}{offset}{self._more}'
+
+
 def undecided_of(parts: Mapping[str, Any]) -> Undecided:
     """What a token's document says of undecided transactions. Raises ``TypeError``."""
     read_from = parts.get("from")

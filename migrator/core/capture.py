@@ -32,6 +32,7 @@ from migrator.model.event import (
     LogRecord,
     MarkKind,
     SchemaChange,
+    TransactionId,
     TransactionPart,
     WatermarkSeen,
 )
@@ -223,9 +224,20 @@ class Capture:
         if witness is None:
             return
         self._newest_witness = witness
-        bounds = [witness, *self._bounds.values()]
-        if None not in bounds:
-            self._touched.confirm([bound for bound in bounds if bound is not None])
+        bounds = self._lower_bounds()
+        if bounds:
+            self._touched.confirm(bounds)
+
+    def _lower_bounds(self) -> list[Witness]:
+        """Witnesses such that every read view, present or to come, has what all of them have; none if not known."""
+        bounds = [self._newest_witness, *self._bounds.values()]
+        known = [bound for bound in bounds if bound is not None]
+        return known if len(known) == len(bounds) else []
+
+    def _surely_visible(self, transaction: TransactionId) -> bool:
+        """Whether a witness of before shows it already, as in a backlog: then it needn't be remembered at all."""
+        bounds = self._lower_bounds()
+        return bool(bounds) and all(bound.contains(transaction) for bound in bounds)
 
     # -- log side -----------------------------------------------------------------------------------------------
 
@@ -241,11 +253,12 @@ class Capture:
             )
         stored = index if order == part.position.order else 0
         part = _skip(part, stored)
-        if self._has_witness and part.runs:
+        if self._has_witness and part.runs and not self._surely_visible(part.id):
             self._touched.note(part.id, part.runs)
         for run in part.runs:
             table = run.codec.schema.id
-            self._note_in_windows(table, run)
+            if self._windows:
+                self._note_in_windows(table, run)
             self._last_changes[table] = part.committed_at_us
         if part.last:
             self._partial = (None, 0)
@@ -345,9 +358,9 @@ class Capture:
 
 def _skip(part: TransactionPart, index: int) -> TransactionPart:
     """The part without the changes before ``index``: they were delivered before the log was read again."""
-    known = min(index - part.first_index, part.size())
-    if known <= 0:
+    if index <= part.first_index:
         return part
+    known = min(index - part.first_index, part.size())
     runs, left = [], known
     for run in part.runs:
         if left < len(run.items):

@@ -12,15 +12,15 @@ visible to every read view that can still turn up; drop a chunk row exactly if a
 witness does not contain touched its key.
 
 Hardly any key is ever asked for: what a transaction touched is kept as the log delivered it, and its keys are decoded
-only for a chunk that may have missed it, or when memory's bounds want to know how many there are. Which keys are
-remembered is the same as if they were decoded at once: two per change, the most there can be, are counted against the
-bound, and the keys themselves as soon as that is too many.
+only for a chunk that may have missed it, or when too many bytes are held. Answers are the same as if each key were
+decoded and counted at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from migrator.model.chunk import Witness
 from migrator.model.event import ChangeCodec, ChangeRun, Key, TransactionId
@@ -31,6 +31,10 @@ EVERY_KEY = None
 
 HELD_BYTES = 32 << 20
 """Undecoded changes held in memory, of all transactions; beyond that their keys are decoded."""
+
+
+_PIECE = 2048
+"""Changes decoded at a time where the count of keys may end the work."""
 
 
 @dataclass(slots=True)
@@ -44,6 +48,15 @@ class _Touched:
     at_most: int = 0
     tables: dict[TableId, set[Key] | None] = field(default_factory=dict)
     count: int = 0
+
+    def add(self, table: TableId, keys: Iterable[tuple[Key, ...]]) -> None:
+        """Decoded keys of changes of a table."""
+        known = self.tables.setdefault(table, set())
+        if known is not EVERY_KEY:
+            before = len(known)
+            for each in keys:
+                known.update(each)
+            self.count += len(known) - before
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +93,11 @@ class TouchedKeys:
         if touched is None:
             touched = self._transactions[transaction] = _Touched()
         for run in runs:
-            if transaction in self._large:
-                touched.tables[run.codec.schema.id] = EVERY_KEY
-                continue
             touched.pending.append(run)
             touched.at_most += 2 * len(run.items)
             self._pending_bytes += run.bytes
         if touched.count + touched.at_most > self._max_keys:
-            self._settle([touched])
-            if touched.count > self._max_keys:
-                self._large.add(transaction)
-                touched.tables = dict.fromkeys(touched.tables, EVERY_KEY)
+            self._large.add(transaction)
         if self._pending_bytes > self._held_bytes:
             self._settle(self._transactions.values())
 
@@ -128,11 +135,11 @@ class TouchedKeys:
 
     def must_wait(self, table: TableId, witness: Witness) -> bool:
         """Whether a chunk of ``table`` with this witness would have to be read again as a whole."""
-        return any(not witness.contains(item) for item in self._inherited) or any(
-            self._transactions[transaction].tables.get(table, set()) is EVERY_KEY
-            and not witness.contains(transaction)
-            for transaction in self._large
-        )
+        if any(not witness.contains(item) for item in self._inherited):
+            return True
+        missed = [self._transactions[item] for item in self._large if not witness.contains(item)]
+        self._settle(missed)
+        return any(touched.tables.get(table, set()) is EVERY_KEY for touched in missed)
 
     def unconfirmed(self) -> tuple[TransactionId, ...]:
         """Transactions still remembered, to be stored in the checkpoint."""
@@ -143,25 +150,28 @@ class TouchedKeys:
         return self._pending_bytes
 
     def _settle(self, transactions: Iterable[_Touched]) -> None:
-        """Decodes the keys of what is pending, of all these transactions at once."""
+        """Decodes the keys of what is pending: of small transactions all at once, of each large one until it has
+        too many.
+        """
         found: dict[int, tuple[ChangeCodec, list[tuple[_Touched, ChangeRun]]]] = {}
         for touched in transactions:
-            for run in touched.pending:
-                found.setdefault(id(run.codec), (run.codec, []))[1].append((touched, run))
-                self._pending_bytes -= run.bytes
+            self._pending_bytes -= sum(run.bytes for run in touched.pending)
+            if touched.count + touched.at_most > self._max_keys:
+                self._settle_large(touched)
+            else:
+                for run in touched.pending:
+                    found.setdefault(id(run.codec), (run.codec, []))[1].append((touched, run))
             touched.pending, touched.at_most = [], 0
         for codec, runs in found.values():
-            self._keep_keys(codec, runs)
+            keys = iter(codec.keys([item for _, run in runs for item in run.items]))
+            for touched, run in runs:
+                touched.add(codec.schema.id, islice(keys, len(run.items)))
 
-    @staticmethod
-    def _keep_keys(codec: ChangeCodec, runs: Sequence[tuple[_Touched, ChangeRun]]) -> None:
-        keys = iter(codec.keys([item for _, run in runs for item in run.items]))
-        table = codec.schema.id
-        for touched, run in runs:
-            known = touched.tables.setdefault(table, set())
-            if known is None:
-                raise AssertionError("a transaction of too many keys keeps none of them")
-            before = len(known)
-            for _ in run.items:
-                known.update(next(keys))
-            touched.count += len(known) - before
+    def _settle_large(self, touched: _Touched) -> None:
+        for codec, items, _ in touched.pending:
+            for first in range(0, len(items), _PIECE):
+                if touched.count <= self._max_keys:
+                    touched.add(codec.schema.id, codec.keys(items[first : first + _PIECE]))
+            touched.tables.setdefault(codec.schema.id, set())
+        if touched.count > self._max_keys:
+            touched.tables = dict.fromkeys(touched.tables, EVERY_KEY)

@@ -141,9 +141,7 @@ def test_reading_resumes_at_any_place_with_undecided_transactions(
     while places[-1].order < end.order:
         assert reader._assembler is not None
         for event in [*reader._raw, *reader._stream.events(0.5)]:  # type: ignore[union-attr]
-            reader._assembler.feed(event)
-            while reader._assembler.step():
-                pass
+            reader._assembler.feed([event])
             places += [
                 record.position
                 for record in reader._assembler.take()
@@ -286,6 +284,7 @@ def test_a_table_changed_while_rows_of_it_are_prepared_is_named(
     read_to(reader, engine.end(source_of(tidy)))
     assert reader._assembler is not None
     reader._assembler._announced[next(iter(reader._tables)).id] = "another version"
+    reader._assembler._latest.clear()
     decide(tidy, "COMMIT", "held")
     with pytest.raises(SchemaError, match="while an XA transaction on it was prepared"):
         read_until(reader, lambda _: False)

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from migrator.adapters.mariadb.position import LogPlace, file_number, gtid_text, parse_gtids, parse_position
+from migrator.adapters.mariadb.position import (
+    Gtid,
+    LogPlace,
+    file_number,
+    gtid_text,
+    parse_gtids,
+    parse_position,
+)
 from migrator.adapters.mariadb.track import DomainTrack
 from migrator.adapters.mariadb.witness import BinlogWitness
 from migrator.binlog.events import Event
@@ -57,6 +66,22 @@ def begun(event: Event) -> Opening:
     track = DomainTrack({})
     track.in_file("binlog.000001")
     return track.begin(event)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9)), max_size=20), st.booleans())
+def test_the_track_says_what_a_place_says(steps: list[tuple[int, int]], undecided: bool) -> None:
+    remembered = Undecided("0-1-3", ("X'61',X'',1",), "abc") if undecided else Undecided()
+    gtids = parse_gtids("1-1-5")
+    track = DomainTrack(gtids, remembered)
+    track.in_file('binlog".000007')
+    for offset, (domain, step) in enumerate(steps, 4):
+        last = gtids.get(domain)
+        gtids[domain] = Gtid(domain, 1, step + (last.sequence if last else 0))
+        body = gtids[domain].sequence.to_bytes(8, "little") + domain.to_bytes(4, "little") + bytes(7)
+        track.begin(Event(162, 0, 1, 77, 0, body))
+        expected = LogPlace(gtids, 'binlog".000007', offset, remembered).position()
+        for found in (track.ending(offset), (track.end(offset), track.position())[1]):
+            assert (found.order, found.token) == (expected.order, expected.token)
 
 
 def test_the_log_names_the_xa_transaction_that_is_decided() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -65,6 +66,26 @@ def test_sets_behave_like_sets(one: dict[Origin, set[int]], two: dict[Origin, se
     assert judged is not None
     assert count(judged) == first.count()
     assert gtid_intervals(text_of(judged)) == judged
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=30), st.randoms())
+def test_the_text_of_a_growing_set_is_always_that_of_the_set(
+    runs: list[tuple[int, int]], random: Random
+) -> None:
+    """Runs of successive numbers of three origins, with gaps that are filled later."""
+    growing, left = GrowingSet(GtidSet({})), {origin: list(range(1, 200)) for origin in range(3)}
+    has: dict[Origin, set[int]] = {}
+    for origin, length in runs:
+        at = random.choice([0, random.randrange(3)])
+        for _ in range(length):
+            number = left[origin].pop(at)
+            assert ((origin, ""), number) not in growing
+            if growing.is_next((origin, ""), number):
+                assert number - 1 in has[(origin, "")]
+            growing.add((origin, ""), number)
+            has.setdefault((origin, ""), set()).add(number)
+            assert str(growing) == str(parse_set(str(growing)))
+            assert members(parse_set(str(growing))) == {(o, n) for o, found in has.items() for n in found}
 
 
 def test_the_binary_form_is_the_servers() -> None:

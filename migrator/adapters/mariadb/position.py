@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from migrator.binlog.undecided import NONE, Undecided, token, undecided_of
 from migrator.errors import SourceError
@@ -23,8 +24,7 @@ from migrator.model.position import Position
 _GTID = re.compile(r"(\d+)-(\d+)-(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Gtid:
+class Gtid(NamedTuple):
     """A global transaction id."""
 
     domain: int

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from migrator.adapters.mariadb.position import Gtid, LogPlace, file_number, gtid_text
 from migrator.binlog.events import Event
 from migrator.binlog.track import Opening
-from migrator.binlog.undecided import NONE, Undecided, xid_number, xid_text
+from migrator.binlog.undecided import NONE, Tokens, Undecided, xid_number, xid_text
 from migrator.errors import SourceError
 from migrator.model.position import Position
 
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA, _COMPLETED_XA = 1, 2, 64, 128
 _XID_AT, _XID_AT_AFTER_GROUP = 13, 21
+_HEAD = struct.Struct("<QIB")
 
 
 class DomainTrack:
@@ -23,13 +24,17 @@ class DomainTrack:
         self._start = dict(start)
         self._gtids = dict(start)
         self._undecided = undecided
+        self._tokens = Tokens(undecided)
+        self._order = sum(gtid.sequence for gtid in start.values())
+        self._others: tuple[int, str, str] | None = None
         self._file = ""
+        self._number: int | None = None
         self._offset = 0
         self._open: Gtid | None = None
 
     def begin(self, event: Event) -> Opening:
         """A GTID event came; see ``Track``."""
-        sequence, domain, flags = struct.unpack_from("<QIB", event.body)
+        sequence, domain, flags = _HEAD.unpack_from(event.body)
         gtid = Gtid(domain, event.server, sequence)
         began, last = self._start.get(domain), self._gtids.get(domain)
         known = began is not None and sequence <= began.sequence
@@ -40,12 +45,15 @@ class DomainTrack:
                 remedy="SET GLOBAL gtid_strict_mode = ON on the source, then start a new dump",
             )
         self._open = None if known else gtid
+        if self._number is None:
+            self._number = file_number(self._file)
+        place = (self._number, event.end)
         return Opening(
-            name=f"GTID {gtid}",
-            id=(file_number(self._file), event.end, *_xa_number(event.body, flags)),
-            begun=not flags & _STANDALONE,
-            prepared=bool(flags & _PREPARED_XA),
-            known=known,
+            f"GTID {gtid}",
+            (*place, *_xa_number(event.body, flags)) if flags & _COMPLETED_XA else place,
+            not flags & _STANDALONE,
+            bool(flags & _PREPARED_XA),
+            known,
         )
 
     def before(self) -> str:
@@ -55,20 +63,31 @@ class DomainTrack:
     def remember(self, undecided: Undecided) -> None:
         """From here on, positions say this of undecided XA transactions."""
         self._undecided = undecided
+        self._tokens.remember(undecided)
 
     def in_file(self, name: str) -> None:
         """The events that follow are in this file."""
-        self._file = name
+        self._file, self._number = name, None
+        self._tokens.in_file(name)
 
     def ending(self, offset: int) -> Position:
         """The position of the open transaction, which ends at ``offset`` of the file."""
-        gtids = {**self._gtids, self._open.domain: self._open} if self._open is not None else self._gtids
-        return LogPlace(gtids, self._file, offset, self._undecided).position()
+        gtid = self._open
+        if gtid is None:
+            return Position(self._order, self._tokens.token(gtid_text(self._gtids), offset))
+        if self._others is None or self._others[0] != gtid.domain:
+            self._others = _others(self._gtids, gtid.domain)
+        last = self._gtids.get(gtid.domain)
+        order = self._order + gtid.sequence - (last.sequence if last is not None else 0)
+        return Position(order, self._tokens.token(f"{self._others[1]}{gtid}{self._others[2]}", offset))
 
     def end(self, offset: int) -> None:
         """The open transaction ended there."""
-        if self._open is not None:
-            self._gtids[self._open.domain] = self._open
+        gtid = self._open
+        if gtid is not None:
+            last = self._gtids.get(gtid.domain)
+            self._order += gtid.sequence - (last.sequence if last is not None else 0)
+            self._gtids[gtid.domain] = gtid
         self._open, self._offset = None, offset
 
     def position(self) -> Position:
@@ -78,6 +97,12 @@ class DomainTrack:
     def place(self) -> str:
         """The same in words."""
         return str(LogPlace(self._gtids, self._file, self._offset))
+
+
+def _others(gtids: Mapping[int, Gtid], domain: int) -> tuple[int, str, str]:
+    """A domain, and what stands before and behind its GTID in a state's text: it stays while no other changes."""
+    before = "".join(f"{gtids[each]}," for each in sorted(gtids) if each < domain)
+    return domain, before, "".join(f",{gtids[each]}" for each in sorted(gtids) if each > domain)
 
 
 def _xa_number(body: bytes, flags: int) -> tuple[int, ...]:

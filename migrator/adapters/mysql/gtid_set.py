@@ -145,26 +145,59 @@ def _unreadable(text: str) -> SourceError:
 
 
 class GrowingSet:
-    """A set to which one transaction after the other is added, and whose text is always at hand."""
+    """A set to which one transaction after the other is added, and whose text is always at hand.
+
+    Nearly every transaction has the number after the last one of its origin. Of the text only that number changes
+    then: ``_around`` is what stands before and behind it, None when that isn't known.
+    """
 
     def __init__(self, start: GtidSet):
         self._intervals = {origin: list(found) for origin, found in start.intervals.items()}
         self._texts = {origin: origin_text(origin, found) for origin, found in start.intervals.items()}
+        self._last: tuple[Origin, int] | None = None
+        self._around: tuple[str, str] | None = None
         self.count = start.count()
 
     def __contains__(self, gtid: tuple[Origin, int]) -> bool:
         origin, number = gtid
         return any(first <= number <= last for first, last in reversed(self._intervals.get(origin, [])))
 
+    def is_next(self, origin: Origin, number: int) -> bool:
+        """Whether a transaction is the one after the last one that was added; then the set doesn't have it."""
+        return self._last == (origin, number - 1)
+
     def add(self, origin: Origin, number: int) -> None:
         """Adds a transaction that isn't in it."""
+        same = self._last == (origin, number - 1)
+        if not same and self._last is not None:  # its text was not kept up while only its number changed
+            self._texts[self._last[0]] = origin_text(self._last[0], tuple(self._intervals[self._last[0]]))
         intervals = self._intervals.setdefault(origin, [])
         if intervals and intervals[-1][1] == number - 1:
             intervals[-1] = (intervals[-1][0], number)
         else:
             intervals[:] = _joined([*intervals, (number, number)])
-        self._texts[origin] = origin_text(origin, tuple(intervals))
+            same = False
+        self._last = (origin, number) if intervals[-1][1] == number else None
         self.count += 1
+        if not same:
+            self._around = None
+        if self._around is None:
+            self._texts[origin] = origin_text(origin, tuple(intervals))
+            self._around = self._surroundings()
+
+    def _surroundings(self) -> tuple[str, str] | None:
+        if self._last is None:
+            return None
+        origin, number = self._last
+        own, end = self._texts[origin], f"-{number}"
+        if not own.endswith(end):
+            return None
+        before = [self._texts[each] for each in sorted(self._texts) if each < origin]
+        behind = [self._texts[each] for each in sorted(self._texts) if each > origin]
+        return ",".join([*before, own.removesuffix(str(number))]), "".join(f",{text}" for text in behind)
 
     def __str__(self) -> str:
+        if self._around is not None and self._last is not None:
+            before, behind = self._around
+            return f"{before}{self._last[1]}{behind}"
         return ",".join(self._texts[origin] for origin in sorted(self._texts))

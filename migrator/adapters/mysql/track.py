@@ -7,7 +7,7 @@ from migrator.adapters.mysql.position import LogPlace, place_text
 from migrator.binlog import events
 from migrator.binlog.events import Event
 from migrator.binlog.track import Opening
-from migrator.binlog.undecided import NONE, Undecided, token
+from migrator.binlog.undecided import NONE, Tokens, Undecided
 from migrator.errors import SourceError
 from migrator.model.event import TransactionId
 from migrator.model.position import Position
@@ -18,13 +18,29 @@ class SetTrack:
 
     def __init__(self, start: GtidSet, undecided: Undecided = NONE):
         self._start = start
-        self._undecided = undecided
+        self._tokens = Tokens(undecided)
         self._gtids = GrowingSet(start)
         self._file = ""
         self._offset = 0
         self._position = LogPlace(start, undecided=undecided).position()
         self._ending: Position | None = None
         self._open: tuple[Origin, int] | None = None
+        self._origins: dict[bytes, Origin] = {}
+        self._names: dict[Origin, str] = {}
+
+    def _plain(self, body: bytes) -> tuple[Origin, int]:
+        """GTID event: flags, 16 bytes UUID, 8 bytes number."""
+        uuid = body[1:17]
+        origin = self._origins.get(uuid)
+        if origin is None:
+            origin = self._origins[uuid] = int.from_bytes(uuid, "big"), ""
+        return origin, int.from_bytes(body[17:25], "little")
+
+    def _name(self, origin: Origin, number: int) -> str:
+        name = self._names.get(origin)
+        if name is None:
+            name = self._names[origin] = origin_name(origin)
+        return f"GTID {name}:{number}"
 
     def begin(self, event: Event) -> Opening:
         """A GTID event came; see ``Track``."""
@@ -34,9 +50,13 @@ class SetTrack:
                 cause="gtid_mode was not ON when it was written",
                 remedy="SET GLOBAL gtid_mode = ON (in its steps), then start a new dump",
             )
-        origin, number = _tagged(event.body) if event.type == events.MYSQL_TAGGED_GTID else _plain(event.body)
-        name, known = f"GTID {origin_name(origin)}:{number}", (origin, number) in self._start
+        tagged = event.type == events.MYSQL_TAGGED_GTID
+        origin, number = _tagged(event.body) if tagged else self._plain(event.body)
         self._open, self._ending = None, None
+        if self._gtids.is_next(origin, number):  # so it is in neither set
+            self._open = origin, number
+            return Opening(self._name(origin, number), transaction_id(origin, number), begun=False)
+        name, known = self._name(origin, number), (origin, number) in self._start
         if known:
             return Opening(name, transaction_id(origin, number), begun=False, known=True)
         if (origin, number) in self._gtids:
@@ -54,11 +74,12 @@ class SetTrack:
 
     def remember(self, undecided: Undecided) -> None:
         """From here on, positions say this of undecided XA transactions."""
-        self._undecided = undecided
+        self._tokens.remember(undecided)
 
     def in_file(self, name: str) -> None:
         """The events that follow are in this file."""
         self._file = name
+        self._tokens.in_file(name)
 
     def ending(self, offset: int) -> Position:
         """The position of the open transaction, which ends at ``offset`` of the file."""
@@ -66,8 +87,7 @@ class SetTrack:
             self._gtids.add(*self._open)
             self._open = None
         if self._ending is None:
-            text = token(str(self._gtids), self._file, offset, self._undecided)
-            self._ending = Position(self._gtids.count, text)
+            self._ending = Position(self._gtids.count, self._tokens.token(str(self._gtids), offset))
         return self._ending
 
     def end(self, offset: int) -> None:
@@ -87,11 +107,6 @@ class SetTrack:
 def transaction_id(origin: Origin, number: int) -> TransactionId:
     """What a witness decides about."""
     return (origin[0], int.from_bytes(origin[1].encode(), "big"), number)
-
-
-def _plain(body: bytes) -> tuple[Origin, int]:
-    """GTID event: flags, 16 bytes UUID, 8 bytes number."""
-    return (int.from_bytes(body[1:17], "big"), ""), int.from_bytes(body[17:25], "little")
 
 
 def _tagged(body: bytes) -> tuple[Origin, int]:

@@ -28,7 +28,7 @@ from migrator.model.table import TableSchema
 
 FEW = 24
 """Changes that are read one by one sooner than all in step."""
-_STEP_BYTES, _STEP_CHANGES = 64 << 20, 32_768
+_STEP_BYTES, _STEP_CHANGES = 64 << 20, 16_384
 HEAD_BYTES = 8
 """Message type, relation, tuple type and number of columns."""
 _INSERT, _UPDATE, _DELETE = b"IUD"
@@ -268,14 +268,17 @@ def _unhexed(digits: pa.Array) -> pa.Array:
 
 def _steps(items: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     """Pieces that fit the processor's caches, and Arrow's 32-bit offsets."""
-    first = size = 0
-    for place, item in enumerate(items):
-        if place - first >= _STEP_CHANGES or size >= _STEP_BYTES:
-            yield items[first:place]
-            first, size = place, 0
-        size += len(item)
-    if first < len(items):
-        yield items[first:]
+    for first in range(0, len(items), _STEP_CHANGES):
+        yield from _light(items[first : first + _STEP_CHANGES])
+
+
+def _light(items: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    if len(items) == 1 or sum(map(len, items)) <= _STEP_BYTES:
+        yield items
+    else:
+        half = len(items) // 2
+        yield from _light(items[:half])
+        yield from _light(items[half:])
 
 
 def _malformed(cause: str) -> SourceError:
