@@ -269,6 +269,12 @@ class DumpPlan:
         self._dumps[job] = new
         return new
 
+    def begin_again(self) -> None:
+        """Gives up all chunks that were not emitted, those being read included, and goes on from the last emitted."""
+        for (name, table), reading in list(self._reading.items()):
+            if reading.pieces:
+                self.read_again(table, name)
+
     def read_again(self, table: TableId, name: str = FIRST) -> None:
         """Gives up all chunks of the table in this dump that were not emitted and goes on from the last emitted key.
 

@@ -35,6 +35,7 @@ from migrator.run.source_threads import (
     Input,
     Inputs,
     LogPump,
+    Reconnected,
     Records,
     Sampled,
     Witnessed,
@@ -161,6 +162,8 @@ class CaptureSteps:
                 self._follow(item.book)
             case Sampled():
                 self._slow_down(item.load)
+            case Reconnected():
+                self._core.on_reconnect()
             case Witnessed():
                 self._core.on_witness(item.witness)
         return []

@@ -56,6 +56,11 @@ class Witnessed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconnected:
+    """The log is read over a new connection; what it brings comes after this."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkRefused:
     """A chunk of a dump request can't be read, now or later."""
 
@@ -77,7 +82,7 @@ class BookRead:
     book: RequestBook
 
 
-Input = Records | ChunkBounded | ChunkRead | ChunkRefused | Witnessed | Sampled | BookRead
+Input = Records | Reconnected | ChunkBounded | ChunkRead | ChunkRefused | Witnessed | Sampled | BookRead
 Inputs = queue.Queue[Input]
 Asked = queue.Queue[tuple[ChunkRequest, TableSchema]]
 """Chunks to read; each is taken by one pump."""
@@ -157,6 +162,7 @@ class LogPump:
         """One step: connects if needed, reads what is there and hands it over. Raises what the log reader raises."""
         if self._reader is None:
             self.start()
+            hand_over(self._inputs, Reconnected(), stopping)
             self._progress.add(reconnects=1)
             self._progress.set(note="")
         reader = self._reader

@@ -1,18 +1,11 @@
-"""A server that crashes forgets commits that were visible, and gives their transaction ids to others.
-
-Placed, not hoped for: the WAL writer is stopped, so a hasty commit stays off the disk; then it is killed, which makes
-the server start all over.
-"""
+"""A server that crashes forgets commits that were visible, and gives their transaction ids to others."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-import psycopg
 import pytest
 
 from migrator.adapters.postgres.change_tables import log_reader
@@ -20,44 +13,23 @@ from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader
 from migrator.columnar.keys import without_keys
 from migrator.core.capture import Capture, EmitPart
 from migrator.core.dump import DumpPlan
-from migrator.embedded.postgres import EmbeddedPostgres
-from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import LogRecord, RowChange
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from tests.fix_change_tables import captured, read_all, started
-from tests.fix_postgres_source import DEADLINE_S, changes, parts
+from tests.fix_postgres_source import changes, parts
+from tests.integration.forgetful_postgres import crash, forgetful_database, wal_writer_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
-_SETTINGS = {"autovacuum": "off", "max_prepared_transactions": "5"}
-_WRITER = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
-
 
 @pytest.fixture
 def fragile() -> Iterator[Database]:
-    """A database on a server of its own, that nothing but the test makes write to its log."""
-    with (
-        scratch_directory("migrator-test-") as folder,
-        EmbeddedPostgres(Path(folder) / "pg", settings=_SETTINGS) as server,
-    ):
-        server.create_database("old")
-        yield Database(server.host, server.port, "old", server.superuser, "", "postgresql")
-
-
-def crash(database: Database, wal_writer: int) -> None:
-    """Kills the process and waits until the server is back."""
-    os.kill(wal_writer, signal.SIGKILL)
-    until = time.monotonic() + DEADLINE_S
-    while True:
-        try:
-            if database.query(_WRITER) not in ([], [(wal_writer,)]):
-                return
-        except psycopg.OperationalError:
-            assert time.monotonic() < until, "the server didn't come back"
+    with forgetful_database() as database:
+        yield database
 
 
 def forgotten_and_real(fragile: Database) -> tuple[list[RowChange], list[RowChange]]:
@@ -65,7 +37,7 @@ def forgotten_and_real(fragile: Database) -> tuple[list[RowChange], list[RowChan
     fragile.execute("CREATE TABLE t (k int PRIMARY KEY, v text)")
     source, schemas = captured(fragile, "t")
     fragile.execute("CHECKPOINT")
-    ((wal_writer,),) = fragile.query(_WRITER)
+    wal_writer = wal_writer_of(fragile)
     with started(source, schemas) as reader, fragile.connect() as hasty:
         (begin,) = reader.read(0.0)
         os.kill(wal_writer, signal.SIGSTOP)
@@ -113,7 +85,7 @@ def test_a_prepared_transaction_waits_for_its_outcome_over_a_crash_as_well(fragi
         (part,) = parts(read_all(reader, source))
         assert [change.after for change in part.changes] == [("1", "meanwhile")]
         position = part.position
-    ((wal_writer,),) = fragile.query(_WRITER)
+    wal_writer = wal_writer_of(fragile)
     crash(fragile, wal_writer)
     with started(source, schemas, position) as reader:
         assert changes(read_all(reader, source)) == []

@@ -236,3 +236,18 @@ def test_a_chunk_in_another_row_schema_is_read_again() -> None:
     read = replace(chunk(asked(core), "a"), schema_version="older")
     assert core.on_chunk(read) == []
     assert asked(core).after is None
+
+
+def test_chunks_read_before_a_reconnection_are_read_again() -> None:
+    core, _ = capture()
+    waiting = asked(core)
+    assert core.on_chunk(chunk(waiting, "1", "2", high=5)) == []
+    under_way = asked(core)
+    core.on_reconnect()  # the server may have forgotten what these two have seen
+    assert core.on_chunk(chunk(under_way, "3", high=5, final=True)) == []
+    assert core.on_record(LogProgress(position(9))) == []
+    again = asked(core)
+    assert again.after is None
+    (emitted,) = core.on_chunk(chunk(again, "1", final=True, high=9))
+    assert isinstance(emitted, EmitChunk)
+    assert emitted.chunk.request is again
