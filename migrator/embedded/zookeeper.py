@@ -134,7 +134,7 @@ class EmbeddedEnsemble:
         peers = {
             f"server.{number}": f"{LOCALHOST}:{free_port()}:{free_port()}" for number in range(1, size + 1)
         }
-        settings = {"initLimit": "10", "syncLimit": "4", "quorumListenOnAllIPs": "false", **peers}
+        settings = {"initLimit": "10", "syncLimit": "4", "maxSessionTimeout": "60000", **peers}
         self.members = [
             EmbeddedZooKeeper(
                 directory / f"member{number}", java_home=java_home, settings=settings, member=number
