@@ -13,7 +13,7 @@ from migrator.embedded.process import scratch_directory
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.model.coordination import Coordination
 
-SESSION_S = 2.0
+SESSION_S = 4.0
 Contenders = Callable[[Coordination], ZooKeeperLeadership]
 
 

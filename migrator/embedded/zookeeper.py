@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,8 @@ _MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _MEMBER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _SESSION_TIMEOUT_S = 5.0
 _QUORUM_S = 60.0
+_QUIET = logging.Logger("zookeeper")
+_QUIET.addHandler(logging.NullHandler())  # a server that isn't there yet is no news
 _TICK_MS = 500
 """Sessions are granted from two ticks on."""
 
@@ -131,7 +134,7 @@ class EmbeddedEnsemble:
         peers = {
             f"server.{number}": f"{LOCALHOST}:{free_port()}:{free_port()}" for number in range(1, size + 1)
         }
-        settings = {"initLimit": "10", "syncLimit": "4", "quorumListenOnAllIPs": "false", **peers}
+        settings = {"initLimit": "10", "syncLimit": "4", "maxSessionTimeout": "60000", **peers}
         self.members = [
             EmbeddedZooKeeper(
                 directory / f"member{number}", java_home=java_home, settings=settings, member=number
@@ -173,7 +176,7 @@ class EmbeddedEnsemble:
 
 
 def _why_no_session(hosts: str) -> str:
-    client = KazooClient(hosts=hosts, timeout=_SESSION_TIMEOUT_S)
+    client = KazooClient(hosts=hosts, timeout=_SESSION_TIMEOUT_S, logger=_QUIET)
     try:
         client.start(timeout=_SESSION_TIMEOUT_S)
         client.get_children("/")

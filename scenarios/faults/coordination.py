@@ -102,6 +102,7 @@ class ZooKeeperPartition(ZooKeeperFault):
     def __init__(self, options: Options):
         super().__init__(options)
         self._standin = StandIn()
+        self._standin.timeout_s = 2 * StandIn.timeout_s  # it starts Spark beside a run that is at work
 
     def fire(self, world: World) -> None:
         """See ``Fault.fire``."""

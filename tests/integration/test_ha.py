@@ -27,7 +27,7 @@ from tests.servers import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 ROWS = 2000
-PATIENCE_S = 180.0
+PATIENCE_S = 240.0
 """Two processes start Spark, perhaps on a busy machine."""
 
 
@@ -71,7 +71,7 @@ def runs() -> Iterator[Runs]:
     for process in made.started:
         process.send_signal(signal.SIGCONT)
         process.kill()
-        process.communicate()
+        print(process.communicate()[0])  # shown if the test failed
 
 
 @pytest.fixture
