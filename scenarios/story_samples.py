@@ -32,7 +32,7 @@ from scenarios.story_words import Difference, Table, differences
 
 _CLOCK = 1_900_000_000
 """Unix time of the first transaction."""
-_WAIT_S = 120.0
+_WAIT_S = 600.0
 _LEDGER = "SELECT position_order FROM migrator.ledger WHERE migration = %s"
 
 

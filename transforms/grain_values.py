@@ -123,16 +123,17 @@ def check_links(
     spark: SparkSession, target: TargetMapping, schemas: Mapping[str, TableSchema], reaches: Sequence[Reach]
 ) -> None:
     """Values linked to each other must have one type, or equal ones had different hashes. Raises ``GrainProblem``."""
-    types: dict[str, tuple[str, str]] = {}
+    types: dict[tuple[str, str], tuple[str, str]] = {}
     for table in dict.fromkeys(table for table, _, _ in target.values):
         frame, _ = marked_frame(spark, schemas[table], f"type of {table} {uuid.uuid4()}")
         for value in value_columns(target, table):
             kind = frame.select(value.of(frame).alias("value")).schema["value"].dataType
-            types[value.column] = (value.name, kind.simpleString())
+            types[schemas[table].id.name, value.column] = (value.name, kind.simpleString())
     for reach in reaches:
-        for node in reach.nodes:
+        for node in reach.nodes[1:]:
+            tables = node.schema.id.name, reach.nodes[node.above or 0].schema.id.name
             for pair in zip(node.columns, node.above_columns, strict=True):
-                (a, kind_a), (b, kind_b) = (types.get(column, ("", "")) for column in pair)
+                (a, kind_a), (b, kind_b) = (types.get(at, ("", "")) for at in zip(tables, pair, strict=True))
                 if kind_a != kind_b:
                     raise GrainProblem(
                         f"the values {a} and {b} are linked and have different types",

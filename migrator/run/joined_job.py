@@ -137,9 +137,8 @@ class JoinedJob:
         found = []
         for table in dict.fromkeys([*chunks, *deltas]):
             before, after = (deltas[table].before, deltas[table].after) if table in deltas else (None, None)
-            rows_of = MirrorRows(self._mirrored[table], tuple(chunks.get(table, ())), before, after)
-            found.append(self._values.added(rows_of))
-        return tuple(found)
+            found.append(MirrorRows(self._mirrored[table], tuple(chunks.get(table, ())), before, after))
+        return self._values.added(found)
 
     def _check_columns(self, found: TableSchema) -> None:
         """Refuses rows captured before a column was added that is read: what they hold in it isn't in the log."""

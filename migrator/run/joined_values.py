@@ -6,6 +6,8 @@ those of all rows are computed again: the mapping may be another one than the mi
 
 from __future__ import annotations
 
+import itertools
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +23,9 @@ from transforms.cause import spark_cause
 from transforms.grain_values import ValueColumn, hashed, value_columns, with_hashes
 from transforms.plan import MappingPlan
 
+_BATCHES = 16
+"""Files of so many batches are kept: more than ever wait to be applied."""
+
 
 class JoinedValues:
     """The computed values of a migration.
@@ -34,6 +39,7 @@ class JoinedValues:
     def __init__(self, spark: SparkSession, plans: Sequence[MappingPlan], folder: Path):
         self._spark = spark
         self._folder = folder
+        self._folders = itertools.cycle(range(_BATCHES))
         self._values: dict[TableId, tuple[TableSchema, list[ValueColumn]]] = {}
         for plan in plans:
             for name, schema in plan.schemas.items():
@@ -41,21 +47,26 @@ class JoinedValues:
                 if found:
                     self._values.setdefault(schema.id, (schema, []))[1].extend(found)
 
-    def added(self, rows: MirrorRows) -> MirrorRows:
-        """The rows of a batch with their hashes. Raises ``MappingError`` when a function fails on them."""
+    def added(self, batch: Sequence[MirrorRows]) -> tuple[MirrorRows, ...]:
+        """A batch's rows with their hashes. Raises ``MappingError`` when a function fails on them."""
+        # The batches before may still wait to be applied, or be applied again after a deadlock.
+        folder = self._folder / str(next(self._folders))
+        shutil.rmtree(folder, ignore_errors=True)
+        return tuple(self._added(rows, folder) for rows in batch)
+
+    def _added(self, rows: MirrorRows, folder: Path) -> MirrorRows:
         if rows.schema.id not in self._values:
             return rows
         after = rows.after
         if after is not None and after.num_rows:
             after = self._with(rows.schema.id, after)
-        chunks = tuple(self._file(rows.schema.id, number, path) for number, path in enumerate(rows.chunks))
-        return MirrorRows(rows.schema, chunks, rows.before, after)
-
-    def _file(self, table: TableId, number: int, path: str) -> str:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        place = self._folder / f"{sorted(self._values).index(table)}-{number}.parquet"
-        pq.write_table(self._with(table, pq.read_table(path)), place)
-        return str(place)
+        chunks = []
+        for path in rows.chunks:
+            folder.mkdir(parents=True, exist_ok=True)
+            place = folder / f"{len(list(folder.iterdir()))}.parquet"
+            pq.write_table(self._with(rows.schema.id, pq.read_table(path)), place)
+            chunks.append(str(place))
+        return MirrorRows(rows.schema, tuple(chunks), rows.before, after)
 
     def _with(self, table: TableId, rows: pa.Table) -> pa.Table:
         schema, values = self._values[table]

@@ -173,7 +173,7 @@ def test_the_comparison_notices_when_a_computed_value_stays_behind(
     """The negative control of links by computed values, and a mirror that gets its values later than its rows."""
     some = ("band", "namesake", "fan")
     bench = JoinedBench(project, tmp_path, only=some).begin()
-    monkeypatch.setattr(JoinedValues, "added", lambda self, rows: rows)
+    monkeypatch.setattr(JoinedValues, "added", lambda self, batch: tuple(batch))
     bench.dump(*shop.TABLES)
     assert shop.differences(project, some) == {}, "filling computes the values of all rows"
     transact(project, ["UPDATE product SET price = 1 WHERE product_id = 40"])

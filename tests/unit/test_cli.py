@@ -84,7 +84,7 @@ def test_spark_options_are_key_and_value() -> None:
 def test_the_module_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "migrator", "--help"], capture_output=True, text=True)
     assert done.returncode == 0
-    for command in ("init", "check", "run", "status", "verify", "demo", "bench"):
+    for command in ("init", "check", "explain", "run", "status", "verify", "demo", "bench"):
         assert command in done.stdout
 
 

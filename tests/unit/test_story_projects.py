@@ -12,9 +12,12 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
+from migrator.model.reach import spoken
+from migrator.model.table import Column, TableId, TableSchema
 from scenarios.employees import oracle as employees
 from scenarios.sakila import oracle as sakila
 from transforms import load_mapping
+from transforms.grain import reaches
 
 
 @dataclass(frozen=True)
@@ -81,3 +84,21 @@ def test_the_oracle_shares_no_code_with_the_mapping(story: Story) -> None:
         assert "import mapping" not in source
         assert "transforms" not in source
         assert "pyspark" not in source
+
+
+def test_a_title_reaches_the_departments_of_everybody_with_a_title_spelled_alike() -> None:
+    """``department_stats`` shows a title by the smallest text of its code, whoever holds it."""
+    mapping = load_mapping(Path(str(employees.__file__)).parent / "mapping.py")
+    target = mapping["department_stats"]
+    numbers = ("emp_no", "dept_no", "title")
+    columns = tuple(Column(name, "int32", False, "int") for name in numbers)
+    schemas = {name: TableSchema(TableId("old", name), columns, numbers) for name in target.sources}
+    [reach] = reaches(target, schemas, ())
+    index = next(number for number, node in enumerate(reach.nodes) if node.role == "same_title")
+    assert [reach.nodes[step].role for step in reach.path(index)] == [
+        "same_title",
+        "title",
+        "dept_emp",
+        "department",
+    ]
+    assert [spoken(name) for name in reach.nodes[index].columns] == ["code"]
