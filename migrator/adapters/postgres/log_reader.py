@@ -252,6 +252,7 @@ class PostgresLogReader:
         return changes
 
     def _message(self, payload: bytes) -> None:
+        """Takes in what isn't a captured row change."""
         if payload[0] == KEEPALIVE:
             self._keepalive(wal_end(payload))
             return
