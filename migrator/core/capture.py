@@ -236,8 +236,13 @@ class Capture:
 
     def _surely_visible(self, transaction: TransactionId) -> bool:
         """Whether a witness of before shows it already, as in a backlog: then it needn't be remembered at all."""
-        bounds = self._lower_bounds()
-        return bool(bounds) and all(bound.contains(transaction) for bound in bounds)
+        newest = self._newest_witness
+        if newest is None or not newest.contains(transaction):
+            return False
+        # A loop would do for all; but this runs for each transaction, and mostly no chunk is being read.
+        return not self._bounds or all(
+            bound is not None and bound.contains(transaction) for bound in self._bounds.values()
+        )
 
     # -- log side -----------------------------------------------------------------------------------------------
 
@@ -265,10 +270,11 @@ class Capture:
             self._advance(part.position)
         else:
             self._partial = (part.position.order, max(stored, part.first_index + part.size()))
-        return [EmitPart(part), *self._place_chunks()]
+        return [EmitPart(part), *self._place_chunks()] if self._waiting else [EmitPart(part)]
 
     def _advance(self, position: Position) -> None:
-        self._position = max(self._position, position)
+        if position.order > self._position.order:
+            self._position = position
 
     def _note_in_windows(self, table: TableId, run: ChangeRun) -> None:
         windows = [

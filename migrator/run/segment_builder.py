@@ -68,10 +68,11 @@ class SegmentBuilder:
         part = output.part
         position, index = part.position.order, part.first_index
         for codec, items, _ in part.runs:
-            known = self._runs.get(id(codec))
-            if known is None:
-                known = self._runs[id(codec)] = (codec, [])
-            known[1].append(_Run(position, index, items))
+            try:
+                runs = self._runs[id(codec)][1]
+            except KeyError:
+                self._runs[id(codec)] = (codec, runs := [])
+            runs.append(_Run(position, index, items))
             index += len(items)
         size = index - part.first_index
         self.rows += size

@@ -12,7 +12,7 @@ from migrator.core.capture import Capture, EmitPart
 from migrator.core.dump import DumpPlan
 from migrator.core.touched import Stale, TouchedKeys
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.event import ChangeRun, MarkKind, TransactionId
+from migrator.model.event import MarkKind, TransactionId
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.table import TableSchema
@@ -29,7 +29,7 @@ _content = SegmentBuilder.content
 _add_part = SegmentBuilder._add_part
 _confirm = TouchedKeys.confirm
 _remember = TouchedKeys.__init__
-_note = TouchedKeys.note
+_settle_large = TouchedKeys._settle_large
 _start = SimulatedLogReader.start
 
 
@@ -77,10 +77,9 @@ def _inherits_nothing(
     _remember(self, max_keys, ())
 
 
-def _forgets_large(self: TouchedKeys, transaction: TransactionId, runs: Iterable[ChangeRun]) -> None:
+def _forgets_large(self: TouchedKeys, touched: Any) -> None:
     """A transaction with more keys than are remembered counts as touching none."""
-    _note(self, transaction, runs)
-    touched = self._transactions[transaction]
+    _settle_large(self, touched)
     touched.tables = {table: keys or set() for table, keys in touched.tables.items()}
 
 
@@ -151,7 +150,7 @@ HIGH_IGNORED = (Patch(Capture, "_reached", _reached_at_once),)
 LOW_AFTER_SELECT = (Patch(ChunkPump, "reading", _low_after_select),)
 CONFIRMED_BY_NEWEST = (Patch(TouchedKeys, "confirm", _confirmed_by_newest),)
 INHERITS_NOTHING = (Patch(TouchedKeys, "__init__", _inherits_nothing),)
-FORGETS_LARGE = (Patch(TouchedKeys, "note", _forgets_large),)
+FORGETS_LARGE = (Patch(TouchedKeys, "_settle_large", _forgets_large),)
 GROWN_RANGE_CUT = (Patch(DumpPlan, "arrived", _grown_range_cut),)
 AS_THEY_COME = (Patch(DumpPlan, "is_head", _as_they_come),)
 DUMPS_AS_READ = (Patch(DumpPlan, "dumps", _dumps_as_read),)

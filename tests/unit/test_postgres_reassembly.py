@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,19 +14,20 @@ from migrator.adapters.postgres.pgoutput import Begin, Commit, Insert, parse
 from migrator.adapters.postgres.reassembly import Reassembly
 from migrator.errors import SourceError
 
-KEEPALIVE = (None, 99)
+KEEPALIVE = b"k" + struct.pack("!QqB", 99, 0, 0)
 OID = 7
 
 
 class Sent:
     """What a server sends, already received: stands for ``ReplicationStream`` on its reading side."""
 
-    def __init__(self, messages: list[tuple[bytes | None, int]]):
+    def __init__(self, messages: list[bytes]):
         self._messages = list(messages)
         self.signs = 0
 
-    def next(self) -> tuple[bytes | None, int]:
-        return self._messages.pop(0) if self._messages else (b"", 0)
+    def take(self, most: int) -> list[bytes]:
+        taken, self._messages = self._messages[:most], self._messages[most:]
+        return taken
 
     def busy(self) -> None:
         self.signs += 1
@@ -54,11 +56,17 @@ def plain(lsn: int, xid: int, text: str) -> list[bytes]:
     return [begin, insert(text), b"C" + struct.pack("!BQQq", 0, lsn, lsn + 8, 1000)]
 
 
+def all_of(reassembly: Reassembly, most: int = 3) -> Iterator[bytes]:
+    """What is handed on, few messages at a time."""
+    while taken := reassembly.take(most):
+        yield from taken
+
+
 def told(messages: list[bytes], folder: Path | None = None) -> list[tuple[int, int, list[str]]]:
     """(xid, commit LSN, texts) of each transaction as the log reader gets it."""
-    reassembly = Reassembly(Sent([(message, 0) for message in messages]), folder)  # type: ignore[arg-type]
+    reassembly = Reassembly(Sent(messages), folder)  # type: ignore[arg-type]
     found: list[tuple[int, int, list[str]]] = []
-    while payload := reassembly.next()[0]:
+    for payload in all_of(reassembly):
         match parse(payload):
             case Begin(final_lsn, _, xid):
                 found.append((xid, final_lsn, []))
@@ -102,18 +110,15 @@ def test_a_transaction_without_anything_of_ours_is_empty() -> None:
 
 
 def test_keepalives_inside_a_piece_are_not_passed_on() -> None:
-    sent = [(start(1, True), 0), KEEPALIVE, (insert("a", 1), 0), (b"E", 0), KEEPALIVE, (commit(1, 30), 0)]
-    reassembly = Reassembly(Sent(sent), None)  # type: ignore[arg-type]
-    seen = [reassembly.next() for _ in range(5)]
+    sent = [start(1, True), KEEPALIVE, insert("a", 1), b"E", KEEPALIVE, commit(1, 30)]
+    seen = list(all_of(Reassembly(Sent(sent), None)))  # type: ignore[arg-type]
     assert seen[0] == KEEPALIVE
-    assert [payload[:1] for payload, _ in seen[1:] if payload is not None] == [b"B", b"I", b"C", b""]
+    assert [payload[:1] for payload in seen[1:]] == [b"B", b"I", b"C"]
 
 
 def test_feedback_goes_out_while_a_large_transaction_is_handed_on() -> None:
-    sent = Sent([(each, 0) for each in [start(1, True), *[insert("x", 1)] * 5000, b"E", commit(1, 30)]])
-    reassembly = Reassembly(sent, None)  # type: ignore[arg-type]
-    while reassembly.next()[0]:
-        pass
+    sent = Sent([start(1, True), *[insert("x", 1)] * 5000, b"E", commit(1, 30)])
+    assert len(list(all_of(Reassembly(sent, None)))) == 5002  # type: ignore[arg-type]
     assert sent.signs == 3
 
 

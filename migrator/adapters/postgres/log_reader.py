@@ -45,8 +45,8 @@ from migrator.adapters.postgres.relations import (
     Relations,
     catalog_lookup,
 )
-from migrator.adapters.postgres.replication import ReplicationStream, lost_slot
-from migrator.adapters.postgres.row_codec import HEAD_BYTES, RowCodec
+from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, lost_slot, wal_end
+from migrator.adapters.postgres.row_codec import HEAD_BYTES
 from migrator.adapters.postgres.server_log import ServerLog
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
@@ -71,6 +71,7 @@ _LOOK_EVERY_S = 10.0
 _LOOK_AGAIN_S = 0.5
 _MARK_KINDS = frozenset(kind.value for kind in MarkKind)
 _ROW_MESSAGES = (Insert, Update, Delete)
+_MESSAGES_AT_ONCE = 2000
 _MAX_MESSAGES_PER_READ = 200_000
 """A server that sends nothing of interest must not keep ``read`` busy for ever."""
 
@@ -160,17 +161,14 @@ class PostgresLogReader:
             self._relations.check_again()
         until = time.monotonic() + timeout_s
         messages = delivered = 0
-        while delivered < self._source.part_rows and messages < _MAX_MESSAGES_PER_READ:
-            payload, wal_end = incoming.next()
-            if payload:
-                messages += 1
-                delivered += self._take(payload)
-            elif payload is None:
-                self._keepalive(wal_end)
-            else:
-                came = stream.wait(0.0 if self._records else max(0.0, until - time.monotonic()))
-                if not came or time.monotonic() >= until:  # what streams in may be far from its commit
-                    break
+        while (left := self._source.part_rows - delivered) > 0 and messages < _MAX_MESSAGES_PER_READ:
+            if payloads := incoming.take(min(left, _MESSAGES_AT_ONCE)):
+                messages += len(payloads)
+                delivered += self._take(payloads)
+                continue
+            came = stream.wait(0.0 if self._records else max(0.0, until - time.monotonic()))
+            if not came or time.monotonic() >= until:  # what streams in may be far from its commit
+                break
         records, self._records = self._records, []
         return records
 
@@ -237,11 +235,27 @@ class PostgresLogReader:
         what = "the source's catalog can't be read"
         return self._catalog.call(what, lambda connection: ask(psycopg_query(connection)))
 
-    def _take(self, payload: bytes) -> int:
-        """Takes one message in; returns 1 for a captured row change."""
-        codec = self._relations.codecs.get(payload[:HEAD_BYTES])
-        if codec is not None:
-            return 0 if self._skipping else self._change(codec, payload)
+    def _take(self, payloads: Sequence[bytes]) -> int:
+        """Takes messages in; returns how many were captured row changes."""
+        codecs, part = self._relations.codecs, self._part
+        most_rows, most_bytes = self._source.part_rows, self._source.part_bytes
+        changes = 0
+        for payload in payloads:
+            codec = codecs.get(payload[:HEAD_BYTES])
+            if codec is None:
+                self._message(payload)
+            elif not self._skipping:
+                part.add(codec, payload)
+                changes += 1
+                if part.count >= most_rows or part.bytes >= most_bytes:
+                    self._hand_out_part()
+        return changes
+
+    def _message(self, payload: bytes) -> None:
+        """Takes in what isn't a captured row change."""
+        if payload[0] == KEEPALIVE:
+            self._keepalive(wal_end(payload))
+            return
         message = parse(payload)
         if isinstance(message, Begin):
             self._transaction = message
@@ -255,7 +269,7 @@ class PostgresLogReader:
                 self._hand_out_part()
                 self._records.append(SchemaChange(schema))
         elif self._skipping:
-            return 0
+            return
         elif isinstance(message, _ROW_MESSAGES):
             self._other_change(message)
         elif isinstance(message, Truncate):
@@ -263,14 +277,6 @@ class PostgresLogReader:
         elif isinstance(message, LogicalMessage) and message.prefix == self._source.slot:
             kind, _, token = message.content.decode(errors="replace").partition(" ")
             self._mark(token, kind)
-        return 0
-
-    def _change(self, codec: RowCodec, payload: bytes) -> int:
-        part = self._part
-        part.add(codec, payload)
-        if part.count >= self._source.part_rows or part.bytes >= self._source.part_bytes:
-            self._hand_out_part()
-        return 1
 
     def _other_change(self, message: RowMessage) -> None:
         """A row change that no codec reads: our watermark, a table that nobody captures, or one that isn't whole."""

@@ -40,7 +40,7 @@ def format_lsn(lsn: int) -> str:
 
 def commit_position(final_lsn: int, end_lsn: int, system: str) -> Position:
     """The position of a commit record that starts at ``final_lsn`` and ends at ``end_lsn``."""
-    return Position(final_lsn, f"{format_lsn(end_lsn)}@{system}")
+    return Position(final_lsn, f"{end_lsn >> 32:X}/{end_lsn & 0xFFFFFFFF:X}@{system}")
 
 
 def position_up_to(lsn: int, system: str) -> Position:

@@ -17,9 +17,6 @@ class OpenPart:
     __slots__ = ("_codec", "_items", "_run_begins", "_runs", "bytes", "count")
 
     def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
         self.count = self.bytes = self._run_begins = 0
         self._codec: RowCodec | None = None
         self._items: list[bytes] = []
@@ -37,8 +34,9 @@ class OpenPart:
     def take(self) -> tuple[ChangeRun, ...]:
         """What was collected; begins anew."""
         self._end_run()
-        runs = tuple(self._runs)
-        self._clear()
+        runs, self._runs = tuple(self._runs), []
+        self.count = self.bytes = self._run_begins = 0
+        self._codec = None
         return runs
 
     def _end_run(self) -> None:

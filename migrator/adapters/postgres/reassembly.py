@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import struct
 import tempfile
+from collections import deque
 from collections.abc import Generator, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -33,7 +35,7 @@ from migrator.adapters.postgres.pgoutput import (
     commit_bytes,
     parse,
 )
-from migrator.adapters.postgres.replication import ReplicationStream
+from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream
 from migrator.errors import SourceError
 
 _CONTROL = frozenset(b"SEcA")
@@ -81,7 +83,7 @@ class Reassembly:
         stream: what the server sends.
         folder: where transactions under way are collected, made when needed; None for the system's temporary one.
 
-    Raises ``SourceError`` (from ``next``) when a transaction can't be collected, or when the pieces make no sense.
+    Raises ``SourceError`` (from ``take``) when a transaction can't be collected, or when the pieces make no sense.
     """
 
     def __init__(self, stream: ReplicationStream, folder: Path | None):
@@ -90,27 +92,37 @@ class Reassembly:
         self._open: dict[int, _Collected | None] = {}
         self._current: int | None = None
         self._whole: Generator[bytes] | None = None
+        self._received: deque[bytes] = deque()
 
-    def next(self) -> tuple[bytes | None, int]:
-        """See ``ReplicationStream.next``. Never blocks on the network."""
+    def take(self, most: int) -> list[bytes]:
+        """See ``ReplicationStream.take``. Never blocks on the network."""
         while True:
             if self._whole is not None:
-                payload = next(self._whole, None)
-                if payload is not None:
-                    return payload, 0
+                if found := list(islice(self._whole, most)):
+                    return found
                 self._whole = None
-            payload, wal_end = self._stream.next()
-            if not payload:
-                # Inside a piece a keepalive says nothing that the next one outside doesn't say.
-                if payload is None and self._current is not None:
-                    continue
-                return payload, wal_end
+            if not self._received:
+                self._received = deque(self._stream.take(most))
+                if not self._received:
+                    return []
+            if found := self._sorted():
+                return found
+
+    def _sorted(self) -> list[bytes]:
+        """What was received and is to be handed on, up to the end of a streamed transaction."""
+        found: list[bytes] = []
+        received = self._received
+        while received and self._whole is None:
+            payload = received.popleft()
             if payload[0] in _CONTROL:
                 self._control(payload)
             elif self._current is None:
-                return payload, 0
-            else:
+                found.append(payload)
+            elif (
+                payload[0] != KEEPALIVE
+            ):  # inside a piece it says nothing that the next one outside doesn't say
                 self._collect(self._current, payload)
+        return found
 
     def collected_bytes(self) -> int:
         """Bytes of the transactions whose outcome isn't known yet."""
@@ -124,6 +136,7 @@ class Reassembly:
         if self._whole is not None:
             self._whole.close()
         self._open.clear()
+        self._received.clear()
         self._current = self._whole = None
 
     def _control(self, payload: bytes) -> None:

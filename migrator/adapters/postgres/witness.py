@@ -58,9 +58,8 @@ class SnapshotWitness:
         xid meant is the one nearest to ``xmax``. True only for transactions that committed: ask for no
         others.
         """
-        xid = self._nearest(transaction[0])
-        return xid < self.xmin or (xid < self.xmax and xid not in self.xip)
-
-    def _nearest(self, xid32: int) -> int:
-        ahead = (xid32 - self.xmax) % _XID_RANGE
-        return self.xmax + (ahead - _XID_RANGE if ahead >= _XID_RANGE // 2 else ahead)
+        ahead = (transaction[0] - self.xmax) % _XID_RANGE
+        if ahead < _XID_RANGE // 2:
+            return False
+        xid = self.xmax + ahead - _XID_RANGE
+        return xid < self.xmin or xid not in self.xip
