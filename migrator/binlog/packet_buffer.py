@@ -68,32 +68,28 @@ class PacketBuffer:
         self._append(piece)
         return True
 
-    def packet(self) -> bytes | None:
-        """The payload of the next complete packet; a payload of 16 MiB or more spans several."""
-        found = self._packets(1)
-        return found[0] if found else None
-
     def packets(self) -> list[bytes]:
-        """The payloads of all complete packets."""
-        return self._packets(len(self._data))
-
-    def _packets(self, most: int) -> list[bytes]:
+        """The payloads of all complete packets; one of 16 MiB or more spans several."""
         if not self._whole():  # then nothing is copied, however often we are asked
             return []
-        data, at = bytes(self._data), self._at
-        pieces: list[bytes] = []
+        data, at, end = bytes(self._data), self._at, len(self._data)
         found: list[bytes] = []
-        last = len(data) - _HEAD.size
-        while at <= last and len(found) < most:
-            size = _HEAD.unpack_from(data, at)[0] & _LARGEST_PACKET  # above it is the number of the packet
+        pieces: list[bytes] = []
+        size_at, last = _HEAD.unpack_from, end - _HEAD.size
+        while at <= last:
+            size = size_at(data, at)[0] & _LARGEST_PACKET  # above it is the number of the packet
             stop = at + 4 + size
-            if stop > last + 4:
+            if stop > end:
                 break
-            pieces.append(data[at + 4 : stop])
+            if size < _LARGEST_PACKET and not pieces:
+                found.append(data[at + 4 : stop])
+                self._at = stop
+            else:
+                pieces.append(data[at + 4 : stop])
+                if size < _LARGEST_PACKET:
+                    found.append(b"".join(pieces))
+                    pieces, self._at = [], stop
             at = stop
-            if size < _LARGEST_PACKET:
-                found.append(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-                pieces, self._at = [], at
         return found
 
     def _whole(self) -> bool:

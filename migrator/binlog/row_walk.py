@@ -57,18 +57,20 @@ def _steps(plans: Sequence[ColumnPlan]) -> list[str]:
 def build_ends(generator: Generator, plans: Sequence[ColumnPlan]) -> Ends:
     """The function for images of these columns."""
     width = (len(plans) + 7) // 8
-    bits = "data[at]" if width == 1 else f"from_bytes(data[at:at + {width}], 'little')"
+    every = (1 << len(plans)) - 1
+    unused = generator.name(((1 << 8 * width) - 1 ^ every).to_bytes(width, "little"))
+    zeros = generator.name(bytes(width))
     source = [
         "def ends(data, at, stop):",
         " found = []",
         " add = found.append",
         " while at < stop:",
-        f"  nulls = {bits} & {(1 << len(plans)) - 1}",
+        f"  nulls = data[at:at + {width}]",
         f"  at += {width}",
-        "  if nulls:",
-        f"   at = {generator.name(_Steps(plans))}[nulls](data, at)",
-        "  else:",
+        f"  if nulls == {zeros} or nulls == {unused}:",  # a server may set the bits without a column
         *(f"   {line}" for line in _steps(plans) or ["pass"]),
+        "  else:",
+        f"   at = {generator.name(_Steps(plans))}[from_bytes(nulls, 'little') & {every}](data, at)",
         "  add(at)",
         " if at != stop:",
         "  raise ValueError('the rows end at byte %d, the event at byte %d' % (at, stop))",

@@ -53,11 +53,13 @@ class Layout:
         return build_decoder(self.logged, self.declared, CHARSETS, dialect)(image, 0, len(image))
 
     def image(self, values: list[bytes | None]) -> bytes:
-        """A row image; the unused bits of the bitmap are set, as the server does."""
+        """A row image; the unused bits of the bitmap are set, or not, or some of them: they mean nothing."""
         bits = sum(1 << place for place, value in enumerate(values) if value is None)
         width = (len(values) + 7) // 8
-        bits |= (1 << 8 * width) - (1 << len(values))
-        return bits.to_bytes(width, "little") + b"".join(value for value in values if value is not None)
+        data = b"".join(value for value in values if value is not None)
+        unused = (1 << 8 * width) - (1 << len(values))
+        bits |= (0, unused, unused & 0xAA << 8 * width - 8)[len(data) % 3]
+        return bits.to_bytes(width, "little") + data
 
 
 @st.composite
