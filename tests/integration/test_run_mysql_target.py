@@ -1,8 +1,7 @@
-"""Whole runs into MySQL and MariaDB: under writers, killed and started again, verified; and what verify must find."""
+"""Whole runs into MySQL and MariaDB: under writers, verified; and what verify must find."""
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from tests.servers import Database
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 ROWS = 3000
-CRASH_POINTS = ["target.loaded", "target.moved", "target.committed:2"]
 SMALL = "[capture]\nchunk_rows = 500\nchunk_rows_max = 500"
 
 
@@ -70,27 +68,3 @@ def test_a_run_under_writers_ends_equal_and_planted_differences_are_found(
     shown = capfd.readouterr().out
     for named in ("discount", "placed_at", "missing"):
         assert named in shown
-
-
-def test_killed_inside_the_targets_transaction_it_goes_on_and_applies_everything_once(
-    postgres_to_mysql: Project, spark: SparkSession
-) -> None:
-    project = postgres_to_mysql
-    project.config.write_text(project.config.read_text() + SMALL)
-    writers = OrderWriters(scenario_database(project.old), ROWS, rate_per_s=200)
-    writers.start()
-    seen = (0, 0)
-    for point in CRASH_POINTS:
-        process = project.process("run", "--plain", crash_at=point)
-        output, _ = process.communicate(timeout=300)
-        assert process.returncode == -signal.SIGKILL, f"{point} was never reached:\n{output}"
-        before, seen = seen, ledger(project)
-        assert seen[0] > before[0], "every start leads under an epoch of its own"
-        if point != "target.committed:2":
-            assert seen[1] == before[1] == 0, "killed before its COMMIT, a batch leaves nothing"
-            assert project.new.query("SELECT COUNT(*) FROM purchase") == [(0,)]
-    assert seen[1] > 0
-    writers.stop()
-    project.run_here()
-    assert ledger(project)[1] > seen[1]
-    assert project.differences() == []
