@@ -21,7 +21,7 @@ from migrator.model.coordination import Coordination
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
 SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
-TARGET_KINDS = ("postgresql",)
+TARGET_KINDS = ("postgresql", "mariadb", "mysql")
 PLACEMENTS = ("witness", "watermark", "message")
 LOGS = ("server", "change_tables")
 STAGING = ("auto", "driver", "executors")
@@ -194,7 +194,9 @@ class _Reader:
         placement = self._choice("source", "placement", allowed, "witness")
         log = self._choice("source", "log", LOGS, "server")
         self._check_log(log, source.kind, placement)
-        self._choice("apply", "staging", STAGING, "auto")
+        staging = self._choice("apply", "staging", STAGING, "auto")
+        if staging == "executors" and target.kind not in ("", "postgresql"):
+            self._problem("apply", "staging", "executors load into PostgreSQL targets only")
         self._check_positive()
         coordination = self._coordination(root)
         if self.problems:

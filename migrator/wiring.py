@@ -22,10 +22,6 @@ from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.target_postgres.peek import peek
-from migrator.adapters.target_postgres.remap import filled, forget_filled
-from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.config import Settings
 from migrator.embedded.java import java_home
 from migrator.errors import ConfigError, MappingError
@@ -42,6 +38,7 @@ from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_parts, source_url
+from migrator.wiring_target import filled, forget_filled, peek, target_database, target_writer
 from transforms.registry import load_mapping
 from transforms.session import spark_session
 
@@ -65,7 +62,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         return EventLog(writer, reader, reader.total_bytes)
 
     catalog, ports = source_parts(settings, step)
-    target = PostgresTargetWriter(_target(settings), step)
+    target, stager = target_writer(settings, step)
     return Parts(
         mapping=load_mapping(settings.mapping),
         catalog=catalog,
@@ -86,7 +83,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
-        stager=target if _executors_stage(settings, master or settings.spark.master) else None,
+        stager=stager if _executors_stage(settings, master or settings.spark.master) else None,
     )
 
 
@@ -106,7 +103,7 @@ def dumps_asked_for(settings: Settings) -> tuple[RequestBook, tuple[TableDump, .
     newest = newest_manifest(Layout.of(settings.event_log()))
     if newest is not None:
         return book, newest.checkpoint.requests
-    ledger = peek(_target(settings))
+    ledger = peek(settings)
     return book, ledger.checkpoint.requests if ledger is not None and ledger.checkpoint is not None else ()
 
 
@@ -151,15 +148,16 @@ def spark(
 
 def revision_problem(settings: Settings) -> str | None:
     """What is wrong with the target's revisions (the user's or ours), or None. Changes nothing."""
-    url = _target(settings).url()
-    return control.target_head_problem(
-        url, settings.alembic, settings.target.schema
-    ) or control.control_problem(url)
+    database = target_database(settings)
+    schema = settings.target.schema or None
+    return control.target_head_problem(database, settings.alembic, schema) or control.control_problem(
+        database
+    )
 
 
 def upgrade_user_target(settings: Settings) -> None:
     """Runs the project's own Alembic revisions on the target."""
-    control.upgrade_user_target(_target(settings).url(), settings.alembic)
+    control.upgrade_user_target(target_database(settings), settings.alembic)
 
 
 def source_position(settings: Settings) -> Position:
@@ -169,7 +167,7 @@ def source_position(settings: Settings) -> Position:
 
 def known_epoch(settings: Settings) -> int:
     """The highest epoch that the target's ledger saw; 0 before the first run."""
-    ledger = peek(_target(settings))
+    ledger = peek(settings)
     return ledger.epoch if ledger is not None else 0
 
 
@@ -218,7 +216,7 @@ class Status:
 
 def status(settings: Settings) -> Status:
     """Looks at ledger, event log and leadership without taking part. Works while a run is going on."""
-    ledger = peek(_target(settings))
+    ledger = peek(settings)
     after = ledger.segment if ledger is not None else 0
     seen = look(settings)
     hint = seen.hint
@@ -237,7 +235,7 @@ def status(settings: Settings) -> Status:
         requests=checkpoint.requests if checkpoint is not None else (),
         last_changes=checkpoint.last_changes if checkpoint is not None else (),
         outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
-        filled=tuple(filled(_target(settings))) if ledger is not None else (),
+        filled=tuple(filled(settings)) if ledger is not None else (),
         standbys=seen.standbys,
         hint=hint if seen.leader else None,
     )
@@ -265,37 +263,21 @@ def remap(settings: Settings, table: str) -> bool:
             cause=f"with grain= there are: {', '.join(known) or 'none'}",
             remedy="rows of a row-wise target come again with `migrator dump start --table <source table>`",
         )
-    return forget_filled(_target(settings), table)
+    return forget_filled(settings, table)
 
 
 def applied_reaches(settings: Settings, position: Position) -> bool:
     """Whether the target holds everything up to ``position``."""
-    ledger = peek(_target(settings))
+    ledger = peek(settings)
     return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.position >= position
 
 
 def _prepare(settings: Settings) -> str | None:
     """Brings the control tables up to date; says what is wrong with the user's revisions."""
-    target = _target(settings)
-    problem = control.target_head_problem(target.url(), settings.alembic, settings.target.schema)
+    database = target_database(settings)
+    problem = control.target_head_problem(database, settings.alembic, settings.target.schema or None)
     if problem is None:
-        control.upgrade_target(target.url())
+        control.upgrade_target(database)
         if settings.placement == "watermark":
             control.upgrade_source(source_url(settings))
     return problem
-
-
-def _target(settings: Settings) -> PostgresTarget:
-    server = settings.target
-    return PostgresTarget(
-        host=server.host,
-        port=server.port,
-        database=server.database,
-        schema=server.schema,
-        user=server.user,
-        migration=settings.name,
-        password=server.password,
-        sslmode=server.tls,
-        sslrootcert=server.tls_ca,
-        silence_s=server.silence_s,
-    )

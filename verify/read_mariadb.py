@@ -6,7 +6,6 @@ server's own text (zero and partial dates are values).
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,18 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pymysql
-from pymysql.cursors import Cursor, SSCursor
+from pymysql.cursors import SSCursor
 
-from migrator.errors import ConnectionFailed, VerifyError
+from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
+from verify.mysql_session import open_session, quoted, row_batches, rows_of
 from verify.pending import Pending, PendingAnswer, gtid_state, pending_by_gtid
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard
 
-CONNECT_TIMEOUT_S = 10
-_BATCH_ROWS = 16_384
-_BATCH_BYTES = 16 << 20
 _DECIMAL_DIGITS_MAX = 38
 _INTEGERS = {
     "tinyint": ("int8", "int16"),
@@ -85,9 +81,7 @@ class MariaDBSource:
         return pending_by_gtid(ledger, upto)
 
     def _prepare(self, session: Any) -> None:
-        """What a session needs before it reads."""
-        rows_of(session, "SET SESSION time_zone = '+00:00'")
-        rows_of(session, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        """What a session needs before it reads, of what MariaDB and MySQL don't share."""
 
     def _place_before(self, session: Any) -> LogPlace:
         """A place in the log for the beginning of a read view."""
@@ -99,50 +93,19 @@ class MariaDBSource:
 
     @contextmanager
     def _session(self) -> Iterator[Any]:
-        settings = self._settings
-        try:
-            connection = pymysql.connect(
-                host=settings.host,
-                port=settings.port,
-                user=settings.user,
-                password=settings.password,
-                database=settings.database,
-                charset="utf8mb4",
-                autocommit=True,
-                conv={},
-                connect_timeout=CONNECT_TIMEOUT_S,
-                **_tls(settings),
-            )
-        except pymysql.err.MySQLError as error:
-            raise ConnectionFailed(
-                "the server can't be reached for verification",
-                where=settings.where(),
-                cause=str(error),
-                remedy="check host, port, login and TLS settings",
-                retryable=isinstance(error, pymysql.err.OperationalError),
-            ) from error
-        try:
-            self._prepare(connection)
-            yield connection
-        except pymysql.err.MySQLError as error:
-            raise VerifyError(
-                "the source can't be read for verification",
-                where=settings.where(),
-                cause=str(error),
-                remedy="check that the login may read the tables concerned",
-            ) from error
-        finally:
-            connection.close()
+        with open_session(self._settings, "source") as session:
+            self._prepare(session)
+            yield session
 
     def _read(self, session: Any, name: str, path: Path) -> SourceTable:
         schema = reflect_table(session, TableId(self._settings.database, name))
         selected = ", ".join(_expression(column) for column in schema.columns)
-        query = f"SELECT {selected} FROM {_quoted(schema.id.schema)}.{_quoted(schema.id.name)}"
+        query = f"SELECT {selected} FROM {quoted(schema.id.schema)}.{quoted(schema.id.name)}"
         total = 0
         wanted = pa.schema([pa.field(c.name, _arrow_type(c)) for c in schema.columns])
         with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
             cursor.execute(query)
-            for rows in _batches(cursor):
+            for rows in row_batches(cursor):
                 writer.write_table(_table(schema, wanted, rows))
                 total += len(rows)
         return SourceTable(schema, path, total)
@@ -204,21 +167,10 @@ def logical_type(base: str, declared: str, precision: int, scale: int) -> str:
 
 def _expression(column: Column) -> str:
     # A float printed as such has six digits; as a double it has all of them.
-    name = _quoted(column.name)
+    name = quoted(column.name)
     if column.source_type.startswith("vector"):  # the driver would take a type that it doesn't know for ASCII
         return f"CAST({name} AS BINARY)"
     return f"CAST({name} AS DOUBLE)" if column.type == "float32" else name
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def rows_of(session: Any, statement: str, parameters: Sequence[str] = ()) -> list[tuple[Any, ...]]:
-    """All rows of one statement."""
-    with session.cursor(Cursor) as cursor:
-        cursor.execute(statement, tuple(parameters) or None)
-        return list(cursor.fetchall())
 
 
 def _place(session: Any) -> LogPlace:
@@ -232,32 +184,6 @@ def _place(session: Any) -> LogPlace:
             remedy="turn the binary log on",
         )
     return LogPlace(sum(state.values()), text)
-
-
-def _tls(settings: ServerSettings) -> dict[str, Any]:
-    if settings.tls == "disable":
-        return {"ssl_disabled": True}
-    if settings.tls == "prefer":
-        return {}
-    context = ssl.create_default_context(cafile=settings.tls_ca or None)
-    context.check_hostname = settings.tls == "verify-full"
-    if settings.tls == "require":
-        context.verify_mode = ssl.CERT_NONE
-    return {"ssl": context}
-
-
-def _batches(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:
-    """Rows in batches bounded by count and by bytes, whichever comes first."""
-    rows: list[tuple[Any, ...]] = []
-    size = 0
-    while (row := cursor.fetchone()) is not None:
-        rows.append(row)
-        size += sum(len(value) for value in row if value is not None)
-        if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-            yield rows
-            rows, size = [], 0
-    if rows:
-        yield rows
 
 
 def _arrow_type(column: Column) -> pa.DataType:

@@ -7,8 +7,9 @@ from typing import Any
 
 from migrator.errors import VerifyError
 from verify.mysql_gtids import Gtids, both, count, gtid_intervals, owned_gtids, text_of
+from verify.mysql_session import rows_of
 from verify.pending import Pending, PendingAnswer
-from verify.read_mariadb import MariaDBSource, rows_of
+from verify.read_mariadb import MariaDBSource
 from verify.snapshot import LedgerState, LogPlace
 
 
@@ -25,7 +26,6 @@ class MySQLSource(MariaDBSource):
         return Pending(PendingAnswer.UNKNOWN, f"the source is at {upto.state}, the ledger is behind it")
 
     def _prepare(self, session: Any) -> None:
-        super()._prepare(session)
         rows_of(session, "SET /*!80030 show_gipk_in_create_table_and_information_schema = ON, */ @judge = 1")
 
     def _place_before(self, session: Any) -> LogPlace:

@@ -31,7 +31,7 @@ from verify.settings import ServerSettings
 from verify.snapshot import SourceSnapshot
 from verify.source_reader import source_reader
 from verify.spark_failure import named_failure
-from verify.target_reader import PostgresTarget
+from verify.target_reader import target_reader
 
 _SPARK_REMEDY = "see Spark's log; if memory or disk ran out, give it more, or verify fewer tables at once"
 
@@ -53,7 +53,7 @@ def verify(
 
     Args:
         source: the old database.
-        target: the new one, PostgreSQL.
+        target: the new one.
         migration: name in the ledger, and of slot and publication on PostgreSQL sources.
         mapping_path: the user's mapping file.
         tables: target tables to verify; None means all.
@@ -69,7 +69,7 @@ def verify(
     targets = _chosen(mapping_path, tables)
     report_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # reports hold samples of rows
     scratch = Path(mkdtemp(prefix="verify-", dir=report_dir))
-    sides = source_reader(source, migration), PostgresTarget(target, migration), source.table_schema()
+    sides = source_reader(source, migration), target_reader(target, migration), source.table_schema()
     live = LiveComparison(*sides, lambda: _checked(spark()), scratch, Limits(wait_s, max_rounds), step)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):

@@ -6,16 +6,15 @@ target's side never passes through the code that reads the source's side.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from psycopg import sql
 
 from migrator.errors import VerifyError
-from migrator.model.codec import FormatError, checkpoint_from_json
+from verify.ledger_row import ledger_state
+from verify.mysql_target import MySQLTarget
 from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
@@ -87,20 +86,8 @@ class PostgresTarget:
             " WHERE migration = %s",
             (self._migration,),
         )
-        return self._state(rows[0]) if rows else None
-
-    def _state(self, row: tuple[Any, ...]) -> LedgerState:
-        epoch, segment, order, token, document = row
-        try:
-            checkpoint = checkpoint_from_json(json.loads(document)) if document is not None else None
-        except FormatError as error:
-            raise VerifyError(
-                "the target's ledger can't be understood",
-                where=f"{self._settings.where()}, table migrator.ledger, migration {self._migration}",
-                cause=str(error),
-                remedy="use the version of migrator that wrote it, or a newer one",
-            ) from error
-        return LedgerState(int(epoch or 0), int(segment or 0), int(order or 0), str(token or ""), checkpoint)
+        where = f"{self._settings.where()}, table migrator.ledger, migration {self._migration}"
+        return ledger_state(rows[0], where) if rows else None
 
     def _read(self, view: PostgresSnapshot, name: str, path: Path) -> TargetRowsText:
         columns = self._columns(view, name)
@@ -133,3 +120,8 @@ def _text(column: TargetColumnText) -> sql.Composable:
 
 def _as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.cast(pa.schema([pa.field(name, pa.string()) for name in batch.schema.names]))
+
+
+def target_reader(settings: ServerSettings, migration: str) -> PostgresTarget | MySQLTarget:
+    """The reader for the kind of the target."""
+    return (PostgresTarget if settings.kind == "postgresql" else MySQLTarget)(settings, migration)

@@ -71,10 +71,13 @@ def control_problem(target: Engine | URL | str, branch: str = "target") -> str |
     engine = as_engine(target)
     place = _place(engine.dialect.name, branch)
     with connected(engine) as connection:
-        if _is_current(connection, place):
-            return None
-        if newer := _newer(connection, place):
-            return f"its control tables have revision {newer}, which a newer version of the migrator made"
+        try:
+            if _is_current(connection, place):
+                return None
+            if newer := _newer(connection, place):
+                return f"its control tables have revision {newer}, which a newer version of the migrator made"
+        except DBAPIError as error:  # MariaDB doesn't tell a user without rights whether a table exists
+            return f"the control tables can't be looked for: {error.orig}"
         if _schema_exists(connection, place):
             if engine.dialect.name != "postgresql":
                 return None

@@ -72,3 +72,8 @@ def bench(database: Database, *statements: str, **changes: Any) -> Iterator[Benc
         yield made
     finally:
         made.target.close()
+
+
+def ints(name: str, *values: int | None) -> dict[str, pa.Array]:
+    """One int32 column."""
+    return {name: pa.array(values, pa.int32())}

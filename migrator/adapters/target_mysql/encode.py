@@ -23,10 +23,9 @@ _INTEGERS = {
     "int": pa.int64(),
 }
 _MICROSECONDS = pa.timestamp("us")
-_TIME = r"^-?\d{1,3}:[0-5]\d:[0-5]\d(\.\d{1,6})?$"
+_TIME = r"^-?(\d\d|[1-8]\d\d):[0-5]\d:[0-5]\d(\.\d{1,6})?$"
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, days since 1970
 _DAY_US = 86_400_000_000
-_BIT_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def _encode(storage: Storage, values: pa.ChunkedArray) -> Encoded:
         flags = _text(values.cast(pa.bool_()).cast(pa.int8()))
         return Encoded(flags, "CAST({0} AS UNSIGNED)" if base == "bit" else "{0}")
     if base == "bit":
-        return _bits(values)
+        return _bits(storage, values)
     if base in BINARY:
         return _bytes(storage, values)
     if spark.startswith("decimal"):
@@ -145,7 +144,10 @@ def _years(years: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _check_times(texts: pa.ChunkedArray, digits: int) -> None:
-    _refuse(pc.invert(pc.match_substring_regex(texts, _TIME)), "a time must be [-]HHH:MM:SS[.ffffff]")
+    _refuse(
+        pc.invert(pc.match_substring_regex(texts, _TIME)),
+        "a time must be [-]HH:MM:SS[.ffffff], with three digits from 100 hours on",
+    )
     beyond = pc.match_substring_regex(texts, rf"\.\d{{{digits}}}\d*[1-9]")
     _refuse(beyond, f"fractions of seconds beyond {digits} digits would be rounded")
 
@@ -158,6 +160,8 @@ def _check_members(storage: Storage, texts: pa.ChunkedArray) -> None:
         unknown = [part for part in parts if part not in storage.members]
         if unknown:
             raise pa.ArrowInvalid(f"{unknown[0]!r} is none of the column's members")
+        if parts != [member for member in storage.members if member in parts]:
+            raise pa.ArrowInvalid(f"{text!r} doesn't name its members once and in the column's order")
 
 
 def _bytes(storage: Storage, values: pa.ChunkedArray) -> Encoded:
@@ -168,8 +172,9 @@ def _bytes(storage: Storage, values: pa.ChunkedArray) -> Encoded:
     return Encoded(hexadecimal(given), "UNHEX({0})")
 
 
-def _bits(values: pa.ChunkedArray) -> Encoded:
+def _bits(storage: Storage, values: pa.ChunkedArray) -> Encoded:
     given = values.cast(pa.binary())
-    _refuse(pc.greater(pc.binary_length(given), _BIT_BYTES), "more than 64 bits can't be stored")
-    _refuse(pc.equal(pc.binary_length(given), 0), "no bytes are no number of bits")
+    _refuse(
+        pc.not_equal(pc.binary_length(given), storage.length), f"the column's bits are {storage.length} bytes"
+    )
     return Encoded(hexadecimal(given), "CAST(CONV({0}, 16, 10) AS UNSIGNED)")

@@ -23,14 +23,24 @@ Build = Callable[[str], str]
 """A statement over staged rows, given a further condition on ``s.n``."""
 
 
-def not_loaded(refusal: Refusal, prepared: Prepared, offset: int) -> TargetError:
-    """A row that can't even be staged. ``offset``: row of ``prepared.source`` that the first one loaded was."""
+def not_loaded(
+    session: Session, refusal: Refusal, prepared: Prepared, staged: str, load: Callable[[int, int], None]
+) -> TargetError:
+    """A row that can't even be staged.
+
+    ``load``: loads rows ``first`` to ``last`` (exclusive) of ``prepared.source`` into ``staged``.
+    """
     if refusal.retryable():
         return temporary(refusal)
-    found = _LOADED_ROW.search(refusal.message)
     if refusal.code == DUPLICATE:
         return duplicate(prepared.id, refusal.duplicate()[0])
-    key = prepared.key_of(offset + int(found[1]) - 1) if found else ""
+    first, last = _rows_in(prepared, staged)
+    found = _LOADED_ROW.search(refusal.message)
+    row: int | None = first + refusal.before + int(found[1]) - 1 if found else None
+    if row is None:
+        session.run(f"DELETE FROM {staged}")
+        row = _row_by_halving(lambda a, b: _refused(session, refusal, lambda: load(a, b)), first, last)
+    key = "" if row is None else prepared.key_of(row)
     place = _LOADED_COLUMN.search(refusal.message)
     column = prepared.merge.written[int(place[1] or place[2])] if place else ""
     return _row_error(refusal, prepared, key, column)
@@ -52,7 +62,12 @@ def not_merged(
     if refusal.code == DUPLICATE:
         return _not_unique(session, refusal, prepared, staged)
     null = _BAD_NULL.match(refusal.message)
-    row = _row_by_halving(session, refusal, prepared, staged, build)
+
+    def refused(first: int, last: int) -> bool:
+        statement = build(f" AND s.n >= {first:d} AND s.n < {last:d}")
+        return _refused(session, refusal, lambda: session.run(statement))
+
+    row = _row_by_halving(refused, *_rows_in(prepared, staged))
     return _row_error(
         refusal,
         prepared,
@@ -97,29 +112,31 @@ def _row_error(
     )
 
 
-def _row_by_halving(
-    session: Session, refusal: Refusal, prepared: Prepared, staged: str, build: Build
-) -> int | None:
+def _rows_in(prepared: Prepared, staged: str) -> tuple[int, int]:
+    """First row and end of what a staging table holds; nothing of an unknown one."""
+    return next((place[1:] for place in prepared.staged() if place[0] == staged), (0, 0))
+
+
+def _row_by_halving(refused: Callable[[int, int], bool], first: int, last: int) -> int | None:
     """Tries halves of the rows until one refused row is left: twice the work of the batch in all, at most."""
-    first, last = next((place[1:] for place in prepared.staged() if place[0] == staged), (0, 0))
-    if first == last or not _refused(session, refusal, build, first, last):
+    if first == last or not refused(first, last):
         return None
     while last - first > 1:
         middle = (first + last) // 2
-        if _refused(session, refusal, build, first, middle):
+        if refused(first, middle):
             last = middle
-        elif _refused(session, refusal, build, middle, last):
+        elif refused(middle, last):
             first = middle
         else:
             return None
     return first
 
 
-def _refused(session: Session, refusal: Refusal, build: Build, first: int, last: int) -> bool:
+def _refused(session: Session, refusal: Refusal, attempt: Callable[[], object]) -> bool:
     session.run(f"SAVEPOINT {_PROBE}")
     same = False
     try:
-        session.run(build(f" AND s.n >= {first:d} AND s.n < {last:d}"))
+        attempt()
     except Refusal as found:
         if found.retryable():  # the transaction may be over: a statement now would be in another one
             raise

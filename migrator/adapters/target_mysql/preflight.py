@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pymysql
 
-from migrator.adapters.target_mysql.merge import qualified, quoted
+from migrator.adapters.target_mysql.merge import columns, qualified, quoted
 from migrator.adapters.target_mysql.reflect import Catalog, catalog, reflect
 from migrator.adapters.target_mysql.refusal import NO_PRIVILEGE
 from migrator.adapters.target_mysql.settings import MysqlTarget
@@ -19,6 +19,7 @@ from migrator.schema import MYSQL_LEDGER, control_problem
 
 _OLDEST = {"mysql": (8, 0), "mariadb": (10, 6)}
 _SERVER = "SELECT VERSION(), @@GLOBAL.read_only, @@GLOBAL.log_bin, @@GLOBAL.binlog_format"
+_LEDGER_COLUMNS = ("migration", "epoch", "segment", "format", "updated_at")
 _ENGINE = "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _TRIGGERS = (
     "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = %s AND event_object_table = %s"
@@ -43,7 +44,8 @@ def preflight(settings: MysqlTarget, names: Sequence[str]) -> list[Finding]:
             findings += _not_empty(session, list(structures.values()))
     problem = control_problem(settings.engine())
     if problem:
-        remedy = f"GRANT CREATE ON {quoted(settings.database)}.* TO {_user(settings)}"
+        rights = "SELECT, INSERT, UPDATE, DELETE, CREATE"
+        remedy = f"GRANT {rights} ON {quoted(settings.database)}.* TO {_user(settings)}"
         findings.append(Finding("control_schema", MYSQL_LEDGER, problem, remedy))
     return findings
 
@@ -115,7 +117,8 @@ def _table(session: Catalog, settings: MysqlTarget, structure: Structure) -> lis
     if not table.key:
         remedy = f"ALTER TABLE {name} ADD PRIMARY KEY (...), or a unique index on whole NOT NULL columns"
         findings.append(Finding("key", subject, "the table has no key that rows can be merged by", remedy))
-    lacking = _lacking(session, name, table.columns[0].name)
+    stored = [column.name for column in table.columns if not column.generated]
+    lacking = _lacking(session, name, stored)
     if lacking:
         grant = f"GRANT {', '.join(lacking)} ON {name} TO {_user(settings)}"
         findings.append(Finding("grants", subject, f"the user lacks {', '.join(lacking)}", grant))
@@ -135,12 +138,12 @@ def _table(session: Catalog, settings: MysqlTarget, structure: Structure) -> lis
     return findings
 
 
-def _lacking(session: Catalog, table: str, column: str) -> list[str]:
+def _lacking(session: Catalog, table: str, names: Sequence[str]) -> list[str]:
     """Rights that are missing: the server checks them of an explained statement, too, and runs nothing."""
-    one = quoted(column)
+    one, every = quoted(names[0]), columns(names)
     statements = {
         "SELECT": f"SELECT 1 FROM {table} WHERE false",
-        "INSERT": f"EXPLAIN INSERT INTO {table} ({one}) SELECT {one} FROM {table} WHERE false",
+        "INSERT": f"EXPLAIN INSERT INTO {table} ({every}) SELECT {every} FROM {table} WHERE false",
         "UPDATE": f"EXPLAIN UPDATE {table} SET {one} = {one} WHERE false",
         "DELETE": f"EXPLAIN DELETE FROM {table} WHERE false",
     }
@@ -152,7 +155,7 @@ def _ledger(session: Catalog, settings: MysqlTarget) -> tuple[bool, list[Finding
     place = TableId(settings.database, MYSQL_LEDGER)
     if not session.rows(_ENGINE, [place.schema, place.name]):
         return False, []
-    lacking = [right for right in _lacking(session, qualified(place), "migration") if right != "DELETE"]
+    lacking = [right for right in _lacking(session, qualified(place), _LEDGER_COLUMNS) if right != "DELETE"]
     if lacking:
         grant = f"GRANT {', '.join(lacking)} ON {qualified(place)} TO {_user(settings)}"
         return True, [Finding("ledger", MYSQL_LEDGER, f"the user lacks {', '.join(lacking)}", grant)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pymysql
 
-from migrator.adapters.target_mysql.refusal import not_reached
+from migrator.adapters.target_mysql.refusal import ConnectionLost, explained, not_reached
 from migrator.adapters.target_mysql.session import connected
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.structure import ForeignKey, Storage, Structure
@@ -60,15 +60,26 @@ class Catalog:
 
 @contextmanager
 def catalog(settings: MysqlTarget) -> Iterator[Catalog]:
-    """A catalog session. Raises ``ConnectionFailed``, also when the connection is lost or a query refused."""
+    """A catalog session. Raises ``ConnectionFailed``, also when the connection is lost, and ``TargetError``."""
     try:
         connection = connected(settings)
-        try:
-            yield Catalog(connection)
-        finally:
-            connection.close()
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise not_reached(settings, error) from None
+    try:
+        yield Catalog(connection)
+    except (pymysql.err.MySQLError, OSError) as error:
+        found = explained(error)
+        if isinstance(found, ConnectionLost):
+            raise not_reached(settings, error) from None
+        raise TargetError(
+            "the target refuses a query",
+            where=settings.address,
+            cause=str(found),
+            remedy="grant the migration's user what is missing (docs/operating.md)",
+            retryable=found.retryable(),
+        ) from None
+    finally:
+        connection.close()
 
 
 def reflect(catalog: Catalog, database: str, names: Sequence[str]) -> dict[TableId, Structure]:

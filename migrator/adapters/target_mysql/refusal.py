@@ -27,10 +27,14 @@ _DUPLICATE = re.compile(r"^Duplicate entry '(.*)' for key '(.*)'$", re.DOTALL)
 
 @dataclass
 class Refusal(Exception):
-    """An error, or a warning that counts as one. Internal: it becomes a ``TargetError`` with table and key."""
+    """An error, or a warning that counts as one. Internal: it becomes a ``TargetError`` with table and key.
+
+    ``before``: of rows that were loaded by several statements, how many came before the refused one's.
+    """
 
     code: int
     message: str
+    before: int = 0
 
     def __str__(self) -> str:
         return self.cause()

@@ -149,10 +149,16 @@ class Session:
     def _insert(self, table: str, columns: Sequence[str], loads: Sequence[str], rows: pa.Table) -> None:
         one = f"({', '.join(load.replace('{0}', '%s') for load in loads)})"
         head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
+        before = 0
         for values in insert_parts(rows, self._packet_bytes // 4):
             count = len(values) // len(columns)
-            self.run(head + ", ".join([one] * count), values)
-            self._check_warnings()
+            try:
+                self.run(head + ", ".join([one] * count), values)
+                self._check_warnings()
+            except Refusal as refusal:
+                refusal.before = before
+                raise
+            before += count
 
     def _check_warnings(self) -> None:
         if self._cursor.warning_count:

@@ -18,7 +18,7 @@ class Storage:
         declared: the type with modifiers, character set and collation: what a staging column is declared as.
         precision: digits of seconds of a time.
         members: of an enum or set.
-        length: bytes of a ``binary(n)``; 0 for others.
+        length: bytes of a ``binary(n)`` or ``bit(n)``; 0 for others.
     """
 
     column: TargetColumn

@@ -86,8 +86,14 @@ def storage_of(declared: Declared) -> Storage:
         members=tuple(one.replace("''", "'") for one in _MEMBER.findall(kind))
         if base in ("enum", "set")
         else (),
-        length=int(declared.length or 0) if base == "binary" else 0,
+        length=_length(base, declared),
     )
+
+
+def _length(base: str, declared: Declared) -> int:
+    if base == "bit":
+        return (int(declared.precision or 1) + 7) // 8
+    return int(declared.length or 0) if base == "binary" else 0
 
 
 def _spark_type(base: str, declared: Declared) -> str:

@@ -63,11 +63,15 @@ class BatchWriter:
     def _load(self, one: Prepared) -> None:
         loads = ["{0}", *(encoded.load for encoded in one.encoded)]
         for staged, first, last in one.staged():
-            rows = one.texts(first, last)
-            try:
+
+            def load(begin: int, end: int, staged: str = staged) -> None:
+                rows = one.texts(begin, end)
                 self._session.load(staged, rows.column_names, loads, rows)
+
+            try:
+                load(first, last)
             except Refusal as refusal:
-                raise not_loaded(refusal, one, first) from None
+                raise not_loaded(self._session, refusal, one, staged, load) from None
         if one.before is not None:
             rows = one.before_texts()
             loads = ["{0}", *(encoded.load for encoded in one.before)]

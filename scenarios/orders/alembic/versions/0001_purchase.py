@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import mysql
 
 revision = "0001"
 down_revision = None
@@ -13,6 +14,7 @@ depends_on = None
 
 def upgrade() -> None:
     """Create the new table."""
+    instant = sa.DateTime(timezone=True).with_variant(mysql.TIMESTAMP(fsp=6), "mysql", "mariadb")
     op.create_table(
         "purchase",
         sa.Column("purchase_id", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -22,7 +24,7 @@ def upgrade() -> None:
         sa.Column("note", sa.Text),
         sa.Column("amount_cents", sa.BigInteger, nullable=False),
         sa.Column("discount", sa.Double, nullable=False),
-        sa.Column("placed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("placed_at", instant, nullable=False),
         sa.Column("is_paid", sa.Boolean, nullable=False),
         sa.Column("channel", sa.Text, nullable=False),
     )

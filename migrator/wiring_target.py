@@ -1,0 +1,79 @@
+"""Which adapter writes the target. With ``migrator.wiring`` the only place that chooses adapters."""
+
+from __future__ import annotations
+
+from sqlalchemy import URL, Engine
+
+from migrator.adapters.target_mysql import peek as mysql_peek
+from migrator.adapters.target_mysql.settings import MysqlTarget
+from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.target_postgres import peek as postgres_peek
+from migrator.adapters.target_postgres import remap as postgres_remap
+from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.config import Settings
+from migrator.model.ledger import Ledger
+from migrator.ports.target import Stager, Target
+from migrator.run.steps import Step
+
+
+def target_writer(settings: Settings, step: Step) -> tuple[Target, Stager | None]:
+    """What writes the target, and what executors write to, if they can. Connects to nothing yet."""
+    if settings.target.kind == "postgresql":
+        target = PostgresTargetWriter(_postgres(settings), step)
+        return target, target
+    return MysqlTargetWriter(_mysql(settings), step), None
+
+
+def target_database(settings: Settings) -> Engine | URL:
+    """The target as Alembic takes it."""
+    return _postgres(settings).url() if settings.target.kind == "postgresql" else _mysql(settings).engine()
+
+
+def peek(settings: Settings) -> Ledger | None:
+    """The ledger as committed now, without a lock; None while there is none. Raises ``ConnectionFailed``."""
+    if settings.target.kind == "postgresql":
+        return postgres_peek.peek(_postgres(settings))
+    return mysql_peek.peek(_mysql(settings))
+
+
+def filled(settings: Settings) -> list[tuple[str, int]]:
+    """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``."""
+    return postgres_remap.filled(_postgres(settings)) if settings.target.kind == "postgresql" else []
+
+
+def forget_filled(settings: Settings, table: str) -> bool:
+    """Makes the run fill a joined target anew; False if it wasn't filled yet. Raises ``ConnectionFailed``."""
+    return settings.target.kind == "postgresql" and postgres_remap.forget_filled(_postgres(settings), table)
+
+
+def _postgres(settings: Settings) -> PostgresTarget:
+    server = settings.target
+    return PostgresTarget(
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        schema=server.schema,
+        user=server.user,
+        migration=settings.name,
+        password=server.password,
+        sslmode=server.tls,
+        sslrootcert=server.tls_ca,
+        silence_s=server.silence_s,
+    )
+
+
+def _mysql(settings: Settings) -> MysqlTarget:
+    server = settings.target
+    return MysqlTarget(
+        kind=server.kind,
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        user=server.user,
+        migration=settings.name,
+        password=server.password,
+        tls=server.tls,
+        tls_ca=server.tls_ca,
+        silence_s=server.silence_s,
+    )

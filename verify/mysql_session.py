@@ -1,0 +1,98 @@
+"""A session of the judge on MySQL or MariaDB, shared by the readers of both sides."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from migrator.errors import ConnectionFailed, VerifyError
+from verify.settings import ServerSettings
+
+CONNECT_TIMEOUT_S = 10
+_BATCH_ROWS = 16_384
+_BATCH_BYTES = 16 << 20
+
+
+@contextmanager
+def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
+    """An autocommit connection in UTC whose values are text as the server prints it. ``side``: source or target.
+
+    Raises ``ConnectionFailed``, and ``VerifyError`` for what the server refuses inside.
+    """
+    try:
+        connection = pymysql.connect(
+            host=settings.host,
+            port=settings.port,
+            user=settings.user,
+            password=settings.password,
+            database=settings.database,
+            charset="utf8mb4",
+            autocommit=True,
+            conv={},
+            connect_timeout=CONNECT_TIMEOUT_S,
+            **_tls(settings),
+        )
+    except pymysql.err.MySQLError as error:
+        raise ConnectionFailed(
+            "the server can't be reached for verification",
+            where=settings.where(),
+            cause=str(error),
+            remedy="check host, port, login and TLS settings",
+            retryable=isinstance(error, pymysql.err.OperationalError),
+        ) from error
+    try:
+        rows_of(connection, "SET SESSION time_zone = '+00:00'")
+        rows_of(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        yield connection
+    except pymysql.err.MySQLError as error:
+        raise VerifyError(
+            f"the {side} can't be read for verification",
+            where=settings.where(),
+            cause=str(error),
+            remedy="check that the login may read the tables concerned",
+        ) from error
+    finally:
+        connection.close()
+
+
+def rows_of(session: Any, statement: str, parameters: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    """All rows of one statement."""
+    with session.cursor(Cursor) as cursor:
+        cursor.execute(statement, tuple(parameters) or None)
+        return list(cursor.fetchall())
+
+
+def row_batches(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:
+    """Rows in batches bounded by count and by bytes, whichever comes first."""
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    while (row := cursor.fetchone()) is not None:
+        rows.append(row)
+        size += sum(len(value) for value in row if value is not None)
+        if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
+
+
+def quoted(name: str) -> str:
+    """An identifier as the server takes it literally."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _tls(settings: ServerSettings) -> dict[str, Any]:
+    if settings.tls == "disable":
+        return {"ssl_disabled": True}
+    if settings.tls == "prefer":
+        return {}
+    context = ssl.create_default_context(cafile=settings.tls_ca or None)
+    context.check_hostname = settings.tls == "verify-full"
+    if settings.tls == "require":
+        context.verify_mode = ssl.CERT_NONE
+    return {"ssl": context}

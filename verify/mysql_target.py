@@ -1,0 +1,132 @@
+"""The new database on MySQL or MariaDB as the judge reads it: ledger and rows of one snapshot, values as exact text.
+
+Text is asked from the server itself, one rule per type. A type is named by the kind of ``verify.normalise`` that has
+its values: ``tinyint(1)`` is read as ``bool``, ``datetime`` as ``timestamp``, ``timestamp`` as ``timestamptz``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pymysql.cursors import SSCursor
+
+from migrator.errors import VerifyError
+from verify.ledger_row import ledger_state
+from verify.mysql_session import open_session, quoted, row_batches, rows_of
+from verify.settings import ServerSettings
+from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
+
+_LEDGER = "migrator_ledger"
+_EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+_COLUMNS = """
+SELECT column_name, column_type, data_type, COALESCE(generation_expression, '') <> ''
+FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
+"""
+_WHOLE_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
+_BASES = {
+    **dict.fromkeys(_WHOLE_NUMBERS, "int8"),
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit"), "bytea"),
+    "decimal": "numeric",
+    "float": "float4",
+    "double": "float8",
+    "date": "date",
+    "datetime": "timestamp",
+    "timestamp": "timestamptz",
+    "time": "time",
+    "json": "json",
+    "uuid": "uuid",
+    "char": "bpchar",
+}
+# What a rule can't express (a zero date) keeps the server's own text, which no mapped value has.
+_TEXTS = {
+    "bool": "CASE {0} WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE CAST({0} + 0 AS CHAR) END",
+    "int8": "CAST({0} + 0 AS CHAR)",
+    "float4": "CAST({0} + 0e0 AS CHAR)",  # as a float it would print six digits
+    "date": "COALESCE(CAST(DATEDIFF({0}, '1970-01-01') AS CHAR), CAST({0} AS CHAR))",
+    "timestamp": "COALESCE(CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {0}) AS CHAR), CAST({0} AS CHAR))",
+    "bytea": "LOWER(HEX({0}))",
+}
+
+
+class MySQLTarget:
+    """The new database on MySQL or MariaDB."""
+
+    def __init__(self, settings: ServerSettings, migration: str):
+        self._settings = settings
+        self._migration = migration
+
+    def ledger(self) -> LedgerState | None:
+        """The ledger now; None when nothing was ever applied. Raises ``VerifyError``, ``ConnectionFailed``."""
+        with open_session(self._settings, "target") as session:
+            return self._ledger(session)
+
+    def snapshot(self, tables: Sequence[str], directory: Path) -> TargetSnapshot:
+        """Reads ledger and whole tables of one read view. Raises ``VerifyError``, ``ConnectionFailed``."""
+        with open_session(self._settings, "target") as session:
+            rows_of(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            ledger = self._ledger(session)
+            found = {
+                name: self._read(session, name, directory / f"target-{index}.parquet")
+                for index, name in enumerate(tables)
+            }
+        return TargetSnapshot(ledger, found)
+
+    def _ledger(self, session: Any) -> LedgerState | None:
+        if not rows_of(session, _EXISTS, (self._settings.database, _LEDGER)):
+            return None
+        rows = rows_of(
+            session,
+            f"SELECT epoch, segment, position_order, position_token, checkpoint FROM {_LEDGER} WHERE migration = %s",
+            (self._migration,),
+        )
+        where = f"{self._settings.where()}, table {_LEDGER}, migration {self._migration}"
+        return ledger_state(rows[0], where) if rows else None
+
+    def _read(self, session: Any, name: str, path: Path) -> TargetRowsText:
+        columns = self._columns(session, name)
+        kept = [column for column in columns if not column.generated]
+        selected = ", ".join(_text(column) for column in kept)
+        query = f"SELECT {selected} FROM {quoted(self._settings.database)}.{quoted(name)}"
+        wanted = pa.schema([pa.field(column.name, pa.string()) for column in kept])
+        total = 0
+        with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
+            cursor.execute(query)
+            for rows in row_batches(cursor):
+                arrays = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=wanted))
+                total += len(rows)
+        return TargetRowsText(name, columns, path, total)
+
+    def _columns(self, session: Any, name: str) -> tuple[TargetColumnText, ...]:
+        rows = rows_of(session, _COLUMNS, (self._settings.database, name))
+        if not rows:
+            raise VerifyError(
+                f"target table {self._settings.database}.{name} does not exist",
+                where=self._settings.where(),
+                remedy="bring the target's schema up to date (alembic upgrade head), or correct the mapping",
+            )
+        return tuple(
+            TargetColumnText(
+                column, native, _base(str(kind).lower(), str(native).lower()), str(generated) == "1"
+            )
+            for column, native, kind, generated in rows
+        )
+
+
+def _base(kind: str, native: str) -> str:
+    if native == "bit(1)" or (native.startswith("tinyint(1)") and "unsigned" not in native):
+        return "bool"
+    return _BASES.get(kind, "text")
+
+
+def _text(column: TargetColumnText) -> str:
+    name = quoted(column.name)
+    if column.native.lower().startswith("bit(") and column.base == "bytea":
+        digits = 2 * ((int(column.native[4:-1]) + 7) // 8)
+        return f"LPAD(LOWER(HEX({name})), {digits}, '0')"
+    rule = _TEXTS.get("timestamp" if column.base == "timestamptz" else column.base, "CAST({0} AS CHAR)")
+    return f"CONVERT({rule.replace('{0}', name)} USING utf8mb4)"
