@@ -147,8 +147,9 @@ class LogPump:
         try:
             while not stopping.requested():
                 try:
+                    connected = self._reader is not None
                     self.read_once(stopping)
-                    failures = 0
+                    failures = 0 if connected else failures  # to connect alone is no success yet
                 except MigratorError as error:
                     self.disconnected(error)
                     wait(failures, stopping)
@@ -159,16 +160,14 @@ class LogPump:
                 self._reader.close()
 
     def read_once(self, stopping: Stopping) -> None:
-        """One step: connects if needed, reads what is there and hands it over. Raises what the log reader raises."""
+        """One step: connects if needed, or reads what is there and hands it over. Raises what the reader raises."""
         if self._reader is None:
             self.start()
-            hand_over(self._inputs, Reconnected(), stopping)
             self._progress.add(reconnects=1)
             self._progress.set(note="")
-        reader = self._reader
-        if reader is None:
-            raise AssertionError("start() sets the reader")
-        records = reader.read(timeout_s=0.1)
+            hand_over(self._inputs, Reconnected(), stopping)
+            return
+        records = self._reader.read(timeout_s=0.1)
         self._acknowledge()
         if not records:
             return
