@@ -200,14 +200,23 @@ class Migration:
                 remedy="bring the target to its head revision, then start again",
             )
         refuse(preflight(parts))
+        replaced = False
         try:
             lease = self._lease(stopping)
             if lease is not None:
                 self._lead(lease.epoch, stopping, until)
+                replaced = not parts.leadership.held()
         finally:
             parts.leadership.release()
             parts.target.close()
-        stopping.raise_failure()
+        try:
+            stopping.raise_failure()
+        except MigratorError as error:
+            if replaced:
+                # Whatever it met first when it woke up (the new leader has released segments that it was about to
+                # read, say): it was replaced, and that is what has to be said, and done something about.
+                raise error if isinstance(error, FencedError) else lost() from error
+            raise
 
     def _lease(self, stopping: Stopping) -> Lease | None:
         """The lease, waited for as a standby if that is wanted; None if a stop came first."""
