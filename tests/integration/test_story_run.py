@@ -18,7 +18,7 @@ from scenarios.story import Plan, made, play
 from tests.integration.run_project import scenario_database
 from tests.servers import MariaDBServer, PostgresServer, fresh_database
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 
 SAKILA = STORIES["sakila"]
 SPARK = ("[spark]", 'master = "local[2]"')
