@@ -36,6 +36,7 @@ from migrator.run.source_threads import (
     ChunkRead,
     Inputs,
     LogPump,
+    Reconnected,
     Records,
     Witnessed,
     WitnessPump,
@@ -242,6 +243,8 @@ class OurCapture:
             return capture.on_chunk(item.chunk)
         if isinstance(item, Witnessed):
             capture.on_witness(item.witness)
+        if isinstance(item, Reconnected):
+            capture.on_reconnect()
         return []
 
 

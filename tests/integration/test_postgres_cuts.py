@@ -22,7 +22,7 @@ from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.source_threads import Inputs, LogPump, Records
+from migrator.run.source_threads import Inputs, LogPump, Reconnected, Records
 from tests.fix_postgres_history import CuttingProxy, history
 from tests.fix_postgres_source import DEADLINE_S, log_reader, parts, prepared, read_to, source_of
 from tests.servers import Database
@@ -59,6 +59,9 @@ def captured(
             pump.disconnected(error)  # raises what trying again can't help
         while not inputs.empty():
             item = inputs.get()
+            if isinstance(item, Reconnected):
+                core.on_reconnect()
+                continue
             assert isinstance(item, Records)
             read += item.records
             for record in item.records:
