@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pymysql
 import pymysql.cursors
 
-from migrator.embedded.process import ServerProcess
+from migrator.embedded.process import ServerProcess, make_server_directory
 from migrator.embedded.server import EmbeddedServer
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class BinlogServer(EmbeddedServer):
     def _serving(self, program: list[str], root: Path, name: str, user: str | None) -> ServerProcess:
         """The process of ``program``, which knows its data directory ``root / "data"`` already."""
         options = [f"--{key}={value}" if value else f"--{key}" for key, value in self._settings.items()]
-        files = ["--socket=server.sock", f"--pid-file={root / name}.pid"]
+        files = ["--socket=server.sock", f"--pid-file={root / name}.pid", own_temporary_files(root, user)]
         return ServerProcess(
             self.title,
             [*program, *files, f"--bind-address={self.host}", f"--port={self.port}", *options],
@@ -85,6 +85,15 @@ class BinlogServer(EmbeddedServer):
         if row is None or Path(row[0]).resolve() != data.resolve():
             return f"another server answers on port {self.port}"
         return ""
+
+
+def own_temporary_files(root: Path, user: str | None) -> str:
+    """The option that puts a server's temporary tables below ``root``.
+
+    In a folder that servers share, one that starts takes the others' temporary tables for its own of an earlier life
+    and deletes them under their queries ("Error on delete of '/tmp/#sql-temptable-...'").
+    """
+    return f"--tmpdir={make_server_directory(root / 'tmp', user)}"
 
 
 def _quote(name: str) -> str:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from migrator.embedded.binlog_server import BinlogServer
+from migrator.embedded.binlog_server import BinlogServer, own_temporary_files
 from migrator.embedded.process import (
     ServerProcess,
     make_server_directory,
@@ -104,14 +104,15 @@ class EmbeddedMariaDB(BinlogServer):
         root = make_server_directory(self._directory, user)
         data = root / "data"
         if not (data / "mysql").exists():
-            _initialise(installer, data, user)
+            _initialise(installer, data, user, own_temporary_files(root, user))
         program = [str(server), "--no-defaults", f"--datadir={data}"]
         return self._serving(program, root, "mariadb", user)
 
 
-def _initialise(installer: Path, data: Path, user: str | None) -> None:
+def _initialise(installer: Path, data: Path, user: str | None, temporary_files: str) -> None:
     options = [
         f"--datadir={data}",
+        temporary_files,
         "--auth-root-authentication-method=normal",
         "--skip-test-db",
         "--skip-name-resolve",

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from migrator.embedded.binlog_server import BinlogServer
+from migrator.embedded.binlog_server import BinlogServer, own_temporary_files
 from migrator.embedded.process import (
     ServerProcess,
     make_server_directory,
@@ -200,7 +200,7 @@ class EmbeddedMySQL(BinlogServer):
         data = root / "data"
         common = [*program, f"--datadir={data}", "--secure-file-priv=NULL"]
         if not (data / "mysql.ibd").exists():
-            initialise = [*common, "--initialize-insecure"]
+            initialise = [*common, own_temporary_files(root, user), "--initialize-insecure"]
             run_as(initialise, user, directory=root, environment=plain_environment())
         return self._serving(common, root, "mysql", user)
 

@@ -151,6 +151,18 @@ def test_mariadb_keeps_committed_data_over_a_crash_and_a_restart(scratch: Path) 
     assert log.count("mariadbd: Shutdown complete") == 2
 
 
+def test_a_mariadb_that_starts_leaves_the_temporary_tables_of_another_alone(scratch: Path) -> None:
+    with EmbeddedMariaDB(scratch / "first") as first, first.connect() as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TEMPORARY TABLE mysql.kept (v int) ENGINE=MyISAM")
+            cursor.execute("INSERT INTO mysql.kept VALUES (1)")
+        with EmbeddedMariaDB(scratch / "second"), connection.cursor() as cursor:
+            cursor.execute("FLUSH TABLES")
+            cursor.execute("SELECT v FROM mysql.kept")
+            assert cursor.fetchall() == ((1,),)
+            cursor.execute("DROP TEMPORARY TABLE mysql.kept")
+
+
 def test_mariadb_takes_settings_over_the_defaults(scratch: Path) -> None:
     settings = {"server-id": "77", "sync-binlog": "1"}
     with (

@@ -66,7 +66,8 @@ def captured(
             read += item.records
             for record in item.records:
                 let_out += [each.part for each in core.on_record(record) if isinstance(each, EmitPart)]
-        pump.acknowledge(core.checkpoint().position)
+        # Not further: the next history is read from here, and the server sends nothing from before what it was told.
+        pump.acknowledge(min(core.checkpoint().position, end))
     stopping = Stopping()
     stopping.request()
     pump.run(stopping)

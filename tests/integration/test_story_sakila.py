@@ -42,7 +42,7 @@ CHANGES = {
     ],
     "DELETE FROM rental WHERE rental_id = 4591": ["inventory_item", "payment", "payment_unallocated", "rental"],
 }  # fmt: skip
-WRITES = 1000
+WRITES = 6000
 ACTIONS = 18
 SCHEMA = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default, generation_expression,
