@@ -119,6 +119,10 @@ class CapturedTables:
         """Whether the index that a captured table's key comes from is among these, which are gone."""
         return self._key_indexes.get(table, "PRIMARY").lower() in {name.lower() for name in indexes}
 
+    def known(self, shape: bytes) -> LoggedTable | None:
+        """The same, only of layouts that came by before, by the body without the table's number."""
+        return self._layouts.get(shape)
+
     def logged(self, body: bytes) -> LoggedTable | None:
         """The layout of a TABLE_MAP event's table, or None when nobody captures it.
 

@@ -109,6 +109,11 @@ class CascadeGuard:
                 remedy="change them back and start again; else start a new dump",
             )
 
+    @property
+    def idle(self) -> bool:
+        """Whether no table is watched."""
+        return not self._watches
+
     def watches(self, table: TableId) -> bool:
         """Whether row events of a table are to be checked."""
         return self._folded(table) in self._watches

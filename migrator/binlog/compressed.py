@@ -28,7 +28,7 @@ PLAIN = {
 def plain(event: Event) -> Event:
     """The plain event. Raises ``ValueError`` for damaged bytes or another algorithm than zlib."""
     same = event._replace(type=PLAIN[event.type])
-    at = events.query_text_at(same) if same.type == events.QUERY else images_at(same)[0]
+    at = events.query_text_at(same) if same.type == events.QUERY else images_at(same.type, same.body)[0]
     return same._replace(body=event.body[:at] + _expanded(event.body[at:]))
 
 

@@ -18,13 +18,22 @@ class EventFeed:
     Args:
         handle: takes an event. Its ``IndexError``, ``KeyError``, ``ValueError`` and ``struct.error`` are those of
             damaged bytes.
+        ahead: may take some events at once, from a place on; gives the place behind them.
         place: where in the log everything is understood up to, in words.
+
+    ``parser`` is what it parses with.
     """
 
-    def __init__(self, handle: Callable[[Event], None], place: Callable[[], str]):
+    def __init__(
+        self,
+        handle: Callable[[Event], None],
+        ahead: Callable[[Sequence[bytes], int], int],
+        place: Callable[[], str],
+    ):
         self._handle = handle
+        self._ahead = ahead
         self._place = place
-        self._parser = EventParser()
+        self.parser = EventParser()
         self._inner: list[Iterator[Event]] = []
 
     def enter(self, inside: Iterator[Event]) -> None:
@@ -40,12 +49,15 @@ class EventFeed:
 
         Returns the place of the next one. Raises ``SourceError`` naming what and where.
         """
-        parse, handle, event = self._parser.parse, self._handle, None
+        parse, handle, ahead, event = self.parser.parse, self._handle, self._ahead, None
         try:
             while not full():
                 if self._inner:
                     self.step()
                 elif at < len(raw):
+                    at = ahead(raw, at)
+                    if at == len(raw):
+                        break
                     event = parse(raw[at])
                     at += 1
                     handle(event)

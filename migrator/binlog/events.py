@@ -63,7 +63,7 @@ _HEADER = struct.Struct("<IBIIIH")
 HEADER_BYTES = _HEADER.size
 _CHECKSUM_BYTES = 4
 _CRC32 = 1
-_CRC_OF_WHOLE = 0x2144DF1C
+CRC_OF_WHOLE = 0x2144DF1C
 """CRC-32 of anything that ends with its own CRC-32, as an undamaged event does."""
 
 
@@ -97,6 +97,11 @@ class EventParser:
     def __init__(self) -> None:
         self._checksum: bool | None = None
 
+    @property
+    def checksums(self) -> bool:
+        """Whether the present file's events are known to have them."""
+        return self._checksum is True
+
     def parse(self, raw: bytes) -> Event:
         """One event from the payload of one packet (its leading OK byte taken off).
 
@@ -110,15 +115,15 @@ class EventParser:
             raise _corrupt(f"an event of type {kind} says {size} bytes and has {length}", raw)
         checksummed = self._announced(raw) if kind == FORMAT_DESCRIPTION else self._checksum
         if checksummed is None:  # the artificial event in front of the first format description
-            checksummed = crc32(raw) == _CRC_OF_WHOLE
-        elif checksummed and crc32(raw) != _CRC_OF_WHOLE:
+            checksummed = crc32(raw) == CRC_OF_WHOLE
+        elif checksummed and crc32(raw) != CRC_OF_WHOLE:
             raise _corrupt(f"the checksum of an event of type {kind} before offset {end} is wrong", raw)
         body = raw[HEADER_BYTES:-_CHECKSUM_BYTES] if checksummed else raw[HEADER_BYTES:]
         return _new_event(Event, (kind, timestamp, server, end, flags, body))
 
     def _announced(self, raw: bytes) -> bool:
         # the last byte before the checksum names the algorithm; a format description always carries a checksum
-        if raw[-_CHECKSUM_BYTES - 1] not in (0, _CRC32) or crc32(raw) != _CRC_OF_WHOLE:
+        if raw[-_CHECKSUM_BYTES - 1] not in (0, _CRC32) or crc32(raw) != CRC_OF_WHOLE:
             raise _corrupt("the format description of a binlog file is damaged", raw)
         self._checksum = raw[-_CHECKSUM_BYTES - 1] == _CRC32
         return True

@@ -10,7 +10,7 @@ from migrator.model.event import Operation, RowChange
 
 _POST_HEADER = 8
 """Table number and flags."""
-_OPERATIONS = {
+OPERATIONS = {
     **dict.fromkeys(events.WRITE_ROWS, Operation.INSERT),
     **dict.fromkeys(events.UPDATE_ROWS, Operation.UPDATE),
     **dict.fromkeys(events.DELETE_ROWS, Operation.DELETE),
@@ -22,7 +22,8 @@ def items_of(event: Event, table: LoggedTable) -> list[bytes]:
 
     Raises ``SourceError`` unless every column is present; ``IndexError`` or ``ValueError`` on damaged bytes.
     """
-    return table.codec.cut(event.body, _whole_images_at(event, table), _OPERATIONS[event.type])
+    at = whole_images_at(event.type, event.body, table)
+    return table.codec.cut(event.body, at, OPERATIONS[event.type])
 
 
 def changes_of(event: Event, table: LoggedTable) -> list[RowChange]:
@@ -30,30 +31,30 @@ def changes_of(event: Event, table: LoggedTable) -> list[RowChange]:
     return table.codec.changes(items_of(event, table))
 
 
-def images_at(event: Event) -> tuple[int, int, bytes]:
+def images_at(kind: int, body: bytes) -> tuple[int, int, bytes]:
     """Where the rows begin, the number of columns, and the bitmaps of the columns present. Raises ``IndexError``."""
-    body, at = event.body, _columns_at(event)
+    at = _columns_at(kind, body)
     columns = body[at]
     at += 1
     if columns >= 251:
         columns, at = int.from_bytes(body[at : at + 2], "little"), at + 2
-    size = (columns + 7) // 8 * (2 if event.type in events.UPDATE_ROWS else 1)
+    size = (columns + 7) // 8 * (2 if kind in events.UPDATE_ROWS else 1)
     return at + size, columns, body[at : at + size]
 
 
-def _columns_at(event: Event) -> int:
-    if event.type in events.ROWS_V2:
-        return _POST_HEADER + int.from_bytes(event.body[8:10], "little")
+def _columns_at(kind: int, body: bytes) -> int:
+    if kind in events.ROWS_V2:
+        return _POST_HEADER + int.from_bytes(body[8:10], "little")
     return _POST_HEADER
 
 
-def _whole_images_at(event: Event, table: LoggedTable) -> int:
-    """Where the rows begin. Raises ``SourceError`` unless every column is present."""
-    at = _columns_at(event)
-    whole = table.whole_update if event.type in events.UPDATE_ROWS else table.whole
-    if event.body.startswith(whole, at):
+def whole_images_at(kind: int, body: bytes, table: LoggedTable) -> int:
+    """Where the rows of a row event begin. Raises ``SourceError`` unless every column is present."""
+    at = _columns_at(kind, body)
+    whole = table.whole_update if kind in events.UPDATE_ROWS else table.whole
+    if body.startswith(whole, at):
         return at + len(whole)
-    at, columns, bitmaps = images_at(event)
+    at, columns, bitmaps = images_at(kind, body)
     width, every = (columns + 7) // 8, (1 << columns) - 1
     for image in range(0, len(bitmaps), max(1, width)):
         present = int.from_bytes(bitmaps[image : image + width], "little")

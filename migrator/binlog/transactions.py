@@ -26,6 +26,7 @@ from migrator.binlog.table_map import table_of
 from migrator.binlog.track import Opening, Track
 from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
+from migrator.binlog.whole_transactions import WholeTransactions
 from migrator.model.event import (
     LogProgress,
     LogRecord,
@@ -80,7 +81,8 @@ class TransactionAssembler:
         self._track = track
         self._part_rows = part_rows
         self._logs_cascades = logs_cascades
-        self._feed = EventFeed(self._event, track.place)
+        self._feed = EventFeed(self._event, self._ahead, track.place)
+        self._whole = WholeTransactions(self._feed.parser, track, tables)
         self._state = _State.BETWEEN
         self._maps: dict[int, LoggedTable | None] = {}
         self._mark_maps: dict[int, bytes] = {}
@@ -91,6 +93,7 @@ class TransactionAssembler:
         self._records: list[LogRecord] = []
         self._progress = False
         self._rows = 0
+        self._beyond_start = False
         self._clear()
         self._remember()
 
@@ -128,6 +131,20 @@ class TransactionAssembler:
         Raises ``SourceError`` naming what and where.
         """
         return self._feed.feed(raw, at, self._full)
+
+    def _ahead(self, raw: Sequence[bytes], at: int) -> int:
+        """Takes transactions that are nothing but rows, as long as nothing else comes; the place behind them."""
+        if self._state is not _State.BETWEEN or not self._beyond_start or not self._guard.idle:
+            return at
+        while at < len(raw) and not self._full():
+            taken = self._whole.taken(raw, at, self._latest)
+            if taken is None:
+                break
+            at, part = taken
+            self._records.append(part)
+            self._rows += part.size()
+            self._progress = False
+        return at
 
     def _full(self) -> bool:
         return self._rows >= self._part_rows
@@ -201,6 +218,7 @@ class TransactionAssembler:
         self._state = _State.LOOKING_BACK if opening.known else _State.IN_TRANSACTION
         if not opening.known and self._prepared.looked_back():
             self._remember()
+        self._beyond_start = not opening.known
         self._opening, self._begun = opening, opening.begun
         if opening.prepared:
             self._held = self._prepared.begin(self._track.before())
