@@ -1,7 +1,7 @@
 """The one configuration object, read from ``migration.toml`` and the environment.
 
 Unknown settings are refused, and all problems are reported together with file, line and remedy. Passwords come from
-environment variables (or files, of ``[coordination]``) named in the file; they are never printed, logged or stored.
+places that the file names (see ``migrator.config_secret``); they are never printed, logged or stored.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from migrator import config_coordination
+from migrator.config_secret import Secrets, concerns_secret, literal_problem, settings_of
 from migrator.errors import ConfigError
 from migrator.model.coordination import Coordination
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
@@ -104,7 +105,7 @@ _SERVER: dict[str, type] = {
     "database": str,
     "schema": str,
     "user": str,
-    "password_env": str,
+    **settings_of("password"),
     "tls": str,
     "tls_ca": str,
     "silence_s": float,
@@ -233,9 +234,11 @@ class _Reader:
         for key, given in value.items():
             wanted = known.get(key)
             if wanted is None:
-                self._problem(section, key, f"unknown setting; [{section}] has {', '.join(known)}")
+                unknown = f"unknown setting; [{section}] has {', '.join(known)}"
+                self._problem(section, key, literal_problem(key, known) or unknown)
             elif not _fits(given, wanted):
-                self._problem(section, key, f"{given!r} is not {_TYPE_NAMES[wanted]}")
+                shown = "it" if concerns_secret(key) else repr(given)
+                self._problem(section, key, f"{shown} is not {_TYPE_NAMES[wanted]}")
 
     def _check_positive(self) -> None:
         for section in ("source", "target", "capture", "apply"):
@@ -256,12 +259,11 @@ class _Reader:
 
     def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
         kind = self._choice(section, "kind", kinds, None)
-        password = None
-        variable = self._get(section, "password_env", "")
-        if variable:
-            password = self._environment.get(variable)
-            if password is None:
-                self._problem(section, "password_env", f"the environment has no variable {variable}; set it")
+        root = self._file.resolve().parent
+        get, problem = partial(self._get, section), partial(self._problem, section)
+        tls_ca = self._get(section, "tls_ca", "")
+        if tls_ca and not (root / tls_ca).is_file():
+            self._problem(section, "tls_ca", f"{root / tls_ca} is no file")
         return Server(
             kind=kind,
             host=self._text(section, "host", "127.0.0.1"),
@@ -269,9 +271,9 @@ class _Reader:
             database=self._text(section, "database"),
             schema=self._text(section, "schema", "public" if kind == "postgresql" else ""),
             user=self._text(section, "user"),
-            password=password,
+            password=Secrets(root, get, problem, self._environment).read("password"),
             tls=self._choice(section, "tls", TLS_MODES, "prefer"),
-            tls_ca=self._get(section, "tls_ca", ""),
+            tls_ca=str(root / tls_ca) if tls_ca else "",
             silence_s=float(self._get(section, "silence_s", 20.0)),
         )
 

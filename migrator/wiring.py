@@ -37,7 +37,7 @@ from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
-from migrator.wiring_source import source_parts, source_url
+from migrator.wiring_source import source_database, source_parts
 from migrator.wiring_target import filled, forget_filled, peek, target_database, target_writer
 from transforms.registry import load_mapping
 from transforms.session import spark_session
@@ -279,5 +279,5 @@ def _prepare(settings: Settings) -> str | None:
     if problem is None:
         control.upgrade_target(database)
         if settings.placement == "watermark":
-            control.upgrade_source(source_url(settings))
+            control.upgrade_source(source_database(settings))
     return problem

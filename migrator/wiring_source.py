@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import URL
+from sqlalchemy import URL, Engine, create_engine, pool
 
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
@@ -22,7 +22,7 @@ from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
 from migrator.adapters.postgres.watermark import mark_writer
 from migrator.binlog.load import BinlogLoadMeter
-from migrator.binlog.settings import BinlogSource, default_server_id
+from migrator.binlog.settings import BinlogSource, default_server_id, tls_options
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
 from migrator.model.table import TableSchema
@@ -140,12 +140,14 @@ def _marks(source: BinlogSource) -> Callable[[], WatermarkRowWriter] | None:
     return (lambda: WatermarkRowWriter(source)) if source.placement == "watermark" else None
 
 
-def source_url(settings: Settings) -> URL:
+def source_database(settings: Settings) -> Engine:
     """Where our own table on the source is made (watermark placement)."""
     server = settings.source
     drivers = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "mysql": "mysql+pymysql"}
     driver = drivers[server.kind]
-    tls = {"sslmode": server.tls} if server.kind == "postgresql" else {}
-    if server.tls_ca:
-        tls["sslrootcert" if server.kind == "postgresql" else "ssl_ca"] = server.tls_ca
-    return URL.create(driver, server.user, server.password, server.host, server.port, server.database, tls)
+    url = URL.create(driver, server.user, server.password, server.host, server.port, server.database)
+    if server.kind == "postgresql":
+        tls = {"sslmode": server.tls, **({"sslrootcert": server.tls_ca} if server.tls_ca else {})}
+    else:
+        tls = tls_options(server.tls, server.tls_ca or None)
+    return create_engine(url, poolclass=pool.NullPool, connect_args=tls)

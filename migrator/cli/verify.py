@@ -45,8 +45,8 @@ def verify(
     """
     settings = configuration.load(config)
     result = compare(
-        _server(settings.source, change_tables=settings.log == "change_tables"),
-        _server(settings.target),
+        server_settings(settings.source, change_tables=settings.log == "change_tables"),
+        server_settings(settings.target),
         settings.name,
         settings.mapping,
         tables or None,
@@ -60,7 +60,8 @@ def verify(
     return EXIT_CODES[result.verdict]
 
 
-def _server(server: Server, change_tables: bool = False) -> ServerSettings:
+def server_settings(server: Server, change_tables: bool = False) -> ServerSettings:
+    """One side of the project as the judge takes it."""
     return ServerSettings(
         kind=server.kind,
         host=server.host,

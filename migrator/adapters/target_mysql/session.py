@@ -39,7 +39,7 @@ class Session:
         self.id = 0
         try:
             self._connection = self._line.made(lambda: connected(settings))
-        except (*_DRIVER_ERRORS, RuntimeError) as error:
+        except (*_DRIVER_ERRORS, RuntimeError, ValueError) as error:
             raise not_reached(settings, error) from None
         self.id = int(self._connection.thread_id())
         self._cursor = self._connection.cursor()
