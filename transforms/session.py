@@ -81,12 +81,17 @@ def spark_session(
                 raise MigratorError(
                     "Spark already runs in this process with other settings",
                     where=f"master {_running.master}",
-                    cause=f"asked for {master} with {dict(wanted)}, running with {dict(_running.conf)}",
+                    cause=f"asked for {master}, and for other values of: {_differing(wanted, _running.conf)}",
                     remedy="use one set of Spark settings per process, or call stop_session() before",
                 )
             return _running.session
         _running = _Running(_start(_settings(master, conf, log_path), java_home, log_path), master, wanted)
         return _running.session
+
+
+def _differing(wanted: tuple[tuple[str, str], ...], running: tuple[tuple[str, str], ...]) -> str:
+    """Names only: a value may be a secret."""
+    return ", ".join(sorted({name for name, _ in set(wanted) ^ set(running)})) or "none"
 
 
 def running_session() -> SparkSession | None:
