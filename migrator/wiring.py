@@ -25,6 +25,7 @@ from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.config import Settings
 from migrator.embedded.java import java_home
 from migrator.errors import ConfigError, MappingError
+from migrator.model.grants import Grants
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
@@ -37,8 +38,8 @@ from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
-from migrator.wiring_source import source_database, source_parts
-from migrator.wiring_target import filled, forget_filled, peek, target_database, target_writer
+from migrator.wiring_source import source_database, source_grants, source_parts
+from migrator.wiring_target import filled, forget_filled, peek, target_database, target_grants, target_writer
 from transforms.registry import load_mapping
 from transforms.session import spark_session
 
@@ -85,6 +86,17 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         step=step,
         stager=stager if _executors_stage(settings, master or settings.spark.master) else None,
     )
+
+
+def grants(settings: Settings) -> list[Grants]:
+    """The least rights of both logins, for what the mapping reads and writes. Connects to nothing.
+
+    Raises ``MappingError`` for a mapping file that can't be used.
+    """
+    mapping = load_mapping(settings.mapping)
+    joined = any(target.grain is not None for target in mapping)
+    names = [target.name for target in mapping]
+    return [source_grants(settings, source_tables(mapping)), target_grants(settings, names, joined)]
 
 
 def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:

@@ -17,14 +17,17 @@ from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader as change_table_chunks
 from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.grants import source_grants as postgres_grants
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
 from migrator.adapters.postgres.watermark import mark_writer
+from migrator.binlog.grants import source_grants as binlog_grants
 from migrator.binlog.load import BinlogLoadMeter
 from migrator.binlog.settings import BinlogSource, default_server_id, tls_options
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
+from migrator.model.grants import Grants
 from migrator.model.table import TableSchema
 from migrator.ports.source import SourceCatalog
 from migrator.run.capture_loop import SourcePorts
@@ -116,6 +119,13 @@ def _mysql(settings: Settings, step: Step) -> Source:
         )
 
     return MysqlCatalog(source), ports
+
+
+def source_grants(settings: Settings, tables: Sequence[str]) -> Grants:
+    """The least rights that reading these tables needs. Connects to nothing."""
+    if settings.source.kind == "postgresql":
+        return postgres_grants(_postgres_source(settings), tables)
+    return binlog_grants(_binlog(settings), settings.source.kind, tables)
 
 
 def _binlog(settings: Settings) -> BinlogSource:

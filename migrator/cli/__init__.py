@@ -18,6 +18,7 @@ from migrator.cli.check import check
 from migrator.cli.dump import dump
 from migrator.cli.events import events
 from migrator.cli.explain import explain
+from migrator.cli.grants import grants
 from migrator.cli.init import init
 from migrator.cli.remap import remap
 from migrator.cli.run import run
@@ -58,7 +59,7 @@ def cli(context: click.Context) -> None:
         os.umask(0o077)  # rows rest in what we and Spark's JVM write: for this user only
 
 
-for command in (init, check, changetables, run, status, dump, remap, explain, events, verify):
+for command in (init, check, grants, changetables, run, status, dump, remap, explain, events, verify):
     cli.add_command(command)
 
 
