@@ -73,7 +73,7 @@ class OneWriter:
     def step(self) -> int:
         """One transaction; how many rows it changed. One that the server refuses is rolled back."""
         run = self._rng.choices(self._actions, [weight for weight, _ in self._actions])[0][1]
-        self._connection.cursor().execute(f"SET SESSION timestamp = {_CLOCK + self.done}")
+        self._connection.cursor().execute(f"SET SESSION timestamp = {_CLOCK + self.done:d}")
         session = Session(self._connection, self._rng, database=self._database)
         self.done += 1
         try:

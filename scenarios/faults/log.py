@@ -67,7 +67,7 @@ class PurgeLog(LogFault):
     def _advance(self, direct: Database, slot: str) -> None:
         before = _slot_place(direct, slot, self.name)
         await_true(
-            lambda: query(direct, f"SELECT pg_current_wal_lsn() > '{before}'::pg_lsn + 1000") == [(True,)],
+            lambda: query(direct, "SELECT pg_current_wal_lsn() > %s::pg_lsn + 1000", [before]) == [(True,)],
             "somebody writes to the log while the pipeline is down",
         )
 
@@ -76,7 +76,8 @@ class PurgeLog(LogFault):
             query(
                 direct,
                 "SELECT pg_replication_slot_advance(slot_name, pg_current_wal_lsn()) FROM pg_replication_slots"
-                f" WHERE slot_name = '{slot}' AND NOT active",
+                " WHERE slot_name = %s AND NOT active",
+                [slot],
             )
             return _slot_place(direct, slot, self.name) != before
 
@@ -117,10 +118,11 @@ class DropSlot(LogFault):
             _end_walsender(direct, slot)
             query(
                 direct,
-                f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
-                f" WHERE slot_name = '{slot}' AND NOT active",
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                " WHERE slot_name = %s AND NOT active",
+                [slot],
             )
-            return not query(direct, f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{slot}'")
+            return not query(direct, "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", [slot])
 
         await_true(dropped, f"the slot {slot} is gone")
         self._effect = f"the slot {slot} is dropped"
@@ -252,7 +254,7 @@ def _segment_number(path: Path) -> int:
 def _slot_place(database: Database, slot: str, fault: str) -> str:
     """How far back a slot goes. Raises ``MigratorError`` when there is no such slot."""
     found = query(
-        database, f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = '{slot}'"
+        database, "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s", [slot]
     )
     if not found:
         raise impossible(fault, f"the source has no slot {slot}")
@@ -263,7 +265,8 @@ def _end_walsender(database: Database, slot: str) -> None:
     query(
         database,
         "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots"
-        f" WHERE slot_name = '{slot}' AND active_pid IS NOT NULL",
+        " WHERE slot_name = %s AND active_pid IS NOT NULL",
+        [slot],
     )
 
 

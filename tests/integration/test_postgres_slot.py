@@ -42,7 +42,7 @@ def test_prepare_may_be_repeated_and_follows_the_tables(old_pg: Database) -> Non
     catalog.prepare(catalog.tables(["t"]))
     assert old_pg.query(members, [source.slot]) == [("t",)]
     catalog.prepare(catalog.tables(["t", "u"]))
-    catalog.prepare(catalog.tables(["t", "public.u"]))
+    catalog.prepare(catalog.tables(["u", "t"]))
     assert old_pg.query(members, [source.slot]) == [("t",), ("u",)]
     catalog.prepare(catalog.tables(["u"]))
     assert old_pg.query(members, [source.slot]) == [("u",)]
@@ -54,7 +54,7 @@ def test_missing_tables_and_keys_are_named_all_at_once(old_pg: Database) -> None
     table(old_pg)
     old_pg.execute("CREATE TABLE keyless (k int UNIQUE)")
     catalog = PostgresCatalog(source_of(old_pg))
-    with pytest.raises(SourceError, match=r"public\.nope, other\.t"):
+    with pytest.raises(SourceError, match=r"public\.nope, public\.other\.t"):
         catalog.tables(["t", "nope", "other.t"])
     with pytest.raises(SourceError, match=r"no usable key: public\.keyless"):
         catalog.tables(["t", "keyless"])
