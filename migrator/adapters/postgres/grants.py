@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrator.adapters.postgres.catalog import table_id
-from migrator.adapters.postgres.change_tables.layout import identifier
 from migrator.adapters.postgres.publication import create_statement
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.settings import CHANGE_TABLES, CONTROL_SCHEMA, WATERMARK, PostgresSource
-from migrator.adapters.postgres.whole_images import quoted
+from migrator.adapters.postgres.whole_images import name_of, quoted
 from migrator.model.grants import Grants
 
 
 def source_grants(source: PostgresSource, names: Sequence[str]) -> Grants:
     """What reading these tables needs, with the publication and the replica identities that a log reader needs."""
-    role, tables = identifier(source.user), [table_id(source, name) for name in names]
-    needed = [f"GRANT CONNECT ON DATABASE {identifier(source.database)} TO {role}"]
+    role, tables = name_of(source.user), [table_id(source, name) for name in names]
+    needed = [f"GRANT CONNECT ON DATABASE {name_of(source.database)} TO {role}"]
     schemas = dict.fromkeys(table.schema for table in tables)
-    needed += [f"GRANT USAGE ON SCHEMA {identifier(schema)} TO {role}" for schema in schemas]
+    needed += [f"GRANT USAGE ON SCHEMA {name_of(schema)} TO {role}" for schema in schemas]
     needed += [f"GRANT SELECT ON {quoted(table)} TO {role}" for table in tables]
     perhaps = [(f"ALTER ROLE {role} BYPASSRLS", "if row-level security hides rows from the login")]
     if source.log == CHANGE_TABLES:
