@@ -99,7 +99,9 @@ def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> Dat
             cause=f"missing {', '.join(missing)}",
             remedy="this is a fault of the tool: report it",
         )
-    return spark.createDataFrame(rows.select(wanted.names).cast(wanted), spark_schema(schema))
+    # Spark takes an empty batch for the end of the rows, and would drop those behind it without a word.
+    filled = [batch for batch in rows.select(wanted.names).cast(wanted).to_batches() if batch.num_rows]
+    return spark.createDataFrame(pa.Table.from_batches(filled, wanted), spark_schema(schema))
 
 
 def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchema) -> DataFrame:
