@@ -21,6 +21,7 @@ from migrator.cli.init import init
 from migrator.cli.remap import remap
 from migrator.cli.run import run
 from migrator.cli.status import status
+from migrator.cli.try_ import try_
 from migrator.cli.verify import verify
 from migrator.errors import MigratorError
 
@@ -49,7 +50,7 @@ def cli() -> None:
     """Move a live application from an old database schema to a new one while users keep writing."""
 
 
-for command in (init, check, changetables, run, status, dump, remap, explain, events, verify):
+for command in (init, check, changetables, try_, run, status, dump, remap, explain, events, verify):
     cli.add_command(command)
 
 
