@@ -23,6 +23,7 @@ from migrator.model.target import TargetColumn
 from transforms.casts import cast_problem, spark_type
 from transforms.cause import spark_cause
 from transforms.frames import marked_frame
+from transforms.gaps import METADATA
 from transforms.grain import GrainProblem, reaches
 from transforms.grain_numbers import check_grain
 from transforms.grain_values import check_links, check_values
@@ -260,6 +261,10 @@ def _column_problems(
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield _Problem(f"it produces column {name!r} twice", "", "rename or drop one of them")
     for field in result.schema.fields:
+        if METADATA in field.metadata:
+            what = f"column {field.name!r} is a gap, not mapped yet"
+            yield _Problem(what, str(field.metadata[METADATA]), f"write {field.name} in place of gap(...)")
+            continue
         column = by_name.get(field.name)
         if column is None:
             yield _unknown(field.name, by_name)

@@ -67,10 +67,12 @@ class Mapping:
 
     Attributes:
         aside: ``.sql`` files beside the mapping that hold none, to be named to the user.
+        gaps: target tables that are not mapped yet, and why.
     """
 
     def __init__(self) -> None:
         self.aside: tuple[Path, ...] = ()
+        self.gaps: dict[str, str] = {}
         self._targets: dict[str, TargetMapping] = {}
 
     @property
@@ -138,6 +140,10 @@ class Mapping:
             return function
 
         return register
+
+    def gap(self, table: str, why: str) -> None:
+        """Marks a target table as not mapped yet: no run starts until a function makes it or this line is deleted."""
+        self.gaps[table] = why
 
     def add(self, target: TargetMapping) -> None:
         """Adds a mapping. Raises ``MappingError`` if the target table has one."""

@@ -41,3 +41,9 @@ def mentioned(mapping: Mapping) -> Iterator[None]:
         if readers:
             error.where = "; ".join(dict.fromkeys([*readers, error.where or ""])).strip("; ")
         raise
+
+
+def gaps(mapping: Mapping) -> list[Finding]:
+    """A finding for each target table that its author has left open."""
+    remedy = "write a function or a query that makes it, or delete its line mapping.gap(...)"
+    return [Finding("gap", table, f"not mapped yet: {why}", remedy) for table, why in mapping.gaps.items()]

@@ -37,7 +37,7 @@ from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
-from migrator.run.mentions import mentioned, with_mentions
+from migrator.run.mentions import gaps, mentioned, with_mentions
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.resume import resume
 from migrator.run.shortage import named_shortage
@@ -110,7 +110,7 @@ def preflight(parts: Parts) -> list[Finding]:
     """All findings of both sides. Changes nothing."""
     targets = [target.name for target in parts.mapping.targets]
     read = with_mentions(parts.mapping, parts.catalog.preflight(source_tables(parts.mapping)))
-    return [*read, *parts.target.preflight(targets)]
+    return [*gaps(parts.mapping), *read, *parts.target.preflight(targets)]
 
 
 def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:
