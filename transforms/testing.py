@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from migrator.errors import MappingError
 from transforms.cause import spark_cause
+from transforms.frames import without_empty_pieces
 from transforms.plan import call
 from transforms.registry import Mapping
 from transforms.session import small_session
@@ -77,7 +78,9 @@ def run(
 
 def _frame(spark: SparkSession, name: str, rows: Sequence[Rows[str, object]] | pa.Table) -> DataFrame:
     if isinstance(rows, pa.Table):
-        return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
+        return spark.createDataFrame(
+            without_empty_pieces(rows), from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        )
     if not rows:
         raise MappingError(
             f"source table {name!r} has no rows, so its columns are unknown",
