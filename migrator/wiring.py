@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,11 +40,12 @@ from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_database, source_grants, source_parts
 from migrator.wiring_target import filled, forget_filled, peek, target_database, target_grants, target_writer
-from transforms.registry import load_mapping
-from transforms.session import spark_session
+from transforms.load import load_mapping
+from transforms.registry import Mapping
+from transforms.session import running_session, spark_session
 
 
-def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None) -> Parts:
+def parts(settings: Settings, master: str | None = None, conf: MappingType[str, str] | None = None) -> Parts:
     """Everything a run needs, with the adapters that the settings name.
 
     Args:
@@ -65,7 +66,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
     catalog, ports = source_parts(settings, step)
     target, stager = target_writer(settings, step)
     return Parts(
-        mapping=load_mapping(settings.mapping),
+        mapping=load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
         catalog=catalog,
         source=ports,
         target=target,
@@ -77,7 +78,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         spark=lambda: spark(settings, master, conf),
         slots=settings.state / "slots",
         begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
-        reload=lambda: load_mapping(settings.mapping),
+        reload=lambda: load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
         hints=hints(settings),
         adopt=lambda ledger: adopt(settings, ledger),
         own_event_log=own_event_log(settings),
@@ -93,15 +94,20 @@ def grants(settings: Settings) -> list[Grants]:
 
     Raises ``MappingError`` for a mapping file that can't be used.
     """
-    mapping = load_mapping(settings.mapping)
-    joined = any(target.grain is not None for target in mapping)
-    names = [target.name for target in mapping]
-    return [source_grants(settings, source_tables(mapping)), target_grants(settings, names, joined)]
+    made = mapping(settings)
+    joined = any(target.grain is not None for target in made)
+    names = [target.name for target in made]
+    return [source_grants(settings, source_tables(made)), target_grants(settings, names, joined)]
+
+
+def mapping(settings: Settings) -> Mapping:
+    """The mapping alone, for commands that map nothing. Raises ``MappingError``."""
+    return load_mapping(settings.mapping, lambda: running_session() or spark(settings, "local[1]"))
 
 
 def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
     """Checks an order against mapping and source, and files it as the book's last request."""
-    known = source_tables(load_mapping(settings.mapping))
+    known = source_tables(mapping(settings))
     tables, scope = checked(order, known, source_catalog(settings))
     return requests(settings).update(lambda book: book.start(tables, scope))
 
@@ -137,7 +143,7 @@ def change_table_script(settings: Settings) -> str:
             where="source.log",
             remedy='set log = "change_tables" in [source] first (docs/operating.md)',
         )
-    return catalog.script(source_tables(load_mapping(settings.mapping)))
+    return catalog.script(source_tables(mapping(settings)))
 
 
 def _executors_stage(settings: Settings, master: str) -> bool:
@@ -147,7 +153,7 @@ def _executors_stage(settings: Settings, master: str) -> bool:
 
 
 def spark(
-    settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None
+    settings: Settings, master: str | None = None, conf: MappingType[str, str] | None = None
 ) -> SparkSession:
     """The project's Spark session, started on the first call."""
     return spark_session(
@@ -267,7 +273,7 @@ def remap(settings: Settings, table: str) -> bool:
 
     Raises ``MappingError`` for a table that no joined mapping makes.
     """
-    known = [target.name for target in load_mapping(settings.mapping) if target.grain is not None]
+    known = [target.name for target in mapping(settings) if target.grain is not None]
     if table not in known:
         raise MappingError(
             f"no joined mapping makes the target table {table!r}",

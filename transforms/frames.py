@@ -99,7 +99,14 @@ def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> Dat
             cause=f"missing {', '.join(missing)}",
             remedy="this is a fault of the tool: report it",
         )
-    return spark.createDataFrame(rows.select(wanted.names).cast(wanted), spark_schema(schema))
+    return spark.createDataFrame(
+        without_empty_pieces(rows.select(wanted.names).cast(wanted)), spark_schema(schema)
+    )
+
+
+def without_empty_pieces(rows: pa.Table) -> pa.Table:
+    """The same rows without empty pieces: Spark takes one for the end, and drops what is behind it without a word."""
+    return pa.Table.from_batches([batch for batch in rows.to_batches() if batch.num_rows], rows.schema)
 
 
 def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchema) -> DataFrame:

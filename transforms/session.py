@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -97,6 +98,16 @@ def _differing(wanted: tuple[tuple[str, str], ...], running: tuple[tuple[str, st
 def running_session() -> SparkSession | None:
     """The session made by :func:`spark_session`, if Spark runs."""
     return _running.session if _running is not None else None
+
+
+def small_session() -> SparkSession:
+    """The session that runs, or else a small local one: for tests of mappings, and where only a parser is needed."""
+    return running_session() or spark_session(
+        master="local[2]",
+        conf={},
+        java_home=None,
+        log_path=Path(tempfile.mkdtemp(prefix="mapping-test-")) / "spark.log",
+    )
 
 
 def stop_session() -> None:

@@ -33,6 +33,8 @@ def check(config: Path, master: str | None, conf: tuple[str, ...]) -> int:
         click.echo(
             f"{click.style('refuses', fg='red')}  revision: {settings.target.address()}\n    {problem}"
         )
+    for file in parts.mapping.aside:
+        click.echo(f"note     mapping: {file.name} is no part of it: no line of it says `-- target: <table>`")
     fatal = sum(finding.fatal for finding in findings) + len(problems)
     if not fatal:
         fatal += _check_mapping(parts)

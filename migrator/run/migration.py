@@ -37,6 +37,7 @@ from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
+from migrator.run.mentions import gaps, mentioned, with_mentions
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.resume import resume
 from migrator.run.shortage import named_shortage
@@ -108,7 +109,8 @@ def source_tables(mapping: Mapping) -> list[str]:
 def preflight(parts: Parts) -> list[Finding]:
     """All findings of both sides. Changes nothing."""
     targets = [target.name for target in parts.mapping.targets]
-    return [*parts.catalog.preflight(source_tables(parts.mapping)), *parts.target.preflight(targets)]
+    read = with_mentions(parts.mapping, parts.catalog.preflight(source_tables(parts.mapping)))
+    return [*gaps(parts.mapping), *read, *parts.target.preflight(targets)]
 
 
 def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:
@@ -117,7 +119,8 @@ def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str,
     Raises ``MappingError`` with the problems of the first mapping function that has any, ``SourceError``,
     ``TargetError``.
     """
-    schemas = parts.catalog.tables(source_tables(parts.mapping))
+    with mentioned(parts.mapping):
+        schemas = parts.catalog.tables(source_tables(parts.mapping))
     targets = parts.target.tables([target.name for target in parts.mapping.targets])
     by_name = {schema.id.name: schema for schema in schemas}
     spark = parts.spark()

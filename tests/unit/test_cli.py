@@ -19,7 +19,7 @@ from migrator.config import load
 from migrator.model.request import Scope
 from migrator.model.table import TableId
 from migrator.run.progress import Progress
-from transforms.registry import load_mapping
+from transforms.load import load_mapping
 
 
 def invoked(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
