@@ -66,7 +66,7 @@ class Settings:
     """Everything a migration project configures. Paths are absolute.
 
     ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes what was
-    read.
+    read. ``keep_until_applied``: the source forgets its log only when the target, not just the event log, holds it.
     """
 
     file: Path
@@ -82,6 +82,7 @@ class Settings:
     server_id: int = 0
     log: str = "server"
     forget_changes: bool = False
+    keep_until_applied: bool = False
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
     spark: SparkSettings = field(default_factory=SparkSettings)
@@ -117,6 +118,7 @@ _SOURCE: dict[str, type] = {
     "server_id": int,
     "log": str,
     "forget_changes": bool,
+    "keep_until_applied": bool,
 }
 
 
@@ -215,6 +217,7 @@ class _Reader:
             server_id=self._get("source", "server_id", 0),
             log=log,
             forget_changes=self._get("source", "forget_changes", False),
+            keep_until_applied=self._get("source", "keep_until_applied", False),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
             spark=self._spark(),

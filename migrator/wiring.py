@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -16,9 +17,11 @@ from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import newest_manifest
 from migrator.adapters.files.places import places
+from migrator.adapters.files.room import FileRoom
 from migrator.adapters.files.segment_reader import FileSegmentReader
 from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.files.set_aside import set_damage_aside
 from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
@@ -59,7 +62,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         signal = SegmentSignal()
         writer = FileSegmentWriter(settings.event_log(), epoch, after=after, signal=signal, step=step)
         reader = FileBatchReader(settings.event_log(), signal=signal)
-        return EventLog(writer, reader, reader.total_bytes)
+        return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
     catalog, ports = source_parts(settings, step)
     target, stager = target_writer(settings, step)
@@ -75,11 +78,12 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
         slots=settings.state / "slots",
-        begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
+        begun=lambda: bool(Layout.of(settings.event_log()).numbers()),
         reload=lambda: load_mapping(settings.mapping),
         hints=hints(settings),
         adopt=lambda ledger: adopt(settings, ledger),
-        own_event_log=own_event_log(settings),
+        set_damage_aside=partial(set_damage_aside, settings.event_log()),
+        keep_until_applied=settings.keep_until_applied or own_event_log(settings),
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,

@@ -204,6 +204,7 @@ def hint_to_json(hint: Hint) -> dict[str, Any]:
         "event_log_bytes": hint.event_log_bytes,
         "checkpoint": None if hint.checkpoint is None else checkpoint_to_json(hint.checkpoint),
         "note": _text(hint.note),
+        "warnings": [_text(warning) for warning in hint.warnings],
     }
 
 
@@ -219,6 +220,7 @@ def hint_from_json(document: Json) -> Hint:
             event_log_bytes=document["event_log_bytes"],
             checkpoint=None if checkpoint is None else checkpoint_from_json(checkpoint),
             note=_to_text(document["note"]),
+            warnings=tuple(map(_to_text, document.get("warnings", ()))),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("progress hint", error) from error

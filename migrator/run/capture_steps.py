@@ -18,7 +18,7 @@ from migrator.model.load import Load
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import DumpRequest, RequestBook
 from migrator.model.table import TableId, TableSchema
-from migrator.ports.eventlog import SegmentWriter
+from migrator.ports.eventlog import SegmentContent, SegmentWriter
 from migrator.ports.requests import RequestStore
 from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWriter
 from migrator.run.load_pump import LoadPump
@@ -225,8 +225,11 @@ class CaptureSteps:
             return self._builder.rows >= self._limits.segment_rows or age_s >= self._limits.linger_s
         return self._dirty and age_s >= self._limits.heartbeat_s
 
-    def write(self) -> None:
-        """Writes what was collected as the next segment. Raises what ``SegmentWriter.append`` raises."""
+    def write(self, admit: Callable[[SegmentContent], bool] = lambda content: True) -> None:
+        """Writes what was collected as the next segment. Raises what ``SegmentWriter.append`` raises.
+
+        ``admit`` waits until there is room for it; false: a stop came first, and it will be read again.
+        """
         checkpoint = self._core.checkpoint()
         content = self._builder.content(
             checkpoint,
@@ -234,6 +237,8 @@ class CaptureSteps:
             begins_batch=self._core.begins_batch(),
         )
         self._step("capture.segment")
+        if not admit(content):
+            return
         self._writer.append(content)
         self._step("capture.appended")
         self._dirty = False

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from migrator.adapters.files.durable import disk_refused
 from migrator.adapters.files.layout import Layout
-from migrator.errors import EventLogError
+from migrator.errors import DamageError, EventLogError
 from migrator.model.codec import FORMAT, manifest_from_json, manifest_to_json
 from migrator.model.segment import Manifest, SegmentFile
 
@@ -33,7 +33,10 @@ def encode_manifest(layout: Layout, manifest: Manifest) -> bytes:
 
 
 def read_manifest(layout: Layout, number: int) -> Manifest | None:
-    """The manifest of a number, checked; None when there is none. Raises ``EventLogError``."""
+    """The manifest of a number, checked; None when there is none.
+
+    Raises ``DamageError``, and ``EventLogError`` for the format of a newer version.
+    """
     path = layout.manifest(number)
     try:
         content = path.read_bytes()
@@ -82,8 +85,8 @@ def _absolute(layout: Layout, path: Path, number: int) -> Callable[[str], str]:
     return convert
 
 
-def _damaged(path: Path, number: int, cause: str) -> EventLogError:
-    return EventLogError(
+def _damaged(path: Path, number: int, cause: str) -> DamageError:
+    return DamageError(
         f"the manifest of segment {number} can't be used", where=str(path), cause=cause, remedy=START_OVER
     )
 

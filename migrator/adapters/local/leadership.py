@@ -7,6 +7,7 @@ file is never removed: a second file of that name could be locked by a second le
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -174,6 +175,7 @@ class LocalLeadership:
             where=str(error.filename or self._state),
             cause=str(error.strerror or error),
             remedy="give this user write access to the state directory and check its free space",
+            retryable=error.errno in (errno.ENOSPC, errno.EDQUOT),  # as for the event log beside it
         )
 
 

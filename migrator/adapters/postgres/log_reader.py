@@ -136,7 +136,7 @@ class PostgresLogReader:
             self._look_for_unlogged()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
             lsn = self._checked_start(start, slot.confirmed, log, stream)
-            within(self._source, _OPENING, lambda: stream.begin(lsn), stream.close)
+            within(self._source, _OPENING, lambda: stream.begin(lsn, slot.confirmed), stream.close)
         except SilentSource:  # the call that was left behind closes it
             self.close()
             raise
