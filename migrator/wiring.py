@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +39,8 @@ from migrator.ports.output import EventOutput
 from migrator.ports.source import SourceCatalog
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
+from migrator.run.progress import Progress
+from migrator.run.retention_watch import RetentionWatch
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_parts, source_url
@@ -201,7 +204,8 @@ class Status:
     counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see ``Checkpoint``) are as of
     the newest segment, by the leader's hint where its event log is on another machine; ``outputs`` has, per output of
     change events, the segment from which on it keeps the event log; ``filled`` has the joined targets that are in
-    step, and the segment at which each was filled.
+    step, and the segment at which each was filled. ``warnings`` are the leader's; while nobody leads, the source is
+    asked how long it keeps its log.
     """
 
     leader: str
@@ -216,6 +220,7 @@ class Status:
     filled: tuple[tuple[str, int], ...] = ()
     standbys: tuple[str, ...] = ()
     hint: Hint | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -242,7 +247,22 @@ def status(settings: Settings) -> Status:
         filled=tuple(filled(settings)) if ledger is not None else (),
         standbys=seen.standbys,
         hint=hint if seen.leader else None,
+        warnings=_warnings(settings, hint if seen.leader else None, checkpoint),
     )
+
+
+def _warnings(settings: Settings, hint: Hint | None, checkpoint: Checkpoint | None) -> tuple[str, ...]:
+    """The leader's; of a migration that has begun and that nobody leads: what the source would warn of."""
+    if hint is not None:
+        return hint.warnings
+    _, ports = source_parts(settings)
+    ask = ports([]).retention
+    if checkpoint is None or ask is None:
+        return ()
+    progress = Progress()
+    progress.set(captured=checkpoint.position)
+    RetentionWatch(ask, progress, checkpoint).look(time.monotonic())
+    return progress.snapshot().warnings
 
 
 def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint | None]:

@@ -19,9 +19,11 @@ from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogRe
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.retention import slot_retention
 from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
 from migrator.adapters.postgres.watermark import mark_writer
 from migrator.binlog.load import BinlogLoadMeter
+from migrator.binlog.retention import binlog_retention
 from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
@@ -53,6 +55,8 @@ def _postgres(settings: Settings, step: Step) -> Source:
             lambda: PostgresLoadMeter(source),
         )
 
+    catalog = PostgresCatalog(source)
+
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
         return SourcePorts(
@@ -60,9 +64,10 @@ def _postgres(settings: Settings, step: Step) -> Source:
             lambda: PostgresChunkReader(source, step, same=same),
             mark_writer(source),
             lambda: PostgresLoadMeter(source),
+            lambda: slot_retention(source, catalog.position),
         )
 
-    return PostgresCatalog(source), ports
+    return catalog, ports
 
 
 def _postgres_source(settings: Settings) -> PostgresSource:
@@ -90,6 +95,7 @@ def _postgres_source(settings: Settings) -> PostgresSource:
 
 def _mariadb(settings: Settings, step: Step) -> Source:
     source = _binlog(settings)
+    catalog = MariaCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
@@ -98,13 +104,15 @@ def _mariadb(settings: Settings, step: Step) -> Source:
             lambda: MariaChunkReader(source, step, same),
             _marks(source),
             lambda: BinlogLoadMeter(source),
+            lambda: binlog_retention(source, catalog.position),
         )
 
-    return MariaCatalog(source), ports
+    return catalog, ports
 
 
 def _mysql(settings: Settings, step: Step) -> Source:
     source = _binlog(settings)
+    catalog = MysqlCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
@@ -113,9 +121,10 @@ def _mysql(settings: Settings, step: Step) -> Source:
             lambda: MysqlChunkReader(source, step, same),
             _marks(source),
             lambda: BinlogLoadMeter(source),
+            lambda: binlog_retention(source, catalog.position),
         )
 
-    return MysqlCatalog(source), ports
+    return catalog, ports
 
 
 def _binlog(settings: Settings) -> BinlogSource:

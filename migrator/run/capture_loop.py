@@ -17,6 +17,7 @@ from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.fair_inputs import FairInputs
 from migrator.run.progress import Progress
+from migrator.run.retention_watch import RetentionWatch
 from migrator.run.room_gate import RoomGate
 from migrator.run.source_threads import ChunkRead, Inputs, started_threads, wait
 from migrator.run.steps import Step, no_step
@@ -71,6 +72,8 @@ class CaptureLoop:
         steps = self._begun(inputs, stopping)
         if steps is None:
             return
+        ask = self._ports.retention
+        watch = None if ask is None else RetentionWatch(ask, self._progress, self._given)
         threads = started_threads(
             stopping,
             {
@@ -78,6 +81,7 @@ class CaptureLoop:
                 "witnesses": steps.witnesses.run,
                 "requests": steps.requests.run,
                 **({"load": steps.load.run} if steps.load is not None else {}),
+                **({"retention": watch.run} if watch is not None else {}),
             },
         )
         written = read = time.monotonic()

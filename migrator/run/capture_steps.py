@@ -17,6 +17,7 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import DumpRequest, RequestBook
+from migrator.model.retention import Retention
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import SegmentContent, SegmentWriter
 from migrator.ports.requests import RequestStore
@@ -46,12 +47,16 @@ from migrator.run.steps import Step, no_step
 
 @dataclass(frozen=True, slots=True)
 class SourcePorts:
-    """Factories of the source connections; each thread makes its own, so they are called by several at once."""
+    """Factories of the source connections; each thread makes its own, so they are called by several at once.
+
+    ``retention`` asks, over a connection of its own, how long the source keeps its log.
+    """
 
     log_reader: Callable[[], LogReader]
     chunk_reader: Callable[[], ChunkReader]
     watermarks: Callable[[], WatermarkWriter] | None
     load: Callable[[], LoadMeter] | None = None
+    retention: Callable[[], Retention] | None = None
 
 
 class CaptureSteps:
