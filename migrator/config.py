@@ -17,6 +17,7 @@ from typing import Any
 
 from migrator import config_coordination
 from migrator.errors import ConfigError
+from migrator.model.codec import NEWER
 from migrator.model.coordination import Coordination
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
@@ -97,7 +98,9 @@ class Settings:
         return self.state / "reports"
 
 
-_MIGRATION: dict[str, type] = {"name": str, "mapping": str, "state": str, "alembic": str}
+FORMAT = 1
+"""Number of the present layout of ``migration.toml``; a file without one has the first."""
+_MIGRATION: dict[str, type] = {"format": int, "name": str, "mapping": str, "state": str, "alembic": str}
 _SERVER: dict[str, type] = {
     "kind": str,
     "host": str,
@@ -185,6 +188,12 @@ class _Reader:
 
     def settings(self) -> Settings | None:
         """The settings, or None when there are problems."""
+        found = self._get("migration", "format", FORMAT)
+        if found != FORMAT:  # alone: what else seems to be wrong may be right in that format
+            self._problem(
+                "migration", "format", f"it is {found}, this version knows formats up to {FORMAT}: {NEWER}"
+            )
+            return None
         for section, value in self._document.items():
             self._check_section(section, value)
         root = self._file.resolve().parent

@@ -59,7 +59,11 @@ class LocalLeadership:
             lease = Lease(owner=_owner(), epoch=max(self._epoch(), above_epoch) + 1)
             self._store_epoch(lease.epoch)
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+            os.pwrite(
+                handle,
+                json.dumps({"format": 1, "pid": os.getpid(), "host": socket.gethostname()}).encode(),
+                0,
+            )
         except BlockingIOError as error:
             os.close(handle)
             raise self._taken() from error
