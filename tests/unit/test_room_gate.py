@@ -56,6 +56,7 @@ class Bench:
 
     def waits(self, order: int, ends: bool = True) -> bool:
         """Whether a segment has to wait; one that needn't is written."""
+        self.progress.warn("event log")  # what an earlier wait has left when it was stopped
         thread = self.begin(order, ends)
         self.until(lambda: not thread.is_alive() or bool(self.progress.snapshot().warnings))
         waiting = thread.is_alive()
