@@ -18,6 +18,7 @@ from typing import Any
 from migrator import config_coordination
 from migrator.config_secret import Secrets, concerns_secret, literal_problem, settings_of
 from migrator.errors import ConfigError
+from migrator.model.codec import NEWER
 from migrator.model.coordination import Coordination
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
@@ -67,7 +68,7 @@ class Settings:
     """Everything a migration project configures. Paths are absolute.
 
     ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes what was
-    read.
+    read. ``keep_until_applied``: the source forgets its log only when the target, not just the event log, holds it.
     """
 
     file: Path
@@ -83,6 +84,7 @@ class Settings:
     server_id: int = 0
     log: str = "server"
     forget_changes: bool = False
+    keep_until_applied: bool = False
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
     spark: SparkSettings = field(default_factory=SparkSettings)
@@ -97,7 +99,9 @@ class Settings:
         return self.state / "reports"
 
 
-_MIGRATION: dict[str, type] = {"name": str, "mapping": str, "state": str, "alembic": str}
+FORMAT = 1
+"""Number of the present layout of ``migration.toml``; a file without one has the first."""
+_MIGRATION: dict[str, type] = {"format": int, "name": str, "mapping": str, "state": str, "alembic": str}
 _SERVER: dict[str, type] = {
     "kind": str,
     "host": str,
@@ -118,6 +122,7 @@ _SOURCE: dict[str, type] = {
     "server_id": int,
     "log": str,
     "forget_changes": bool,
+    "keep_until_applied": bool,
 }
 
 
@@ -184,6 +189,12 @@ class _Reader:
 
     def settings(self) -> Settings | None:
         """The settings, or None when there are problems."""
+        found = self._get("migration", "format", FORMAT)
+        if found != FORMAT:  # alone: what else seems to be wrong may be right in that format
+            self._problem(
+                "migration", "format", f"it is {found}, this version knows formats up to {FORMAT}: {NEWER}"
+            )
+            return None
         for section, value in self._document.items():
             self._check_section(section, value)
         root = self._file.resolve().parent
@@ -216,6 +227,7 @@ class _Reader:
             server_id=self._get("source", "server_id", 0),
             log=log,
             forget_changes=self._get("source", "forget_changes", False),
+            keep_until_applied=self._get("source", "keep_until_applied", False),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
             spark=self._spark(),

@@ -9,7 +9,8 @@
         ``SchemaError``    a source table changed in a way that can't be carried on
     ``MappingError``       the user's mapping is wrong, or fails on a row
     ``TargetError``        the target refuses a row or isn't at the expected revision
-    ``EventLogError``      a segment is missing, torn or corrupt
+    ``EventLogError``      the event log can't be written or read
+        ``DamageError``    a segment is missing, torn or corrupt
     ``OutputError``        an output of change events can't be written, or isn't what was left there
     ``FencedError``        another leader with a higher epoch has taken over
     ``RequestError``       a dump request is wrong, or not in a state that allows what was asked
@@ -85,7 +86,11 @@ class TargetError(MigratorError):
 
 
 class EventLogError(MigratorError):
-    """A segment of the event log is missing, torn or corrupt."""
+    """The event log can't be written or read."""
+
+
+class DamageError(EventLogError):
+    """A segment of the event log is missing, torn or corrupt; the source may still have what it held."""
 
 
 class OutputError(MigratorError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -16,9 +18,11 @@ from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import newest_manifest
 from migrator.adapters.files.places import places
+from migrator.adapters.files.room import FileRoom
 from migrator.adapters.files.segment_reader import FileSegmentReader
 from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.files.set_aside import set_damage_aside
 from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
@@ -36,6 +40,8 @@ from migrator.ports.output import EventOutput
 from migrator.ports.source import SourceCatalog
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
+from migrator.run.progress import Progress
+from migrator.run.retention_watch import RetentionWatch
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_database, source_grants, source_parts
@@ -61,7 +67,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         signal = SegmentSignal()
         writer = FileSegmentWriter(settings.event_log(), epoch, after=after, signal=signal, step=step)
         reader = FileBatchReader(settings.event_log(), signal=signal)
-        return EventLog(writer, reader, reader.total_bytes)
+        return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
     catalog, ports = source_parts(settings, step)
     target, stager = target_writer(settings, step)
@@ -77,11 +83,12 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
         slots=settings.state / "slots",
-        begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
+        begun=lambda: bool(Layout.of(settings.event_log()).numbers()),
         reload=lambda: load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
         hints=hints(settings),
         adopt=lambda ledger: adopt(settings, ledger),
-        own_event_log=own_event_log(settings),
+        set_damage_aside=partial(set_damage_aside, settings.event_log()),
+        keep_until_applied=settings.keep_until_applied or own_event_log(settings),
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
@@ -215,7 +222,8 @@ class Status:
     counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see ``Checkpoint``) are as of
     the newest segment, by the leader's hint where its event log is on another machine; ``outputs`` has, per output of
     change events, the segment from which on it keeps the event log; ``filled`` has the joined targets that are in
-    step, and the segment at which each was filled.
+    step, and the segment at which each was filled. ``warnings`` are the leader's; while nobody leads, the source is
+    asked how long it keeps its log.
     """
 
     leader: str
@@ -230,6 +238,7 @@ class Status:
     filled: tuple[tuple[str, int], ...] = ()
     standbys: tuple[str, ...] = ()
     hint: Hint | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -256,7 +265,22 @@ def status(settings: Settings) -> Status:
         filled=tuple(filled(settings)) if ledger is not None else (),
         standbys=seen.standbys,
         hint=hint if seen.leader else None,
+        warnings=_warnings(settings, hint if seen.leader else None, checkpoint),
     )
+
+
+def _warnings(settings: Settings, hint: Hint | None, checkpoint: Checkpoint | None) -> tuple[str, ...]:
+    """The leader's; of a migration that has begun and that nobody leads: what the source would warn of."""
+    if hint is not None:
+        return hint.warnings
+    _, ports = source_parts(settings)
+    ask = ports([]).retention
+    if checkpoint is None or ask is None:
+        return ()
+    progress = Progress()
+    progress.set(captured=checkpoint.position)
+    RetentionWatch(ask, progress, checkpoint).look(time.monotonic())
+    return progress.snapshot().warnings
 
 
 def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint | None]:

@@ -20,10 +20,12 @@ from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.grants import source_grants as postgres_grants
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.retention import slot_retention
 from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
 from migrator.adapters.postgres.watermark import mark_writer
 from migrator.binlog.grants import source_grants as binlog_grants
 from migrator.binlog.load import BinlogLoadMeter
+from migrator.binlog.retention import binlog_retention
 from migrator.binlog.settings import BinlogSource, default_server_id, tls_options
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
@@ -56,6 +58,8 @@ def _postgres(settings: Settings, step: Step) -> Source:
             lambda: PostgresLoadMeter(source),
         )
 
+    catalog = PostgresCatalog(source)
+
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
         return SourcePorts(
@@ -63,9 +67,10 @@ def _postgres(settings: Settings, step: Step) -> Source:
             lambda: PostgresChunkReader(source, step, same=same),
             mark_writer(source),
             lambda: PostgresLoadMeter(source),
+            lambda: slot_retention(source, catalog.position),
         )
 
-    return PostgresCatalog(source), ports
+    return catalog, ports
 
 
 def _postgres_source(settings: Settings) -> PostgresSource:
@@ -93,6 +98,7 @@ def _postgres_source(settings: Settings) -> PostgresSource:
 
 def _mariadb(settings: Settings, step: Step) -> Source:
     source = _binlog(settings)
+    catalog = MariaCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
@@ -101,13 +107,15 @@ def _mariadb(settings: Settings, step: Step) -> Source:
             lambda: MariaChunkReader(source, step, same),
             _marks(source),
             lambda: BinlogLoadMeter(source),
+            lambda: binlog_retention(source, catalog.position),
         )
 
-    return MariaCatalog(source), ports
+    return catalog, ports
 
 
 def _mysql(settings: Settings, step: Step) -> Source:
     source = _binlog(settings)
+    catalog = MysqlCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
@@ -116,9 +124,10 @@ def _mysql(settings: Settings, step: Step) -> Source:
             lambda: MysqlChunkReader(source, step, same),
             _marks(source),
             lambda: BinlogLoadMeter(source),
+            lambda: binlog_retention(source, catalog.position),
         )
 
-    return MysqlCatalog(source), ports
+    return catalog, ports
 
 
 def source_grants(settings: Settings, tables: Sequence[str]) -> Grants:

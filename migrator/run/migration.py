@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import FencedError, MappingError, MigratorError, PreflightError
+from migrator.errors import DamageError, FencedError, MappingError, MigratorError, PreflightError
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
@@ -26,7 +26,7 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
-from migrator.ports.eventlog import BatchReader, SegmentWriter
+from migrator.ports.eventlog import BatchReader, EventLogRoom, SegmentWriter
 from migrator.ports.hints import Hints
 from migrator.ports.leadership import Leadership, Lease
 from migrator.ports.requests import RequestStore
@@ -39,6 +39,7 @@ from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
 from migrator.run.mentions import gaps, mentioned, with_mentions
 from migrator.run.progress import Progress, Snapshot
+from migrator.run.recapture import Recapture, SetAside
 from migrator.run.resume import resume
 from migrator.run.shortage import named_shortage
 from migrator.run.source_threads import wait
@@ -57,7 +58,7 @@ class EventLog:
 
     writer: SegmentWriter
     reader: BatchReader
-    total_bytes: Callable[[], int]
+    room: EventLogRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ class Parts:
         reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
         hints: where the leader tells onlookers of itself.
         adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
-        own_event_log: whether no other machine can go on from this one's event log.
+        set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
+        keep_until_applied: whether the source may forget only what the target holds: no other machine can go on from
+            this one's event log, or the user wants a damaged one to be captured again.
     """
 
     mapping: Mapping
@@ -94,7 +97,8 @@ class Parts:
     reload: Callable[[], Mapping]
     hints: Hints
     adopt: Callable[[Ledger], str]
-    own_event_log: bool
+    set_damage_aside: SetAside
+    keep_until_applied: bool
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
     step: Step = no_step
@@ -156,6 +160,7 @@ class Migration:
         self._parts = parts
         self._standby = standby
         self._admitted = False
+        self._recapture = Recapture(parts.set_damage_aside)
         self.progress = Progress()
 
     def run(self, stopping: Stopping, until: Until | None = None) -> None:
@@ -177,7 +182,10 @@ class Migration:
                 return
             except MigratorError as error:
                 if stopping.requested() or not self._may_start_again(error):
-                    raise
+                    explained = self._recapture.explained(error)
+                    if explained is error:
+                        raise
+                    raise explained from error
                 self.progress.set(note=f"{error.what}; starting again")
                 wait(failures, stopping)
                 failures += 1
@@ -186,6 +194,8 @@ class Migration:
     def _may_start_again(self, error: MigratorError) -> bool:
         if self._standby and self._admitted and isinstance(error, FencedError):
             return True
+        if isinstance(error, DamageError):
+            return self._recapture.met(error)
         return error.retryable and (self._admitted or self._parts.begun())
 
     def _attempt(self, stopping: Stopping, until: Until | None) -> None:
@@ -248,9 +258,12 @@ class Migration:
         parts = self._parts
         lead = Lead(parts.leadership, stopping, self.progress)
         ledger = parts.target.open(epoch)
+        self.progress.warn("damage", *filter(None, [self._recapture.prepare(ledger)]))
         self.progress.set(note=parts.adopt(ledger))
         log = parts.event_log(epoch, ledger.segment)
         checkpoint = resume(ledger, log.writer.last())
+        # A crash between commit and release left these: with the log at its bound nothing would come to release them.
+        log.reader.release(ledger.segment)
         parts.step("run.led")
         schemas, targets, mapping_plans = plans(parts)
         if checkpoint is None:
@@ -266,7 +279,7 @@ class Migration:
             checkpoint,
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
             parts.requests,
-            log.total_bytes,
+            log.room,
             self.progress,
             parts.capture_limits,
             run_token=f"{epoch}-{secrets.token_hex(4)}",
@@ -288,7 +301,7 @@ class Migration:
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
         stopping.thread(
             "hints",
-            lambda: tell(parts.hints, epoch, log.writer.last, log.total_bytes, self.progress, stopping),
+            lambda: tell(parts.hints, epoch, log.writer.last, log.room.used_bytes, self.progress, stopping),
         )
         try:
             apply.run(stopping)
@@ -301,9 +314,9 @@ class Migration:
             job.close()
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:
-        """The source, which forgets only what no other machine may need."""
+        """The source, which forgets no more than it may."""
         ports = self._parts.source(schemas)
-        if not self._parts.own_event_log:
+        if not self._parts.keep_until_applied:
             return ports
 
         def reader() -> LogReader:

@@ -246,6 +246,49 @@ class RestoreCheckpoint(OldSegments):
             world.pipeline.start()
 
 
+class DamageSegment(Fault):
+    """The pipeline is killed, a segment that the target doesn't hold is damaged, and it is started again.
+
+    Option ``how``: ``flip`` (one bit of a data file), ``tear`` (its second half is gone), ``manifest`` (torn).
+    """
+
+    def __init__(self, options: Options):
+        super().__init__(options)
+        self._how = options.choice("how", ("flip", "tear", "manifest"), "flip")
+        self._effect = ""
+
+    def effect(self) -> str:
+        """See ``Fault.effect``."""
+        return self._effect
+
+    def fire(self, world: World) -> None:
+        """See ``Fault.fire``."""
+        running_pid(world, self.name)
+        world.pipeline.kill()
+        event_log = state_folder(world) / "eventlog"
+        direct = side_of(world, "target").direct
+        applied = int(str(query(direct, "SELECT max(segment) FROM migrator.ledger")[0][0]))
+        folder, pattern = ("segments", "*.json") if self._how == "manifest" else ("data", "*.parquet")
+        waiting = [path for path in (event_log / folder).glob(pattern) if _segment_number(path) > applied]
+        # Data of a segment that was being written has no manifest, and means nothing.
+        whole = [
+            path for path in waiting if (event_log / f"segments/{_segment_number(path):010d}.json").exists()
+        ]
+        if not whole:
+            raise impossible(self.name, f"the event log holds no segment beyond {applied}")
+        path = max(whole)
+        content = bytearray(path.read_bytes())
+        if self._how == "flip":
+            content[len(content) // 2] ^= 1
+        else:
+            del content[len(content) // 2 :]
+        path.unlink()  # whoever keeps a link to it keeps what was written
+        path.write_bytes(content)
+        self._effect = f"{path.name} is damaged ({self._how}), the target holds segment {applied}"
+        if not world.pipeline.running:
+            world.pipeline.start()
+
+
 def _segment_number(path: Path) -> int:
     digits = path.name.partition(".")[0].partition("-")[0]
     return int(digits) if digits.isdecimal() else 0
@@ -286,6 +329,7 @@ FAULTS: dict[str, type[Fault]] = {
     "rotate_log": RotateLog,
     "purge_log": PurgeLog,
     "drop_slot": DropSlot,
+    "damage_segment": DamageSegment,
     "redeliver": Redeliver,
     "restore_checkpoint": RestoreCheckpoint,
 }

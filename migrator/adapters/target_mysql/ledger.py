@@ -6,7 +6,7 @@ import json
 
 from migrator.adapters.target_mysql.session import Session
 from migrator.errors import FencedError, TargetError
-from migrator.model.codec import FORMAT, FormatError, checkpoint_from_json, checkpoint_to_json
+from migrator.model.codec import FORMAT, FormatError, check_number, checkpoint_from_json, checkpoint_to_json
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.schema import MYSQL_LEDGER
@@ -91,8 +91,7 @@ def fenced(ledger: Ledger, epoch: int) -> FencedError:
 def ledger_of(migration: str, epoch: int, segment: int, number: int, document: str | None) -> Ledger:
     """The ledger from its columns. Raises ``TargetError`` for a format of a later version."""
     try:
-        if number > FORMAT:
-            raise FormatError(f"the ledger has format {number}, this version knows formats up to {FORMAT}")
+        check_number("ledger", number, FORMAT)
         known = None if document is None else checkpoint_from_json(json.loads(document))
     except FormatError as error:
         raise TargetError(

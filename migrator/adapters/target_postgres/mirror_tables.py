@@ -17,6 +17,7 @@ from migrator.adapters.target_postgres.refusal import Refusal
 from migrator.adapters.target_postgres.session import Session
 from migrator.columnar.types import arrow_type
 from migrator.errors import TargetError
+from migrator.model.codec import NEWER
 from migrator.model.ledger import Ledger
 from migrator.model.reach import VALUE, Reach, linked_columns
 from migrator.model.table import Column, TableId, TableSchema
@@ -24,6 +25,9 @@ from migrator.ports.mirror import JoinedTarget
 
 SCHEMA = "migrator_mirror"
 FILLED = f"{SCHEMA}.filled"
+FORMAT = 1
+"""Number of the present layout of mirrored tables, numbers of grains and ``filled``."""
+_COMMENT = "migrator mirror, format "
 _NAME_BYTES = 63
 _TYPES = {
     "bool": "boolean", "int8": "smallint", "int16": "smallint", "int32": "integer", "int64": "bigint",
@@ -105,6 +109,7 @@ def prepare(
     try:
         if not session.one("SELECT pg_catalog.to_regnamespace($1::text) IS NOT NULL", [SCHEMA])[0]:
             session.run(f"CREATE SCHEMA {SCHEMA}")
+        _check_format(session)
         session.run(_MAKE_FILLED)
         schemas = {schema.id: schema for target in targets for schema in target.sources.values()}
         found = {}
@@ -120,6 +125,23 @@ def prepare(
             remedy=f"as the database's owner: CREATE SCHEMA {SCHEMA} AUTHORIZATION <the role that migrator uses>",
         ) from None
     return found
+
+
+def _check_format(session: Session) -> None:
+    """Numbers a mirror that is about to be made, refuses a newer one. Without a number it has the first format."""
+    if not session.one("SELECT pg_catalog.to_regclass($1::text) IS NOT NULL", [FILLED])[0]:
+        session.run(_MAKE_FILLED)
+        session.run(f"COMMENT ON TABLE {FILLED} IS '{_COMMENT}{FORMAT}'")
+        return
+    (comment,) = session.one("SELECT pg_catalog.obj_description($1::text::regclass, 'pg_class')", [FILLED])
+    found = (comment or "").removeprefix(_COMMENT)
+    if comment and found.isdecimal() and int(found) > FORMAT:
+        raise TargetError(
+            "the mirror of the source's tables was made by a newer version of the migrator",
+            where=f"schema {SCHEMA}",
+            cause=f"its format is {found}, this version knows formats up to {FORMAT}",
+            remedy=NEWER,
+        )
 
 
 def _table(
