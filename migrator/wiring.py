@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from migrator import schema as control
 from migrator.adapters.files.batch_reader import FileBatchReader
@@ -23,7 +20,6 @@ from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.config import Settings
-from migrator.embedded.java import java_home
 from migrator.errors import ConfigError, MappingError
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
@@ -38,9 +34,9 @@ from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_parts, source_url
+from migrator.wiring_spark import executors_stage, spark
 from migrator.wiring_target import filled, forget_filled, peek, target_database, target_writer
 from transforms.registry import load_mapping
-from transforms.session import spark_session
 
 
 def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None) -> Parts:
@@ -83,7 +79,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
-        stager=stager if _executors_stage(settings, master or settings.spark.master) else None,
+        stager=stager if executors_stage(settings, master or settings.spark.master) else None,
     )
 
 
@@ -126,24 +122,6 @@ def change_table_script(settings: Settings) -> str:
             remedy='set log = "change_tables" in [source] first (docs/operating.md)',
         )
     return catalog.script(source_tables(load_mapping(settings.mapping)))
-
-
-def _executors_stage(settings: Settings, master: str) -> bool:
-    """One local process loads faster over its one connection: its executors would write every row twice."""
-    one_process = re.fullmatch(r"local(\[.*\])?", master) is not None
-    return settings.apply.staging == "executors" or (settings.apply.staging == "auto" and not one_process)
-
-
-def spark(
-    settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None
-) -> SparkSession:
-    """The project's Spark session, started on the first call."""
-    return spark_session(
-        master=master or settings.spark.master,
-        conf={**settings.spark.conf, **(conf or {})},
-        java_home=java_home(),
-        log_path=settings.state / "spark.log",
-    )
 
 
 def revision_problem(settings: Settings) -> str | None:
