@@ -34,7 +34,7 @@ from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_parts, source_url
-from migrator.wiring_spark import executors_stage, spark
+from migrator.wiring_spark import executors_now, executors_stage, spark
 from migrator.wiring_target import filled, forget_filled, peek, target_database, target_writer
 from transforms.registry import load_mapping
 
@@ -70,6 +70,7 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         requests=requests(settings),
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
+        executors=lambda: executors_now(master or settings.spark.master),
         slots=settings.state / "slots",
         begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
         reload=lambda: load_mapping(settings.mapping),

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from migrator.config import Settings
 from migrator.embedded.java import java_home
-from transforms.executors import check_executors
+from transforms.executors import check_executors, count_executors
 from transforms.session import is_cluster, running_session, spark_session, stop_session
 from transforms.shipping import ship
 
@@ -39,6 +39,12 @@ def spark(
             stop_session()
             raise
     return session
+
+
+def executors_now(master: str) -> int | None:
+    """How many executors a cluster has given the running session; None where there is no cluster, or no answer."""
+    session = running_session()
+    return count_executors(session) if session is not None and is_cluster(master) else None
 
 
 def executors_stage(settings: Settings, master: str) -> bool:

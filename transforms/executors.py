@@ -70,6 +70,14 @@ def check_executors(spark: SparkSession, shared: Path, modules: Sequence[str], w
     return len(answers)
 
 
+def count_executors(spark: SparkSession) -> int | None:
+    """How many executors there are now; None if Spark doesn't answer."""
+    try:
+        return _executors(spark)
+    except (Py4JError, OSError):
+        return None
+
+
 def _await_executor(spark: SparkSession, wait_s: float) -> None:
     deadline = time.monotonic() + wait_s
     with named_jvm_end():

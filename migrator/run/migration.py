@@ -34,6 +34,7 @@ from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
@@ -74,6 +75,7 @@ class Parts:
         begun: whether an earlier run has captured something.
         reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
         hints: where the leader tells onlookers of itself.
+        executors: how many a cluster has now; None where that isn't known, or tasks run in this process.
         adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
         own_event_log: whether no other machine can go on from this one's event log.
     """
@@ -96,6 +98,7 @@ class Parts:
     own_event_log: bool
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
+    executors: Callable[[], int | None] = lambda: None
     step: Step = no_step
     stager: Stager | None = None
 
@@ -283,6 +286,7 @@ class Migration:
         job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
         thread = stopping.thread("capture", lambda: capture.run(stopping))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
+        stopping.thread("executors", lambda: watch_executors(parts.executors, self.progress, stopping))
         stopping.thread(
             "hints",
             lambda: tell(parts.hints, epoch, log.writer.last, log.total_bytes, self.progress, stopping),
