@@ -57,10 +57,16 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Spark master URL and ``spark.*`` options, passed through."""
+    """Spark master URL and ``spark.*`` options, passed through.
+
+    On a cluster: ``py_files`` are shipped to executors beside the tool and the mapping's modules; ``wait_s`` is how
+    long to wait for the first executor.
+    """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
+    py_files: tuple[Path, ...] = ()
+    wait_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ _SECTIONS: dict[str, dict[str, type]] = {
     "target": _SERVER,
     "capture": _limits(CaptureLimits),
     "apply": _limits(ApplyLimits),
-    "spark": {"master": str, "conf": dict},
+    "spark": {"master": str, "conf": dict, "py_files": list, "wait_s": float},
     "coordination": config_coordination.SETTINGS,
 }
 
@@ -230,7 +236,7 @@ class _Reader:
             keep_until_applied=self._get("source", "keep_until_applied", False),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
-            spark=self._spark(),
+            spark=self._spark(root),
             coordination=coordination,
         )
 
@@ -297,10 +303,13 @@ class _Reader:
         get, problem = partial(self._get, name), partial(self._problem, name)
         return config_coordination.read(root, get, problem, self._environment)
 
-    def _spark(self) -> SparkSettings:
+    def _spark(self, root: Path) -> SparkSettings:
         conf = self._get("spark", "conf", {})
         return SparkSettings(
-            self._text("spark", "master", "local[*]"), {str(key): str(value) for key, value in conf.items()}
+            self._text("spark", "master", "local[*]"),
+            {str(key): str(value) for key, value in conf.items()},
+            tuple(root / str(file) for file in self._get("spark", "py_files", [])),
+            float(self._get("spark", "wait_s", 60.0)),
         )
 
     # -- values -------------------------------------------------------------------------------------------------
@@ -348,6 +357,7 @@ _TYPE_NAMES = {
     int: "a whole number",
     float: "a number",
     dict: "a table",
+    list: "a list",
 }
 
 

@@ -7,6 +7,7 @@
     ``SourceError``        the source log or a chunk can't be read or represented
         ``GapError``       the log no longer holds the position we need
         ``SchemaError``    a source table changed in a way that can't be carried on
+    ``ClusterError``       Spark's executors can't do their part
     ``MappingError``       the user's mapping is wrong, or fails on a row
     ``TargetError``        the target refuses a row or isn't at the expected revision
     ``EventLogError``      the event log can't be written or read
@@ -75,6 +76,10 @@ class GapError(SourceError):
 
 class SchemaError(SourceError):
     """A source table changed in a way that the mapping can't be carried over."""
+
+
+class ClusterError(MigratorError):
+    """Executors of a Spark cluster don't come, or can't do their part."""
 
 
 class MappingError(MigratorError):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import time
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from migrator import schema as control
 from migrator.adapters.files.batch_reader import FileBatchReader
@@ -27,7 +24,6 @@ from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.config import Settings
-from migrator.embedded.java import java_home
 from migrator.errors import ConfigError, MappingError
 from migrator.model.grants import Grants
 from migrator.model.hint import Hint
@@ -45,10 +41,11 @@ from migrator.run.retention_watch import RetentionWatch
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_database, source_grants, source_parts
+from migrator.wiring_spark import executors_now, executors_stage, spark
 from migrator.wiring_target import filled, forget_filled, peek, target_database, target_grants, target_writer
 from transforms.load import load_mapping
 from transforms.registry import Mapping
-from transforms.session import running_session, spark_session
+from transforms.session import running_session
 
 
 def parts(settings: Settings, master: str | None = None, conf: MappingType[str, str] | None = None) -> Parts:
@@ -82,6 +79,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         requests=requests(settings),
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
+        executors=lambda: executors_now(master or settings.spark.master),
         slots=settings.state / "slots",
         begun=lambda: bool(Layout.of(settings.event_log()).numbers()),
         reload=lambda: load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
@@ -92,7 +90,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
-        stager=stager if _executors_stage(settings, master or settings.spark.master) else None,
+        stager=stager if executors_stage(settings, master or settings.spark.master) else None,
     )
 
 
@@ -151,24 +149,6 @@ def change_table_script(settings: Settings) -> str:
             remedy='set log = "change_tables" in [source] first (docs/operating.md)',
         )
     return catalog.script(source_tables(mapping(settings)))
-
-
-def _executors_stage(settings: Settings, master: str) -> bool:
-    """One local process loads faster over its one connection: its executors would write every row twice."""
-    one_process = re.fullmatch(r"local(\[.*\])?", master) is not None
-    return settings.apply.staging == "executors" or (settings.apply.staging == "auto" and not one_process)
-
-
-def spark(
-    settings: Settings, master: str | None = None, conf: MappingType[str, str] | None = None
-) -> SparkSession:
-    """The project's Spark session, started on the first call."""
-    return spark_session(
-        master=master or settings.spark.master,
-        conf={**settings.spark.conf, **(conf or {})},
-        java_home=java_home(),
-        log_path=settings.state / "spark.log",
-    )
 
 
 def revision_problem(settings: Settings) -> str | None:

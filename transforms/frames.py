@@ -114,7 +114,12 @@ def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchem
     if not paths:
         return empty_frame(spark, schema)
     reader = spark.read.schema(spark_schema(schema)).option("__globPaths__", "false")  # names may hold [ or {
-    return reader.parquet(*map(str, paths))
+    return reader.parquet(*map(file_uri, paths))
+
+
+def file_uri(path: Path) -> str:
+    """A local path as Spark takes it, also where its default filesystem is another one (HDFS on YARN, say)."""
+    return f"file://{path.absolute()}"  # not Path.as_uri(): Spark takes percent signs for what they are
 
 
 def constants(spark: SparkSession, schema: str, rows: Sequence[tuple[object, ...]]) -> DataFrame:

@@ -34,6 +34,7 @@ from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
@@ -76,6 +77,7 @@ class Parts:
         begun: whether an earlier run has captured something.
         reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
         hints: where the leader tells onlookers of itself.
+        executors: how many a cluster has now; None where that isn't known, or tasks run in this process.
         adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
         set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
         keep_until_applied: whether the source may forget only what the target holds: no other machine can go on from
@@ -101,6 +103,7 @@ class Parts:
     keep_until_applied: bool
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
+    executors: Callable[[], int | None] = lambda: None
     step: Step = no_step
     stager: Stager | None = None
 
@@ -299,6 +302,7 @@ class Migration:
         job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
         thread = stopping.thread("capture", lambda: capture.run(stopping))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
+        stopping.thread("executors", lambda: watch_executors(parts.executors, self.progress, stopping))
         stopping.thread(
             "hints",
             lambda: tell(parts.hints, epoch, log.writer.last, log.room.used_bytes, self.progress, stopping),
