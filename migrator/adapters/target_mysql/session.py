@@ -6,11 +6,12 @@ deadlock, and a statement sent after that must not commit on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pymysql
+from pymysql.cursors import SSCursor
 
 from migrator.adapters.target_mysql.file_text import insert_parts, lines
 from migrator.adapters.target_mysql.infile import LoadingConnection
@@ -72,6 +73,17 @@ class Session:
     def one(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
         """The first row of a query that has one."""
         return self.rows(statement, parameters)[0]
+
+    def parts(self, statement: str, number: int) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of a query of any size, so many at a time. To be read to its end before the next statement."""
+        cursor = self._connection.cursor(SSCursor)
+        self._done(lambda: cursor.execute(statement))
+        while True:
+            rows: list[tuple[Any, ...]] = self._done(lambda: list(cursor.fetchmany(number)))
+            if not rows:
+                break
+            yield rows
+        self._done(cursor.close)
 
     def begin(self, epoch: int) -> None:
         """Begins a transaction of a leader. What an earlier one may have left is undone, not committed.
