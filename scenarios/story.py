@@ -88,6 +88,7 @@ class Outcome:
 @click.command()
 @click.argument("name")
 @click.option("--source", type=click.Choice(["mariadb", "mysql", "postgresql"]), help="The old database.")
+@click.option("--target", type=click.Choice(["mariadb", "mysql", "postgresql"]), help="The new database.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the writers.")
 @click.option("--rate", default=60.0, show_default=True, help="Row changes per second by three writers.")
 @click.option(
@@ -105,6 +106,7 @@ class Outcome:
 def story(
     name: str,
     source: str | None,
+    target: str | None,
     seed: int,
     rate: float,
     seconds: float,
@@ -116,7 +118,7 @@ def story(
 
     Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
     """
-    found, kind = story_of(name, source)
+    found, kind, new_kind = story_of(name, source, target)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds the stack: nothing is left running
     started = time.monotonic()
 
@@ -124,8 +126,8 @@ def story(
         click.echo(click.style(f"[{time.monotonic() - started:6.1f}s] ", fg="cyan") + text)
 
     with ExitStack() as stack:
-        say(f"starting two servers: the old side ({kind}) and the new side (postgresql)")
-        old, new = servers(stack, kind)
+        say(f"starting two servers: the old side ({kind}) and the new side ({new_kind})")
+        old, new = servers(stack, kind, new_kind)
         config = made(found, old, new, folder, say)
         outcome = play(found, old, new, config, Plan(seed, rate, seconds, samples), say)
         _summary(found, outcome, configuration.load(config))

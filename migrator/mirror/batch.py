@@ -171,8 +171,7 @@ class BatchMirror:
         for query in keys.then:
             changed, rows = self._now(table, query)
             before.append(rows.filter(pc.invert(changed)))
-        if table.before:
-            before += [self._store.selected(table.then(query), table) for query in keys.changed_then]
+        before += [self._store.selected(query, table) for query in keys.changed]
         return pa.concat_tables(before), after
 
     def _now(self, table: Mirrored, keys: str) -> tuple[pa.ChunkedArray, pa.Table]:

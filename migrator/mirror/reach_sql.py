@@ -22,12 +22,12 @@ class RootKeys:
     Attributes:
         now: of the rows as they are.
         then: of rows that belonged to it; no key comes from two of them.
-        changed_then: the same, of rows that the batch changed.
+        changed: queries of the rows themselves, as they were, those that belonged to it and were changed.
     """
 
     now: str
     then: tuple[str, ...]
-    changed_then: tuple[str, ...]
+    changed: tuple[str, ...]
 
 
 class ReachSql:
@@ -171,17 +171,16 @@ class ReachSql:
             if not table.before:
                 return RootKeys(now, (now,), ())
             number = table.number_of(self._reach.grain, "b")
-            changed = (
-                f"SELECT {', '.join(self._keys('b'))} FROM {table.before} b"
-                f" JOIN {self._part} p ON p.number = {number}"
-            )
+            values = ", ".join(table.places(table.columns, "b"))
+            changed = f"SELECT {values} FROM {table.before} b JOIN {self._part} p ON p.number = {number}"
             return RootKeys(now, (now,), (changed,))
         now, had = self._numbered_now(), self._numbered_then()
         untouched = (
             f"SELECT {', '.join(self._keys('o'))} FROM ({now}) o LEFT JOIN {self._up[0]} t"
             f" ON {table.same('o', 't')} WHERE {self._keys('t')[0]} IS NULL"
         )
-        return RootKeys(now, (untouched, had), (untouched, had))
+        changed_then = (table.then(untouched), table.then(had)) if table.before else ()
+        return RootKeys(now, (untouched, had), changed_then)
 
     def keys_of(self, source: str) -> list[str]:
         """Queries of the keys collected of a source table; none if the reach doesn't meet it."""

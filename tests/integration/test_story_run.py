@@ -78,5 +78,8 @@ def test_an_unknown_story_or_source_is_told_what_there_is() -> None:
     assert "employees, sakila" in str(caught.value)
     with pytest.raises(ConfigError, match="no data for postgresql"):
         story_of("sakila", "postgresql")
-    assert story_of("employees", "postgresql")[1] == "postgresql"
-    assert story_of("sakila")[1] == "mariadb"
+    assert story_of("employees", "postgresql", "mysql")[1:] == ("postgresql", "mysql")
+    assert story_of("employees")[1:] == ("mariadb", "mariadb")
+    assert story_of("sakila")[1:] == ("mariadb", "postgresql")
+    with pytest.raises(ConfigError, match="no schema for mysql"):
+        story_of("sakila", target="mysql")

@@ -22,8 +22,8 @@ def upgrade() -> None:
         " PRIMARY KEY (order_id, place))",
         "CREATE TABLE referral (customer_id integer PRIMARY KEY, referrer text, referred bigint NOT NULL)",
         "CREATE TABLE party (party_id varchar(60) PRIMARY KEY, name text, members bigint NOT NULL)",
-        "CREATE TABLE sales (category varchar(60), price_band integer, sold_lines bigint NOT NULL, quantity bigint NOT NULL,"
-        " PRIMARY KEY (category, price_band))",
+        "CREATE TABLE sales (category varchar(60), price_band integer, sold_lines bigint NOT NULL,"
+        " quantity bigint NOT NULL, PRIMARY KEY (category, price_band))",
         "CREATE TABLE circle (customer_id integer PRIMARY KEY, place integer NOT NULL)",
         "CREATE TABLE dispatch (product_id integer, order_id integer, line_no integer, customer_name text,"
         " PRIMARY KEY (product_id, order_id, line_no))",
