@@ -178,15 +178,20 @@ def play(found: Story, old: Database, new: Database, config: Path, plan: Plan, s
         finally:
             report = writers.stop()
         say(f"writers stopped after {report.commits:,} commits, {report.row_changes:,} row changes")
+        _drained(settings, now, "what the writers did")  # the sampler's waits are about its own writer only
         samples = _sampled(found, old, new, settings, plan, say)
-        position = wiring.source_position(settings)
-        _await(lambda run: run.applied is not None and run.applied >= position, now, "the drain")
+        _drained(settings, now, "the drain")
     say("drained and stopped; judging")
     different = tuple(found.differences(old, new))
     lines = io.StringIO()
     with redirect_stdout(lines):
         code = verify.main(["--config", str(config)], standalone_mode=False)
     return Outcome(report, samples, different, int(code or 0), tuple(lines.getvalue().splitlines()))
+
+
+def _drained(settings: Settings, now: Callable[[], Snapshot], what: str) -> None:
+    position = wiring.source_position(settings)
+    _await(lambda run: run.applied is not None and run.applied >= position, now, what)
 
 
 def _sampled(

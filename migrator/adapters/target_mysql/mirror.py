@@ -61,13 +61,13 @@ class MysqlMirror:
 
     def selected(self, statement: str, table: Mirrored) -> pa.Table:
         """Source rows that a query gives."""
-        return restored(self._session.rows(statement), table.schema, table.columns)
+        return restored(self._session.columns(statement), table.schema, table.columns)
 
     def flagged(self, statement: str, table: Mirrored) -> tuple[pa.ChunkedArray, pa.Table]:
         """The same behind a column of flags."""
-        rows = self._session.rows(statement)
-        flags = pa.chunked_array([pa.array([bool(row[0]) for row in rows], pa.bool_())])
-        return flags, restored([row[1:] for row in rows], table.schema, table.columns)
+        first, *columns = self._session.columns(statement)
+        flags = pa.chunked_array([pa.array([flag != b"0" for flag in first], pa.bool_())])
+        return flags, restored(columns, table.schema, table.columns)
 
     def whole(self, table: Mirrored) -> Iterator[pa.Table]:
         """All rows of a mirrored table, in parts."""

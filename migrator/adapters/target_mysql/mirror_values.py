@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.adapters.target_mysql.file_text import TEXT, hexadecimal
+from migrator.binlog.result_set import Columns
 from migrator.columnar.types import arrow_type
 from migrator.model.table import Column, TableSchema
 
@@ -72,10 +73,12 @@ def texts(
     return found, loads
 
 
-def restored(rows: Sequence[Sequence[object]], schema: TableSchema, names: Sequence[str]) -> pa.Table:
-    """Mirrored rows as the driver gives them (columns ``names``, by place) as source rows."""
-    values: Sequence[Sequence[object]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    found = [_restored(column_of(schema, name), one) for name, one in zip(names, values, strict=True)]
+def restored(columns: Columns, schema: TableSchema, names: Sequence[str]) -> pa.Table:
+    """Mirrored rows as the server gives them (columns ``names``, by place) as source rows."""
+    found = [
+        _restored(column_of(schema, name), pa.array(values, pa.binary()))
+        for name, values in zip(names, columns, strict=True)
+    ]
     return pa.table(found, names=list(names))
 
 
@@ -88,17 +91,19 @@ def _number(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.cast(_HELD[column.type]) if column.type in _HELD else values
 
 
-def _restored(column: Column, values: Sequence[object]) -> pa.Array:
-    decimal = column.decimal()
-    if decimal is not None and decimal[1] > _MOST_SCALE:
-        return _scaled(pa.chunked_array([pa.array(values, pa.decimal128(decimal[0], 0))]), *decimal)
+def _restored(column: Column, values: pa.Array) -> pa.Array:
+    if column.type == "binary":
+        return values
+    texts, decimal = values.cast(pa.string()), column.decimal()
     if column.type == "string":
-        return pa.array(values, pa.binary()).cast(pa.string())
+        return texts
+    if decimal is not None and decimal[1] > _MOST_SCALE:
+        return _scaled(pa.chunked_array([texts.cast(pa.decimal128(decimal[0], 0))]), *decimal)
     if column.type in ("float32", "float64"):
-        bits = pa.array(values, _HELD[column.type])
+        bits = texts.cast(_HELD[column.type])
         whole = bits.fill_null(0).to_numpy().view(f"f{bits.type.bit_width // 8}")
         return pa.array(whole, arrow_type(column), mask=bits.is_null().to_numpy(zero_copy_only=False))
-    return pa.array(values, _HELD.get(column.type, arrow_type(column))).cast(arrow_type(column))
+    return texts.cast(_HELD.get(column.type, arrow_type(column))).cast(arrow_type(column))
 
 
 def _bits(values: pa.Array) -> pa.Array:

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pymysql
-from pymysql.cursors import SSCursor
 
 from migrator.adapters.target_mysql.file_text import insert_parts, lines
 from migrator.adapters.target_mysql.infile import LoadingConnection
 from migrator.adapters.target_mysql.refusal import ConnectionLost, Refusal, explained, not_reached
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.watched_thread import WatchedThread
+from migrator.binlog.result_set import Columns, read_columns, read_parts
 from migrator.patience import Line, SilentError, patiently
 
 _FEW_ROWS = 200
@@ -74,16 +74,18 @@ class Session:
         """The first row of a query that has one."""
         return self.rows(statement, parameters)[0]
 
-    def parts(self, statement: str, number: int) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of a query of any size, so many at a time. To be read to its end before the next statement."""
-        cursor = self._connection.cursor(SSCursor)
-        self._done(lambda: cursor.execute(statement))
+    def columns(self, statement: str) -> Columns:
+        """Runs one query and returns its columns, values as the server's text."""
+        return self._done(lambda: read_columns(self._connection, statement)).columns
+
+    def parts(self, statement: str, number: int) -> Iterator[Columns]:
+        """The same of any size, about so many rows at a time. To be read to its end before the next statement."""
+        parts = read_parts(self._connection, statement, number)
         while True:
-            rows: list[tuple[Any, ...]] = self._done(lambda: list(cursor.fetchmany(number)))
-            if not rows:
-                break
-            yield rows
-        self._done(cursor.close)
+            part = self._done(lambda: next(parts, None))
+            if part is None:
+                return
+            yield part
 
     def begin(self, epoch: int) -> None:
         """Begins a transaction of a leader. What an earlier one may have left is undone, not committed.
