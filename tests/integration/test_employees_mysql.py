@@ -34,7 +34,7 @@ CHANGES = (
         "DELETE FROM department WHERE dept_no = 'd010'",
     ),
     ("DELETE FROM employee WHERE emp_no = 10002",),
-    ("UPDATE employee SET hire_date = '1986-05-05', first_name = ' Zo\u0308e ' WHERE emp_no = 0",),
+    ("UPDATE employee SET hire_date = '1986-05-05', first_name = ' Zoë ' WHERE emp_no = 0",),
     (
         "INSERT INTO title VALUES (20005, 'ENGINEER', '1990-01-01', NULL)",
     ),  # a label of others becomes another
