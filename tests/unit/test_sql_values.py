@@ -99,8 +99,8 @@ def _befores(text: str) -> Iterator[str]:
 ALLOWED = {
     # quoted names, and queries that were put together by these rules
     "migrator/adapters/target_mysql/preflight.py": {"one"},
-    "migrator/adapters/target_postgres/mirror.py": {"touched"},
-    "migrator/adapters/target_postgres/mirror_sql.py": {"number"},
+    "migrator/adapters/target_postgres/mirror_sql.py": {"keys"},
+    "migrator/mirror/reach_sql.py": {"number"},
     # all bytes, as hexadecimal digits
     "migrator/binlog/charsets.py": {"bytes(range(256)).hex()"},
     # statements that take no parameters, on servers of our own: quotes are doubled, or the words are ours
@@ -108,6 +108,7 @@ ALLOWED = {
     "scenarios/torture/course.py": {"value"},
     "scenarios/torture/standby.py": {"name"},
     # places for parameters, and whole numbers
+    "migrator/adapters/target_mysql/mirror_keeper.py": {"marks"},
     "scenarios/flights/writers.py": {"places"},
     "scenarios/workloads/moves/writers.py": {"', '.join(map(str, found))"},
     "scenarios/workloads/rows.py": {"', '.join(['%s'] * len(row))"},

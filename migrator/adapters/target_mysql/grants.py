@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrator.adapters.target_mysql.merge import qualified, quoted
+from migrator.adapters.target_mysql.mirror_names import mirror_database
+from migrator.adapters.target_mysql.mirror_tables import RIGHTS
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.binlog.grants import account
 from migrator.model.grants import Grants
@@ -14,8 +16,8 @@ from migrator.schema import MYSQL_LEDGER
 _VERSIONS = "migrator_version"
 
 
-def target_grants(settings: MysqlTarget, names: Sequence[str]) -> Grants:
-    """What writing these tables needs."""
+def target_grants(settings: MysqlTarget, names: Sequence[str], joined: bool) -> Grants:
+    """What writing these tables needs, some of them ``joined``: those need the mirror's database."""
     user = account(settings.user)
 
     def table(name: str) -> str:
@@ -28,6 +30,10 @@ def target_grants(settings: MysqlTarget, names: Sequence[str]) -> Grants:
         f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(MYSQL_LEDGER)} TO {user}",
         f"GRANT SELECT, INSERT, CREATE ON {table(_VERSIONS)} TO {user}",
     ]
+    if joined:
+        mirror = quoted(mirror_database(settings.database))
+        needed.append(f"CREATE DATABASE IF NOT EXISTS {mirror} CHARACTER SET utf8mb4")
+        needed.append(f"GRANT {RIGHTS} ON {mirror}.* TO {user}")
     return Grants(
         f"{'MySQL' if settings.kind == 'mysql' else 'MariaDB'} target {settings.database}: as an administrator,"
         " after your Alembic revisions",

@@ -22,7 +22,12 @@ _MOVE = (
 
 def lock(session: Session, migration: str) -> Ledger:
     """The ledger under its row lock, held until the transaction ends. Raises ``TargetError`` when it has no row."""
-    found = session.rows(f"{_READ} FOR UPDATE", [migration])
+    return known(session, migration, " FOR UPDATE")
+
+
+def known(session: Session, migration: str, lock: str = "") -> Ledger:
+    """The ledger as committed now. Raises ``TargetError`` when it has no row."""
+    found = session.rows(f"{_READ}{lock}", [migration])
     if not found:
         raise TargetError(
             f"the target's ledger has no row for migration {migration}",
