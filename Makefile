@@ -24,14 +24,14 @@ CHUNKS ?= 10000
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Variables: SOURCE=postgresql|mariadb|mysql (demo, story), ARGS='...' (test, bench, scenarios, stress), WORKERS=n (test)"
+	@echo "  Variables: SOURCE=postgresql|mariadb|mysql (demo, story), TARGET=... (story), ARGS='...' (test, bench, scenarios, stress), WORKERS=n (test)"
 	@echo "             OUT=folder, SEEDS=n (scenarios), CHUNKS=n (stress), PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here
 	$(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
 
 story: $(EMBEDDED) ## migrate the database of a story under its writers and judge every row: NAME=sakila, KEEP=1 leaves it up
-	$(BIN)/migrator story $(or $(NAME),sakila) $(if $(SOURCE),--source $(SOURCE)) $(if $(KEEP),--keep) $(ARGS)
+	$(BIN)/migrator story $(or $(NAME),sakila) $(if $(SOURCE),--source $(SOURCE)) $(if $(TARGET),--target $(TARGET)) $(if $(KEEP),--keep) $(ARGS)
 
 test: $(DEV) ## run all tests on real servers (installs MariaDB with apt if it is missing)
 	$(BIN)/python -m migrator.embedded

@@ -1,7 +1,7 @@
 """The one configuration object, read from ``migration.toml`` and the environment.
 
 Unknown settings are refused, and all problems are reported together with file, line and remedy. Passwords come from
-environment variables (or files, of ``[coordination]``) named in the file; they are never printed, logged or stored.
+places that the file names (see ``migrator.config_secret``); they are never printed, logged or stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from migrator import config_coordination
+from migrator.config_secret import Secrets, concerns_secret, literal_problem, settings_of
 from migrator.errors import ConfigError
+from migrator.model.codec import NEWER
 from migrator.model.coordination import Coordination
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
@@ -55,10 +57,16 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Spark master URL and ``spark.*`` options, passed through."""
+    """Spark master URL and ``spark.*`` options, passed through.
+
+    On a cluster: ``py_files`` are shipped to executors beside the tool and the mapping's modules; ``wait_s`` is how
+    long to wait for the first executor.
+    """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
+    py_files: tuple[Path, ...] = ()
+    wait_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class Settings:
     """Everything a migration project configures. Paths are absolute.
 
     ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes what was
-    read.
+    read. ``keep_until_applied``: the source forgets its log only when the target, not just the event log, holds it.
     """
 
     file: Path
@@ -82,6 +90,7 @@ class Settings:
     server_id: int = 0
     log: str = "server"
     forget_changes: bool = False
+    keep_until_applied: bool = False
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
     spark: SparkSettings = field(default_factory=SparkSettings)
@@ -96,7 +105,9 @@ class Settings:
         return self.state / "reports"
 
 
-_MIGRATION: dict[str, type] = {"name": str, "mapping": str, "state": str, "alembic": str}
+FORMAT = 1
+"""Number of the present layout of ``migration.toml``; a file without one has the first."""
+_MIGRATION: dict[str, type] = {"format": int, "name": str, "mapping": str, "state": str, "alembic": str}
 _SERVER: dict[str, type] = {
     "kind": str,
     "host": str,
@@ -104,7 +115,7 @@ _SERVER: dict[str, type] = {
     "database": str,
     "schema": str,
     "user": str,
-    "password_env": str,
+    **settings_of("password"),
     "tls": str,
     "tls_ca": str,
     "silence_s": float,
@@ -117,6 +128,7 @@ _SOURCE: dict[str, type] = {
     "server_id": int,
     "log": str,
     "forget_changes": bool,
+    "keep_until_applied": bool,
 }
 
 
@@ -130,7 +142,7 @@ _SECTIONS: dict[str, dict[str, type]] = {
     "target": _SERVER,
     "capture": _limits(CaptureLimits),
     "apply": _limits(ApplyLimits),
-    "spark": {"master": str, "conf": dict},
+    "spark": {"master": str, "conf": dict, "py_files": list, "wait_s": float},
     "coordination": config_coordination.SETTINGS,
 }
 
@@ -183,6 +195,12 @@ class _Reader:
 
     def settings(self) -> Settings | None:
         """The settings, or None when there are problems."""
+        found = self._get("migration", "format", FORMAT)
+        if found != FORMAT:  # alone: what else seems to be wrong may be right in that format
+            self._problem(
+                "migration", "format", f"it is {found}, this version knows formats up to {FORMAT}: {NEWER}"
+            )
+            return None
         for section, value in self._document.items():
             self._check_section(section, value)
         root = self._file.resolve().parent
@@ -215,9 +233,10 @@ class _Reader:
             server_id=self._get("source", "server_id", 0),
             log=log,
             forget_changes=self._get("source", "forget_changes", False),
+            keep_until_applied=self._get("source", "keep_until_applied", False),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
-            spark=self._spark(),
+            spark=self._spark(root),
             coordination=coordination,
         )
 
@@ -233,9 +252,11 @@ class _Reader:
         for key, given in value.items():
             wanted = known.get(key)
             if wanted is None:
-                self._problem(section, key, f"unknown setting; [{section}] has {', '.join(known)}")
+                unknown = f"unknown setting; [{section}] has {', '.join(known)}"
+                self._problem(section, key, literal_problem(key, known) or unknown)
             elif not _fits(given, wanted):
-                self._problem(section, key, f"{given!r} is not {_TYPE_NAMES[wanted]}")
+                shown = "it" if concerns_secret(key) else repr(given)
+                self._problem(section, key, f"{shown} is not {_TYPE_NAMES[wanted]}")
 
     def _check_positive(self) -> None:
         for section in ("source", "target", "capture", "apply"):
@@ -256,12 +277,11 @@ class _Reader:
 
     def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
         kind = self._choice(section, "kind", kinds, None)
-        password = None
-        variable = self._get(section, "password_env", "")
-        if variable:
-            password = self._environment.get(variable)
-            if password is None:
-                self._problem(section, "password_env", f"the environment has no variable {variable}; set it")
+        root = self._file.resolve().parent
+        get, problem = partial(self._get, section), partial(self._problem, section)
+        tls_ca = self._get(section, "tls_ca", "")
+        if tls_ca and not (root / tls_ca).is_file():
+            self._problem(section, "tls_ca", f"{root / tls_ca} is no file")
         return Server(
             kind=kind,
             host=self._text(section, "host", "127.0.0.1"),
@@ -269,9 +289,9 @@ class _Reader:
             database=self._text(section, "database"),
             schema=self._text(section, "schema", "public" if kind == "postgresql" else ""),
             user=self._text(section, "user"),
-            password=password,
+            password=Secrets(root, get, problem, self._environment).read("password"),
             tls=self._choice(section, "tls", TLS_MODES, "prefer"),
-            tls_ca=self._get(section, "tls_ca", ""),
+            tls_ca=str(root / tls_ca) if tls_ca else "",
             silence_s=float(self._get(section, "silence_s", 20.0)),
         )
 
@@ -283,10 +303,13 @@ class _Reader:
         get, problem = partial(self._get, name), partial(self._problem, name)
         return config_coordination.read(root, get, problem, self._environment)
 
-    def _spark(self) -> SparkSettings:
+    def _spark(self, root: Path) -> SparkSettings:
         conf = self._get("spark", "conf", {})
         return SparkSettings(
-            self._text("spark", "master", "local[*]"), {str(key): str(value) for key, value in conf.items()}
+            self._text("spark", "master", "local[*]"),
+            {str(key): str(value) for key, value in conf.items()},
+            tuple(root / str(file) for file in self._get("spark", "py_files", [])),
+            float(self._get("spark", "wait_s", 60.0)),
         )
 
     # -- values -------------------------------------------------------------------------------------------------
@@ -334,6 +357,7 @@ _TYPE_NAMES = {
     int: "a whole number",
     float: "a number",
     dict: "a table",
+    list: "a list",
 }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from migrator.config_secret import Get, Problem, Secrets, settings_of
 from migrator.model.coordination import Coordination
 
 SETTINGS: dict[str, type] = {
@@ -17,14 +17,12 @@ SETTINGS: dict[str, type] = {
     "session_s": float,
     "auth": str,
     "user": str,
-    "password_env": str,
-    "password_file": str,
+    **settings_of("password"),
     "tls": str,
     "tls_ca": str,
     "tls_cert": str,
     "tls_key": str,
-    "tls_key_password_env": str,
-    "tls_key_password_file": str,
+    **settings_of("tls_key_password"),
     "shared_event_log": bool,
 }
 _AUTH = ("none", "digest", "sasl")
@@ -33,17 +31,12 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(\d{1,5})")
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LEAST_SESSION_S, _MOST_SESSION_S = 1, 300
 
-Get = Callable[[str, Any], Any]
-"""A setting's value, or the default where it is missing or of the wrong type (told already)."""
-Problem = Callable[[str, str], None]
-"""Told the setting and what is wrong with it, and the way out."""
-
 
 def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str]) -> Coordination:
     """The section's settings; what is wrong with them goes to ``problem``. Relative paths begin at ``root``."""
-    reader = _Section(root, get, problem, environment)
+    reader, secrets = _Section(root, get, problem), Secrets(root, get, problem, environment)
     auth = reader.choice("auth", _AUTH)
-    password, user = reader.secret("password"), str(get("user", ""))
+    password, user = secrets.read("password"), str(get("user", ""))
     _check_login(auth, user, password, problem)
     tls = reader.choice("tls", _TLS)
     files = {name: reader.file(name, tls) for name in ("tls_ca", "tls_cert", "tls_key")}
@@ -62,7 +55,7 @@ def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str])
         password=password,
         tls=tls,
         **files,
-        tls_key_password=reader.secret("tls_key_password"),
+        tls_key_password=secrets.read("tls_key_password"),
         shared_event_log=get("shared_event_log", False),
     )
 
@@ -77,17 +70,16 @@ def _check_login(auth: str, user: str, password: str | None, problem: Problem) -
     if ":" in user:
         problem("user", f"{user!r}: a user's name has no colon in ZooKeeper")
     if not password:
-        problem("password_env", f'auth = "{auth}" needs it, or password_file')
+        problem("password_env", f'auth = "{auth}" needs it, or password_file, or password_keyring')
     if auth == "sasl" and importlib.util.find_spec("puresasl") is None:
         problem("auth", "the package pure-sasl is not installed: pip install 'dbmigrator[sasl]'")
 
 
 class _Section:
-    def __init__(self, root: Path, get: Get, problem: Problem, environment: Mapping[str, str]):
+    def __init__(self, root: Path, get: Get, problem: Problem):
         self._root = root
         self._get = get
         self._problem = problem
-        self._environment = environment
 
     def hosts(self) -> str:
         given = str(self._get("hosts", ""))
@@ -115,23 +107,6 @@ class _Section:
             self._problem(name, f"{given!r} is none of {', '.join(allowed)}")
         return given
 
-    def secret(self, name: str) -> str | None:
-        """A password from the environment or a file, never from the settings themselves."""
-        variable, file = str(self._get(f"{name}_env", "")), str(self._get(f"{name}_file", ""))
-        if variable and file:
-            self._problem(f"{name}_file", f"{name}_env is set as well: leave one of them out")
-        if variable:
-            if variable not in self._environment:
-                self._problem(f"{name}_env", f"the environment has no variable {variable}; set it")
-            return self._environment.get(variable)
-        if not file:
-            return None
-        try:
-            return (self._root / file).read_text("utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            self._problem(f"{name}_file", f"{file} can't be read ({_why(error)}); correct it, or its rights")
-            return None
-
     def file(self, name: str, tls: str) -> str:
         given = str(self._get(name, ""))
         if not given:
@@ -142,7 +117,3 @@ class _Section:
         if not path.is_file() or not os.access(path, os.R_OK):
             self._problem(name, f"{path} is no file that can be read; correct it, or its rights")
         return str(path)
-
-
-def _why(error: OSError | UnicodeDecodeError) -> str:
-    return str(getattr(error, "strerror", None) or "it is no text")

@@ -7,9 +7,11 @@
     ``SourceError``        the source log or a chunk can't be read or represented
         ``GapError``       the log no longer holds the position we need
         ``SchemaError``    a source table changed in a way that can't be carried on
+    ``ClusterError``       Spark's executors can't do their part
     ``MappingError``       the user's mapping is wrong, or fails on a row
     ``TargetError``        the target refuses a row or isn't at the expected revision
-    ``EventLogError``      a segment is missing, torn or corrupt
+    ``EventLogError``      the event log can't be written or read
+        ``DamageError``    a segment is missing, torn or corrupt
     ``OutputError``        an output of change events can't be written, or isn't what was left there
     ``FencedError``        another leader with a higher epoch has taken over
     ``RequestError``       a dump request is wrong, or not in a state that allows what was asked
@@ -76,6 +78,10 @@ class SchemaError(SourceError):
     """A source table changed in a way that the mapping can't be carried over."""
 
 
+class ClusterError(MigratorError):
+    """Executors of a Spark cluster don't come, or can't do their part."""
+
+
 class MappingError(MigratorError):
     """The user's mapping can't be used, or fails on a row."""
 
@@ -85,7 +91,11 @@ class TargetError(MigratorError):
 
 
 class EventLogError(MigratorError):
-    """A segment of the event log is missing, torn or corrupt."""
+    """The event log can't be written or read."""
+
+
+class DamageError(EventLogError):
+    """A segment of the event log is missing, torn or corrupt; the source may still have what it held."""
 
 
 class OutputError(MigratorError):

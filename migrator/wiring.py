@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from migrator import schema as control
 from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import newest_manifest
 from migrator.adapters.files.places import places
+from migrator.adapters.files.room import FileRoom
 from migrator.adapters.files.segment_reader import FileSegmentReader
 from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.files.set_aside import set_damage_aside
 from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.parquet_events.output import ParquetFolder
 from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.config import Settings
-from migrator.embedded.java import java_home
 from migrator.errors import ConfigError, MappingError
+from migrator.model.grants import Grants
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
@@ -35,15 +36,19 @@ from migrator.ports.output import EventOutput
 from migrator.ports.source import SourceCatalog
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
+from migrator.run.progress import Progress
+from migrator.run.retention_watch import RetentionWatch
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
-from migrator.wiring_source import source_parts, source_url
-from migrator.wiring_target import filled, forget_filled, peek, target_database, target_writer
-from transforms.registry import load_mapping
-from transforms.session import spark_session
+from migrator.wiring_source import source_database, source_grants, source_parts
+from migrator.wiring_spark import executors_now, executors_stage, spark
+from migrator.wiring_target import filled, forget_filled, peek, target_database, target_grants, target_writer
+from transforms.load import load_mapping
+from transforms.registry import Mapping
+from transforms.session import running_session
 
 
-def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None) -> Parts:
+def parts(settings: Settings, master: str | None = None, conf: MappingType[str, str] | None = None) -> Parts:
     """Everything a run needs, with the adapters that the settings name.
 
     Args:
@@ -59,12 +64,12 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         signal = SegmentSignal()
         writer = FileSegmentWriter(settings.event_log(), epoch, after=after, signal=signal, step=step)
         reader = FileBatchReader(settings.event_log(), signal=signal)
-        return EventLog(writer, reader, reader.total_bytes)
+        return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
     catalog, ports = source_parts(settings, step)
     target, stager = target_writer(settings, step)
     return Parts(
-        mapping=load_mapping(settings.mapping),
+        mapping=load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
         catalog=catalog,
         source=ports,
         target=target,
@@ -74,22 +79,40 @@ def parts(settings: Settings, master: str | None = None, conf: Mapping[str, str]
         requests=requests(settings),
         event_log=event_log,
         spark=lambda: spark(settings, master, conf),
+        executors=lambda: executors_now(master or settings.spark.master),
         slots=settings.state / "slots",
-        begun=lambda: newest_manifest(Layout.of(settings.event_log())) is not None,
-        reload=lambda: load_mapping(settings.mapping),
+        begun=lambda: bool(Layout.of(settings.event_log()).numbers()),
+        reload=lambda: load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
         hints=hints(settings),
         adopt=lambda ledger: adopt(settings, ledger),
-        own_event_log=own_event_log(settings),
+        set_damage_aside=partial(set_damage_aside, settings.event_log()),
+        keep_until_applied=settings.keep_until_applied or own_event_log(settings),
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
-        stager=stager if _executors_stage(settings, master or settings.spark.master) else None,
+        stager=stager if executors_stage(settings, master or settings.spark.master) else None,
     )
+
+
+def grants(settings: Settings) -> list[Grants]:
+    """The least rights of both logins, for what the mapping reads and writes. Connects to nothing.
+
+    Raises ``MappingError`` for a mapping file that can't be used.
+    """
+    made = mapping(settings)
+    joined = any(target.grain is not None for target in made)
+    names = [target.name for target in made]
+    return [source_grants(settings, source_tables(made)), target_grants(settings, names, joined)]
+
+
+def mapping(settings: Settings) -> Mapping:
+    """The mapping alone, for commands that map nothing. Raises ``MappingError``."""
+    return load_mapping(settings.mapping, lambda: running_session() or spark(settings, "local[1]"))
 
 
 def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
     """Checks an order against mapping and source, and files it as the book's last request."""
-    known = source_tables(load_mapping(settings.mapping))
+    known = source_tables(mapping(settings))
     tables, scope = checked(order, known, source_catalog(settings))
     return requests(settings).update(lambda book: book.start(tables, scope))
 
@@ -125,25 +148,7 @@ def change_table_script(settings: Settings) -> str:
             where="source.log",
             remedy='set log = "change_tables" in [source] first (docs/operating.md)',
         )
-    return catalog.script(source_tables(load_mapping(settings.mapping)))
-
-
-def _executors_stage(settings: Settings, master: str) -> bool:
-    """One local process loads faster over its one connection: its executors would write every row twice."""
-    one_process = re.fullmatch(r"local(\[.*\])?", master) is not None
-    return settings.apply.staging == "executors" or (settings.apply.staging == "auto" and not one_process)
-
-
-def spark(
-    settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None
-) -> SparkSession:
-    """The project's Spark session, started on the first call."""
-    return spark_session(
-        master=master or settings.spark.master,
-        conf={**settings.spark.conf, **(conf or {})},
-        java_home=java_home(),
-        log_path=settings.state / "spark.log",
-    )
+    return catalog.script(source_tables(mapping(settings)))
 
 
 def revision_problem(settings: Settings) -> str | None:
@@ -197,7 +202,8 @@ class Status:
     counts the segments that the target hasn't applied; ``dumps`` and ``last_changes`` (see ``Checkpoint``) are as of
     the newest segment, by the leader's hint where its event log is on another machine; ``outputs`` has, per output of
     change events, the segment from which on it keeps the event log; ``filled`` has the joined targets that are in
-    step, and the segment at which each was filled.
+    step, and the segment at which each was filled. ``warnings`` are the leader's; while nobody leads, the source is
+    asked how long it keeps its log.
     """
 
     leader: str
@@ -212,6 +218,7 @@ class Status:
     filled: tuple[tuple[str, int], ...] = ()
     standbys: tuple[str, ...] = ()
     hint: Hint | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def status(settings: Settings) -> Status:
@@ -238,7 +245,22 @@ def status(settings: Settings) -> Status:
         filled=tuple(filled(settings)) if ledger is not None else (),
         standbys=seen.standbys,
         hint=hint if seen.leader else None,
+        warnings=_warnings(settings, hint if seen.leader else None, checkpoint),
     )
+
+
+def _warnings(settings: Settings, hint: Hint | None, checkpoint: Checkpoint | None) -> tuple[str, ...]:
+    """The leader's; of a migration that has begun and that nobody leads: what the source would warn of."""
+    if hint is not None:
+        return hint.warnings
+    _, ports = source_parts(settings)
+    ask = ports([]).retention
+    if checkpoint is None or ask is None:
+        return ()
+    progress = Progress()
+    progress.set(captured=checkpoint.position)
+    RetentionWatch(ask, progress, checkpoint).look(time.monotonic())
+    return progress.snapshot().warnings
 
 
 def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint | None]:
@@ -255,7 +277,7 @@ def remap(settings: Settings, table: str) -> bool:
 
     Raises ``MappingError`` for a table that no joined mapping makes.
     """
-    known = [target.name for target in load_mapping(settings.mapping) if target.grain is not None]
+    known = [target.name for target in mapping(settings) if target.grain is not None]
     if table not in known:
         raise MappingError(
             f"no joined mapping makes the target table {table!r}",
@@ -279,5 +301,5 @@ def _prepare(settings: Settings) -> str | None:
     if problem is None:
         control.upgrade_target(database)
         if settings.placement == "watermark":
-            control.upgrade_source(source_url(settings))
+            control.upgrade_source(source_database(settings))
     return problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import URL
+from sqlalchemy import URL, Engine, create_engine, pool
 
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
@@ -17,14 +17,19 @@ from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader as change_table_chunks
 from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.grants import source_grants as postgres_grants
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.retention import slot_retention
 from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
 from migrator.adapters.postgres.watermark import mark_writer
+from migrator.binlog.grants import source_grants as binlog_grants
 from migrator.binlog.load import BinlogLoadMeter
-from migrator.binlog.settings import BinlogSource, default_server_id
+from migrator.binlog.retention import binlog_retention
+from migrator.binlog.settings import BinlogSource, default_server_id, tls_options
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
+from migrator.model.grants import Grants
 from migrator.model.table import TableSchema
 from migrator.ports.source import SourceCatalog
 from migrator.run.capture_loop import SourcePorts
@@ -53,6 +58,8 @@ def _postgres(settings: Settings, step: Step) -> Source:
             lambda: PostgresLoadMeter(source),
         )
 
+    catalog = PostgresCatalog(source)
+
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
         return SourcePorts(
@@ -60,9 +67,10 @@ def _postgres(settings: Settings, step: Step) -> Source:
             lambda: PostgresChunkReader(source, step, same=same),
             mark_writer(source),
             lambda: PostgresLoadMeter(source),
+            lambda: slot_retention(source, catalog.position),
         )
 
-    return PostgresCatalog(source), ports
+    return catalog, ports
 
 
 def _postgres_source(settings: Settings) -> PostgresSource:
@@ -90,6 +98,7 @@ def _postgres_source(settings: Settings) -> PostgresSource:
 
 def _mariadb(settings: Settings, step: Step) -> Source:
     source = _binlog(settings)
+    catalog = MariaCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
@@ -98,13 +107,15 @@ def _mariadb(settings: Settings, step: Step) -> Source:
             lambda: MariaChunkReader(source, step, same),
             _marks(source),
             lambda: BinlogLoadMeter(source),
+            lambda: binlog_retention(source, catalog.position),
         )
 
-    return MariaCatalog(source), ports
+    return catalog, ports
 
 
 def _mysql(settings: Settings, step: Step) -> Source:
     source = _binlog(settings)
+    catalog = MysqlCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
@@ -113,9 +124,17 @@ def _mysql(settings: Settings, step: Step) -> Source:
             lambda: MysqlChunkReader(source, step, same),
             _marks(source),
             lambda: BinlogLoadMeter(source),
+            lambda: binlog_retention(source, catalog.position),
         )
 
-    return MysqlCatalog(source), ports
+    return catalog, ports
+
+
+def source_grants(settings: Settings, tables: Sequence[str]) -> Grants:
+    """The least rights that reading these tables needs. Connects to nothing."""
+    if settings.source.kind == "postgresql":
+        return postgres_grants(_postgres_source(settings), tables)
+    return binlog_grants(_binlog(settings), settings.source.kind, tables)
 
 
 def _binlog(settings: Settings) -> BinlogSource:
@@ -140,12 +159,14 @@ def _marks(source: BinlogSource) -> Callable[[], WatermarkRowWriter] | None:
     return (lambda: WatermarkRowWriter(source)) if source.placement == "watermark" else None
 
 
-def source_url(settings: Settings) -> URL:
+def source_database(settings: Settings) -> Engine:
     """Where our own table on the source is made (watermark placement)."""
     server = settings.source
     drivers = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "mysql": "mysql+pymysql"}
     driver = drivers[server.kind]
-    tls = {"sslmode": server.tls} if server.kind == "postgresql" else {}
-    if server.tls_ca:
-        tls["sslrootcert" if server.kind == "postgresql" else "ssl_ca"] = server.tls_ca
-    return URL.create(driver, server.user, server.password, server.host, server.port, server.database, tls)
+    url = URL.create(driver, server.user, server.password, server.host, server.port, server.database)
+    if server.kind == "postgresql":
+        tls = {"sslmode": server.tls, **({"sslrootcert": server.tls_ca} if server.tls_ca else {})}
+    else:
+        tls = tls_options(server.tls, server.tls_ca or None)
+    return create_engine(url, poolclass=pool.NullPool, connect_args=tls)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import URL, Engine
 
+from migrator.adapters.target_mysql import grants as mysql_grants
 from migrator.adapters.target_mysql import peek as mysql_peek
+from migrator.adapters.target_mysql import remap as mysql_remap
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.target_postgres import grants as postgres_grants
 from migrator.adapters.target_postgres import peek as postgres_peek
 from migrator.adapters.target_postgres import remap as postgres_remap
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.config import Settings
+from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
 from migrator.ports.target import Stager, Target
 from migrator.run.steps import Step
@@ -39,12 +45,23 @@ def peek(settings: Settings) -> Ledger | None:
 
 def filled(settings: Settings) -> list[tuple[str, int]]:
     """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``."""
-    return postgres_remap.filled(_postgres(settings)) if settings.target.kind == "postgresql" else []
+    if settings.target.kind == "postgresql":
+        return postgres_remap.filled(_postgres(settings))
+    return mysql_remap.filled(_mysql(settings))
 
 
 def forget_filled(settings: Settings, table: str) -> bool:
     """Makes the run fill a joined target anew; False if it wasn't filled yet. Raises ``ConnectionFailed``."""
-    return settings.target.kind == "postgresql" and postgres_remap.forget_filled(_postgres(settings), table)
+    if settings.target.kind == "postgresql":
+        return postgres_remap.forget_filled(_postgres(settings), table)
+    return mysql_remap.forget_filled(_mysql(settings), table)
+
+
+def target_grants(settings: Settings, tables: Sequence[str], joined: bool) -> Grants:
+    """The least rights that writing these tables needs, some of them ``joined``. Connects to nothing."""
+    if settings.target.kind == "postgresql":
+        return postgres_grants.target_grants(_postgres(settings), tables, joined)
+    return mysql_grants.target_grants(_mysql(settings), tables, joined)
 
 
 def _postgres(settings: Settings) -> PostgresTarget:

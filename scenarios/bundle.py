@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from migrator.errors import MigratorError, VerifyError
+from migrator.model.codec import NEWER, NewerFormatError, check_number
 from scenarios import catalog_files
 from scenarios.database import Database
 from scenarios.run_result import RunResult
@@ -95,8 +96,7 @@ def read_result(folder: Path) -> RunResult:
     """The result that a bundle holds. Raises ``VerifyError`` for a folder that is no complete bundle."""
     try:
         document = json.loads((folder / RESULT).read_text())
-        if document["format"] != FORMAT:
-            raise ValueError(f"its format is {document['format']}, this version knows {FORMAT}")
+        check_number("bundle", document["format"], FORMAT)
         return RunResult(
             scenario=catalog_files.load(folder / f"{document['scenario']}.yaml"),
             engine=document["engine"],
@@ -111,6 +111,13 @@ def read_result(folder: Path) -> RunResult:
             reason=document["reason"],
             counts=document["counts"],
         )
+    except NewerFormatError as error:
+        raise VerifyError(
+            "the bundle was written by a newer version of the migrator",
+            where=str(folder),
+            cause=str(error),
+            remedy=NEWER,
+        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise VerifyError(
             "no bundle can be read there",

@@ -65,6 +65,7 @@ HAZARDS: Mapping[int, str] = MappingProxyType(
         56: "the out-of-memory killer",
         57: "file descriptors exhausted",
         58: "no processor time",
+        59: "a damaged segment of the event log",
     }
 )
 """What each number means, in a few words."""

@@ -15,26 +15,28 @@ from migrator.errors import MigratorError
 from scenarios.database import Database
 
 
-def servers(stack: ExitStack, source: str) -> tuple[Database, Database]:
+def servers(stack: ExitStack, source: str, target: str = "postgresql") -> tuple[Database, Database]:
     """Two separate servers, each with one empty database, stopped and removed when the stack is closed.
 
     Raises ``MigratorError`` for a server that can't be had here (``MySQLUnavailable``: Debian's packages).
     """
     folder = stack.enter_context(scratch_directory("migrator-demo-"))
-    new_server = stack.enter_context(EmbeddedPostgres(folder / "new"))
-    new_server.create_database("new")
-    new = Database("postgresql", new_server.host, new_server.port, "new", new_server.superuser)
-    if source == "mariadb":
-        maria = stack.enter_context(EmbeddedMariaDB(folder / "old"))
-        maria.create_database("old")
-        return Database("mariadb", maria.host, maria.port, "old", maria.superuser), new
-    if source == "mysql":  # it takes LOAD DATA LOCAL only if told so
-        mysql = stack.enter_context(EmbeddedMySQL(folder / "old", settings={"local-infile": "ON"}))
-        mysql.create_database("old")
-        return Database("mysql", mysql.host, mysql.port, "old", mysql.superuser), new
-    old_server = stack.enter_context(EmbeddedPostgres(folder / "old"))
-    old_server.create_database("old")
-    return Database("postgresql", old_server.host, old_server.port, "old", old_server.superuser), new
+    return _server_of(stack, folder, source, "old"), _server_of(stack, folder, target, "new")
+
+
+def _server_of(stack: ExitStack, folder: Path, kind: str, name: str) -> Database:
+    """A server of one kind, with an empty database called ``name``."""
+    if kind == "mariadb":
+        maria = stack.enter_context(EmbeddedMariaDB(folder / name))
+        maria.create_database(name)
+        return Database("mariadb", maria.host, maria.port, name, maria.superuser)
+    if kind == "mysql":  # it takes LOAD DATA LOCAL only if told so
+        mysql = stack.enter_context(EmbeddedMySQL(folder / name, settings={"local-infile": "ON"}))
+        mysql.create_database(name)
+        return Database("mysql", mysql.host, mysql.port, name, mysql.superuser)
+    server = stack.enter_context(EmbeddedPostgres(folder / name))
+    server.create_database(name)
+    return Database("postgresql", server.host, server.port, name, server.superuser)
 
 
 def make_project(

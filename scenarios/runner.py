@@ -128,7 +128,7 @@ class _Play:
         stack.callback(self._pipeline.close)
         world = World(
             stage.folder, stage.config, stage.source, stage.target, self._pipeline, self._clock.now_us,
-            lambda pid: self._points.reached_by(pid, APPLIED), stage.zookeeper,
+            lambda pid: self._points.reached_by(pid, APPLIED), stage.zookeeper, stage.cluster,
         )  # fmt: skip
         self._recorders = Recorders(
             stage.source.direct, stage.target.direct, MIGRATION, stage.settings.event_log(),

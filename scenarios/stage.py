@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tomllib
 from collections.abc import Mapping
@@ -20,14 +21,15 @@ from migrator.embedded.java import java_home
 from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.postgres import EmbeddedPostgres
-from migrator.embedded.process import scratch_directory
+from migrator.embedded.process import LOCALHOST, scratch_directory
+from migrator.embedded.spark import EmbeddedSparkCluster
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import MigratorError
 from migrator.model.coordination import Coordination
 from migrator.schema import upgrade_target
 from scenarios.database import Database
 from scenarios.faults.proxy import TcpProxy
-from scenarios.faults.registry import needs_zookeeper, sides_with_proxy
+from scenarios.faults.registry import needs_cluster, needs_zookeeper, sides_with_proxy
 from scenarios.project import make_project
 from scenarios.scenario import Engine, Scenario
 from scenarios.toml_text import merged, toml_text
@@ -60,6 +62,7 @@ class Stage:
         workload: created, its writers not started.
         environment: variables that the pipeline needs (passwords).
         zookeeper: says who leads; None where a lock file does.
+        cluster: where Spark's tasks run; None where they run in the pipeline's own JVM.
     """
 
     folder: Path
@@ -70,6 +73,7 @@ class Stage:
     workload: Workload
     environment: Mapping[str, str]
     zookeeper: ZooKeeperSide | None = None
+    cluster: EmbeddedSparkCluster | None = None
 
 
 def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> Stage:
@@ -91,7 +95,11 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
     found.create(source.direct, scenario.workload)
     batch_rows = random.Random(f"{scenario.name}/{engine}/{seed}").choice(_BATCH_ROWS)
     zookeeper = _zookeeper(stack, folder) if needs_zookeeper(scenario.faults) else None
-    config = _project(folder, scenario, found, source, target, protected, batch_rows, zookeeper)
+    cluster = None
+    if needs_cluster(scenario.faults):
+        cluster = stack.enter_context(EmbeddedSparkCluster(folder / "cluster", java_home=java_home()))
+    spark = _spark(cluster)
+    config = _project(folder, scenario, found, source, target, protected, batch_rows, zookeeper, spark)
     environment = {_PASSWORD_VARIABLES[side]: _PASSWORD for side in protected}
     settings = _direct(configuration.load(config, environment), source.direct, target.direct)
     if zookeeper is not None:
@@ -101,7 +109,20 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
         _make_ledger(
             target.direct
         )  # as `migrator run` would: a recorder needs the table before the first run
-    return Stage(folder, config, settings, source, target, found, environment, zookeeper)
+    return Stage(folder, config, settings, source, target, found, environment, zookeeper, cluster)
+
+
+def _spark(cluster: EmbeddedSparkCluster | None) -> dict[str, object]:
+    """Settings of a driver by itself, or beside its workers."""
+    if cluster is None:
+        return {"master": "local[1]"}
+    conf = {
+        "spark.driver.host": LOCALHOST,
+        "spark.driver.bindAddress": LOCALHOST,
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),  # start as drivers do
+    }
+    return {"master": cluster.url, "conf": conf}
 
 
 def _zookeeper(stack: ExitStack, folder: Path) -> ZooKeeperSide:
@@ -177,6 +198,7 @@ def _project(
     protected: set[str],
     batch_rows: int,
     zookeeper: ZooKeeperSide | None,
+    spark: dict[str, object],
 ) -> Path:
     """A copy of the workload's project; small chunks, so that even a small table has a dump worth the name."""
     config = make_project(folder / "project", source.via, target.via, found.project, MIGRATION)
@@ -184,7 +206,7 @@ def _project(
     defaults: dict[str, dict[str, object]] = {
         "capture": {"chunk_rows": rows, "chunk_rows_min": rows, "chunk_rows_max": rows},
         "apply": {"batch_rows": batch_rows},
-        "spark": {"master": "local[1]"},
+        "spark": spark,
     }
     for side in protected:
         defaults[side] = {"password_env": _PASSWORD_VARIABLES[side]}

@@ -36,6 +36,7 @@ class Story:
     Attributes:
         name: also of its folder.
         sources: kinds of old databases it has data for; the first is the default.
+        targets: kinds of new databases it has a schema for; the first is the default.
         load: fills the old side.
         writers: the old application at work.
         expected: what the new tables must hold, by the old ones; shares no code with the mapping.
@@ -45,6 +46,7 @@ class Story:
 
     name: str
     sources: tuple[str, ...]
+    targets: tuple[str, ...]
     load: Load
     writers: type[StoryWriters]
     expected: Callable[[Database], dict[str, Table]]
@@ -63,6 +65,7 @@ STORIES = {
         Story(
             "sakila",
             ("mariadb", "mysql"),
+            ("postgresql",),
             shop.load,
             ShopWriters,
             shop_oracle.expected_tables,
@@ -71,6 +74,7 @@ STORIES = {
         ),
         Story(
             "employees",
+            ("mariadb", "mysql", "postgresql"),
             ("mariadb", "mysql", "postgresql"),
             personnel.load,
             PersonnelWriters,
@@ -82,8 +86,8 @@ STORIES = {
 }
 
 
-def story_of(name: str, source: str | None = None) -> tuple[Story, str]:
-    """A story, and the kind of its old database. Raises ``ConfigError`` for one that there isn't."""
+def story_of(name: str, source: str | None = None, target: str | None = None) -> tuple[Story, str, str]:
+    """A story, and the kinds of its old and new database. Raises ``ConfigError`` for what there isn't."""
     story = STORIES.get(name)
     if story is None:
         raise ConfigError(
@@ -92,11 +96,15 @@ def story_of(name: str, source: str | None = None) -> tuple[Story, str]:
             cause=f"there are: {', '.join(sorted(STORIES))}",
             remedy=f"migrator story {min(STORIES)}, or make story NAME={min(STORIES)}",
         )
-    if source is not None and source not in story.sources:
-        raise ConfigError(
-            f"the story {name!r} has no data for {source}",
-            where=str(story.folder),
-            cause=f"its old database runs on: {', '.join(story.sources)}",
-            remedy=f"--source {story.sources[0]}",
-        )
-    return story, source or story.sources[0]
+    for side, what, wanted, kinds in (
+        ("source", "data for", source, story.sources),
+        ("target", "schema for", target, story.targets),
+    ):
+        if wanted is not None and wanted not in kinds:
+            raise ConfigError(
+                f"the story {name!r} has no {what} {wanted}",
+                where=str(story.folder),
+                cause=f"its {'old' if side == 'source' else 'new'} database runs on: {', '.join(kinds)}",
+                remedy=f"--{side} {kinds[0]}",
+            )
+    return story, source or story.sources[0], target or story.targets[0]

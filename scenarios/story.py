@@ -88,6 +88,7 @@ class Outcome:
 @click.command()
 @click.argument("name")
 @click.option("--source", type=click.Choice(["mariadb", "mysql", "postgresql"]), help="The old database.")
+@click.option("--target", type=click.Choice(["mariadb", "mysql", "postgresql"]), help="The new database.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the writers.")
 @click.option("--rate", default=60.0, show_default=True, help="Row changes per second by three writers.")
 @click.option(
@@ -105,6 +106,7 @@ class Outcome:
 def story(
     name: str,
     source: str | None,
+    target: str | None,
     seed: int,
     rate: float,
     seconds: float,
@@ -116,7 +118,7 @@ def story(
 
     Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
     """
-    found, kind = story_of(name, source)
+    found, kind, new_kind = story_of(name, source, target)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds the stack: nothing is left running
     started = time.monotonic()
 
@@ -124,8 +126,8 @@ def story(
         click.echo(click.style(f"[{time.monotonic() - started:6.1f}s] ", fg="cyan") + text)
 
     with ExitStack() as stack:
-        say(f"starting two servers: the old side ({kind}) and the new side (postgresql)")
-        old, new = servers(stack, kind)
+        say(f"starting two servers: the old side ({kind}) and the new side ({new_kind})")
+        old, new = servers(stack, kind, new_kind)
         config = made(found, old, new, folder, say)
         outcome = play(found, old, new, config, Plan(seed, rate, seconds, samples), say)
         _summary(found, outcome, configuration.load(config))
@@ -176,15 +178,20 @@ def play(found: Story, old: Database, new: Database, config: Path, plan: Plan, s
         finally:
             report = writers.stop()
         say(f"writers stopped after {report.commits:,} commits, {report.row_changes:,} row changes")
+        _drained(settings, now, "what the writers did")  # the sampler's waits are about its own writer only
         samples = _sampled(found, old, new, settings, plan, say)
-        position = wiring.source_position(settings)
-        _await(lambda run: run.applied is not None and run.applied >= position, now, "the drain")
+        _drained(settings, now, "the drain")
     say("drained and stopped; judging")
     different = tuple(found.differences(old, new))
     lines = io.StringIO()
     with redirect_stdout(lines):
         code = verify.main(["--config", str(config)], standalone_mode=False)
     return Outcome(report, samples, different, int(code or 0), tuple(lines.getvalue().splitlines()))
+
+
+def _drained(settings: Settings, now: Callable[[], Snapshot], what: str) -> None:
+    position = wiring.source_position(settings)
+    _await(lambda run: run.applied is not None and run.applied >= position, now, what)
 
 
 def _sampled(

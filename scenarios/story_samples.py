@@ -15,7 +15,7 @@ import random
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -24,7 +24,8 @@ import pymysql
 
 from migrator.errors import VerifyError
 from migrator.model.position import Position
-from scenarios.database import Database
+from migrator.schema import MYSQL_LEDGER
+from scenarios.database import Connection, Database
 from scenarios.session import RollBack, Session
 from scenarios.stories import Story
 from scenarios.story_cascades import show_deletes
@@ -33,7 +34,12 @@ from scenarios.story_words import Difference, Table, differences
 _CLOCK = 1_900_000_000
 """Unix time of the first transaction."""
 _WAIT_S = 600.0
-_LEDGER = "SELECT position_order FROM migrator.ledger WHERE migration = %s"
+_LEDGER = "SELECT position_order FROM {0} WHERE migration = %s"
+_SNAPSHOT = {
+    "postgresql": "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "mariadb": "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+    "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class OneWriter:
     def step(self) -> int:
         """One transaction; how many rows it changed. One that the server refuses is rolled back."""
         run = self._rng.choices(self._actions, [weight for weight, _ in self._actions])[0][1]
-        self._connection.cursor().execute(f"SET SESSION timestamp = {_CLOCK + self.done}")
+        self._connection.cursor().execute(f"SET SESSION timestamp = {_CLOCK + self.done:d}")
         session = Session(self._connection, self._rng, database=self._database)
         self.done += 1
         try:
@@ -172,16 +178,21 @@ class Sampler:
     def _snapshot(self, after: int) -> tuple[int, dict[str, Table]]:
         """The new tables at a position behind ``after``, in one snapshot, and that position."""
         self._until(lambda: self._ledger() > after, "the ledger")
-        with self._new.postgres() as session:
-            session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            row = session.execute(_LEDGER, [self._migration]).fetchone()
-            assert row is not None
-            return int(row[0]), self._story.actual(session, self._columns)
+        with closing(self._new.connect()) as session:
+            session.cursor().execute(_SNAPSHOT[self._new.kind])
+            return self._order(session), self._story.actual(session, self._columns)
 
     def _ledger(self) -> int:
-        with self._new.postgres(autocommit=True) as session:
-            row = session.execute(_LEDGER, [self._migration]).fetchone()
-        return int(row[0]) if row is not None and row[0] is not None else 0
+        with closing(self._new.connect()) as session:
+            return self._order(session)
+
+    def _order(self, session: Connection) -> int:
+        """The ledger's position, 0 while it has none."""
+        cursor = session.cursor()
+        ledger = "migrator.ledger" if self._new.kind == "postgresql" else MYSQL_LEDGER
+        cursor.execute(_LEDGER.format(ledger), [self._migration])
+        rows = cursor.fetchall()
+        return int(rows[0][0]) if rows and rows[0][0] is not None else 0
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = monotonic() + _WAIT_S

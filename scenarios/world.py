@@ -76,6 +76,14 @@ class Side:
     proxy: TcpProxy | None = None
 
 
+class Cluster(Protocol):
+    """A Spark cluster whose executors can be killed."""
+
+    def executors(self) -> list[int]:
+        """Process ids of the executors now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSide:
     """The ZooKeeper of a scenario.
@@ -106,6 +114,7 @@ class World:
         now_us: microseconds since the run's start, the clock of the history.
         applied: how many batches the process with this id has brought into the target, as it has announced so far.
         zookeeper: says who leads; None where a lock file does.
+        cluster: where Spark's tasks run; None where they run in the pipeline's own JVM.
     """
 
     folder: Path
@@ -116,3 +125,4 @@ class World:
     now_us: Callable[[], int]
     applied: Callable[[int], int]
     zookeeper: ZooKeeperSide | None = None
+    cluster: Cluster | None = None

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from migrator.embedded.mariadb import find_mariadb
 from migrator.embedded.mysql import cache_folder
 from migrator.embedded.postgres import postgres_installation
+from tests.fix_cluster import cluster  # noqa: F401
 from tests.fix_spark import spark  # noqa: F401  (a fixture of every test; imports PySpark only when used)
 from tests.fix_zookeeper import contenders, ensemble_settings, zookeeper  # noqa: F401
 from tests.servers import (

@@ -179,6 +179,7 @@ class MariaDBServer:
                 if error.args[0] != _NO_SUCH_THREAD:
                     raise
         self.admin.execute(f"DROP DATABASE `{database.database}`")
+        self.admin.execute(f"DROP DATABASE IF EXISTS `{database.database}_mirror`")
 
 
 def _of(admin: Database, name: str) -> Database:

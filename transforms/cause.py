@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException, PythonException
 
 _CONTEXT = re.compile(r"\n?== (?:SQL|DataFrame)|\s*SQLSTATE: \w+")
+_PYTHON_START = "Error from python worker:"
 _LENGTH_MAX = 500
 
 
@@ -38,6 +39,8 @@ def _java_cause(exception: object) -> str:
     message = ""
     while exception is not None:
         text = exception.getMessage()  # type: ignore[attr-defined]
+        if text and _PYTHON_START in text:
+            return _last_line_of_start(text)
         if text and "Traceback (most recent call last)" in text:
             return _last_python_line(text)
         if text:
@@ -47,6 +50,12 @@ def _java_cause(exception: object) -> str:
             )
         exception = exception.getCause()  # type: ignore[attr-defined]
     return message or "Spark gave no cause"
+
+
+def _last_line_of_start(text: str) -> str:
+    """What a Python worker that couldn't start said last."""
+    said = text.split(_PYTHON_START, 1)[1].split("PYTHONPATH was:", 1)[0]
+    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
 
 
 def _simple_name(exception: object) -> str:

@@ -99,7 +99,14 @@ def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> Dat
             cause=f"missing {', '.join(missing)}",
             remedy="this is a fault of the tool: report it",
         )
-    return spark.createDataFrame(rows.select(wanted.names).cast(wanted), spark_schema(schema))
+    return spark.createDataFrame(
+        without_empty_pieces(rows.select(wanted.names).cast(wanted)), spark_schema(schema)
+    )
+
+
+def without_empty_pieces(rows: pa.Table) -> pa.Table:
+    """The same rows without empty pieces: Spark takes one for the end, and drops what is behind it without a word."""
+    return pa.Table.from_batches([batch for batch in rows.to_batches() if batch.num_rows], rows.schema)
 
 
 def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchema) -> DataFrame:
@@ -107,7 +114,12 @@ def parquet_frame(spark: SparkSession, paths: Sequence[Path], schema: TableSchem
     if not paths:
         return empty_frame(spark, schema)
     reader = spark.read.schema(spark_schema(schema)).option("__globPaths__", "false")  # names may hold [ or {
-    return reader.parquet(*map(str, paths))
+    return reader.parquet(*map(file_uri, paths))
+
+
+def file_uri(path: Path) -> str:
+    """A local path as Spark takes it, also where its default filesystem is another one (HDFS on YARN, say)."""
+    return f"file://{path.absolute()}"  # not Path.as_uri(): Spark takes percent signs for what they are
 
 
 def constants(spark: SparkSession, schema: str, rows: Sequence[tuple[object, ...]]) -> DataFrame:

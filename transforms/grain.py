@@ -169,7 +169,7 @@ def _grains(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> list[t
     given = (target.grain,) if isinstance(target.grain, str) else tuple(target.grain or ())
     found: dict[str, list[str]] = {}
     for text in given:
-        table, dot, column = str(text).partition(".")
+        table, dot, column = _table_and_column(str(text), target.sources)
         if table in target.sources:
             column = _named(target, schemas[table], column)
         if not dot or table not in target.sources or column not in schemas[table].names():
@@ -182,6 +182,14 @@ def _grains(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> list[t
     if not found:
         raise GrainProblem("grain= names no column", "", 'write grain="table.column"')
     return [(table, tuple(columns)) for table, columns in found.items()]
+
+
+def _table_and_column(text: str, tables: Sequence[str]) -> tuple[str, str, str]:
+    """``table.column`` in its parts; both may have dots in their names, so known tables decide, the longest first."""
+    for table in sorted(tables, key=len, reverse=True):
+        if text.startswith(f"{table}."):
+            return table, ".", text[len(table) + 1 :]
+    return text.partition(".")
 
 
 def _from_references(

@@ -23,14 +23,17 @@ from migrator.model.target import TargetColumn
 from transforms.casts import cast_problem, spark_type
 from transforms.cause import spark_cause
 from transforms.frames import marked_frame
+from transforms.gaps import METADATA
 from transforms.grain import GrainProblem, reaches
 from transforms.grain_numbers import check_grain
 from transforms.grain_values import check_links, check_values
 from transforms.registry import TargetMapping
 from transforms.row_wise import PlanWalk, columns_read
+from transforms.sql_query import SqlQuery
 
 _DECLARE = (
-    'declare what a target row depends on, e.g. grain="orders.order_id" (docs/mapping.md), '
+    'declare what a target row depends on, e.g. grain="orders.order_id", or in SQL '
+    "`-- grain: orders.order_id` (docs/mapping.md), "
     "or write it row-wise, each target row from one source row"
 )
 _WHOLE = (
@@ -97,7 +100,7 @@ def analyse(
     used = {name: schemas[name] for name in target.sources if name in schemas}
     absent = [name for name in target.sources if name not in schemas]
     if absent:
-        raise _error(target, [_no_source(name, schemas) for name in absent])
+        raise _error(target, [_no_source(target, name, schemas) for name in absent])
     sources: dict[int, str] = {}
     marker = f"source of {target.name} {uuid.uuid4()}"
     frames = {}
@@ -174,6 +177,8 @@ def _call_error(target: TargetMapping, error: Exception) -> MappingError:
 
 
 def _where(target: TargetMapping, error: Exception) -> str:
+    if isinstance(target.function, SqlQuery):
+        return target.function.where_failing(error)
     code = getattr(target.function, "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if code is not None and frame.filename == code.co_filename]
@@ -256,6 +261,10 @@ def _column_problems(
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield _Problem(f"it produces column {name!r} twice", "", "rename or drop one of them")
     for field in result.schema.fields:
+        if METADATA in field.metadata:
+            what = f"column {field.name!r} is a gap, not mapped yet"
+            yield _Problem(what, str(field.metadata[METADATA]), f"write {field.name} in place of gap(...)")
+            continue
         column = by_name.get(field.name)
         if column is None:
             yield _unknown(field.name, by_name)
@@ -285,12 +294,16 @@ def _unknown(name: str, known: Mapping[str, TargetColumn]) -> _Problem:
     return _Problem(f"it produces column {name!r}, which the target does not have", "", remedy)
 
 
-def _no_source(name: str, schemas: Mapping[str, TableSchema]) -> _Problem:
+def _no_source(target: TargetMapping, name: str, schemas: Mapping[str, TableSchema]) -> _Problem:
     near = difflib.get_close_matches(name, schemas)
     remedy = (
         f"did you mean {near[0]!r}?" if near else f"name one of {', '.join(sorted(schemas)) or 'the tables'}"
     )
-    return _Problem(f"the source has no table {name!r}", "parameters are named after source tables", remedy)
+    return _Problem(
+        f"the source has no table {name!r}",
+        f"named in {target.mention(name)}; a mapping reads tables of the source",
+        remedy,
+    )
 
 
 def _error(target: TargetMapping, problems: Sequence[_Problem]) -> MappingError:

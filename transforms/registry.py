@@ -10,32 +10,22 @@ Every mistake a user can make here becomes a :class:`~migrator.errors.MappingErr
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
-import itertools
-import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingType
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from migrator.errors import MappingError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame
 
 F = TypeVar("F", bound="Callable[..., DataFrame]")
 Value = Callable[["DataFrame"], object]
 Grain = str | Sequence[str] | Callable[..., object] | None
-
-_numbers = itertools.count(1)
-_beside: dict[str, Path] = {}
-"""Modules that a mapping imported from its own folder; forgotten before the next mapping is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +56,23 @@ class TargetMapping:
         """The function with file and line, for messages."""
         return _where(self.function)
 
+    def mention(self, table: str) -> str:
+        """Where one of the source tables is named: of a query its line, else the function."""
+        mention = getattr(self.function, "mention", None)
+        return str(mention(table)) if callable(mention) else self.where()
+
 
 class Mapping:
-    """The target tables of a migration, in the order they were declared."""
+    """The target tables of a migration, in the order they were declared.
+
+    Attributes:
+        aside: ``.sql`` files beside the mapping that hold none, to be named to the user.
+        gaps: target tables that are not mapped yet, and why.
+    """
 
     def __init__(self) -> None:
+        self.aside: tuple[Path, ...] = ()
+        self.gaps: dict[str, str] = {}
         self._targets: dict[str, TargetMapping] = {}
 
     @property
@@ -121,154 +123,69 @@ class Mapping:
 
         def register(function: F) -> F:
             where = _where(function)
-            parameters = _parameters(function, where)
-            target = TargetMapping(
-                name=_name(name, "target table", where),
-                key=_key(key, where),
-                grain=grain,
-                function=function,
-                sources=_sources(sources, parameters, where),
-                links=_links(links, grain, where),
-                roles=_role_names(roles, grain, where),
-                values=_values(values, grain, where),
-            )
-            if name in self._targets:
-                raise MappingError(
-                    f"target table {name!r} is mapped twice",
+            tables = _sources(sources, _parameters(function, where), where)
+            self.add(
+                declared(
+                    name,
+                    key=key,
+                    function=function,
                     where=where,
-                    cause=f"it is already mapped by {self._targets[name].where()}",
-                    remedy="keep one function per target table; combine several sources with unionByName",
+                    parameters=tables,
+                    grain=grain,
+                    links=links,
+                    roles=roles,
+                    values=values,
                 )
-            self._targets[name] = target
+            )
             return function
 
         return register
 
+    def gap(self, table: str, why: str) -> None:
+        """Marks a target table as not mapped yet: no run starts until a function makes it or this line is deleted."""
+        self.gaps[table] = why
 
-def load_mapping(path: Path) -> Mapping:
-    """Runs the user's mapping file and returns its one ``Mapping``.
-
-    Each call runs the file afresh, under a new module name, together with the modules beside it. Functions
-    of those modules travel to Python workers by value, so executors need no copy of the project.
-
-    Raises:
-        MappingError: the file is missing, can't be run, or doesn't hold exactly one Mapping with a target.
-    """
-    file = path.resolve()
-    if not file.is_file():
-        raise MappingError(
-            f"mapping file {path} does not exist",
-            where=str(file),
-            remedy="create it, or correct migration.mapping",
-        )
-    module = _run(file)
-    found = {id(value): value for value in vars(module).values() if isinstance(value, Mapping)}
-    if len(found) != 1:
-        raise MappingError(
-            f"{path.name} must define exactly one Mapping",
-            where=str(file),
-            cause=f"{len(found)} found at the top level of the file",
-            remedy="write `mapping = Mapping()` once (from transforms import Mapping) and use it throughout",
-        )
-    mapping = next(iter(found.values()))
-    if not mapping.targets:
-        raise MappingError(
-            f"the mapping in {path.name} has no target table",
-            where=str(file),
-            remedy='decorate at least one function with @mapping.target("table", key="column")',
-        )
-    return mapping
+    def add(self, target: TargetMapping) -> None:
+        """Adds a mapping. Raises ``MappingError`` if the target table has one."""
+        if target.name in self._targets:
+            raise MappingError(
+                f"target table {target.name!r} is mapped twice",
+                where=target.where(),
+                cause=f"it is already mapped by {self._targets[target.name].where()}",
+                remedy="keep one function or query per target table; combine sources with unionByName",
+            )
+        self._targets[target.name] = target
 
 
-def _run(file: Path) -> ModuleType:
-    name = f"migration_mapping_{next(_numbers)}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise MappingError(
-            f"{file.name} is not a Python file", where=str(file), remedy="name it something.py"
-        )
-    module = importlib.util.module_from_spec(spec)
-    with _folder_first(file.parent):
-        before = set(sys.modules)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except MappingError:
-            sys.modules.pop(name)
-            raise
-        except (Exception, SystemExit) as error:
-            sys.modules.pop(name)
-            raise _load_error(error, file) from error
-        finally:
-            _note_modules_beside(set(sys.modules) - before, file.parent)
-    return module
-
-
-@contextmanager
-def _folder_first(folder: Path) -> Iterator[None]:
-    """Lets the mapping import modules beside it, and none left over from a mapping in another folder."""
-    for name in _beside:
-        sys.modules.pop(name, None)
-    _beside.clear()
-    importlib.invalidate_caches()
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-
-
-def _note_modules_beside(names: set[str], folder: Path) -> None:
-    # Pickled by reference, a function of these modules could not be found by a worker, whose path is not
-    # ours.
-    from pyspark import cloudpickle
-
-    for name in sorted(names):
-        module = sys.modules.get(name)
-        origin = getattr(module, "__file__", None)
-        if module is not None and origin and Path(origin).resolve().is_relative_to(folder):
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-            if not name.startswith("migration_mapping_"):
-                _beside[name] = Path(origin)
-
-
-def _load_error(error: BaseException, file: Path) -> MappingError:
-    if isinstance(error, SyntaxError):
-        where, cause = f"{error.filename or file}:{error.lineno or 0}", error.msg
-        return MappingError(
-            f"{file.name} is not valid Python", where=where, cause=cause, remedy="correct the line"
-        )
-    frames = [
-        f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(file.parent)
-    ]
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(file)
-    cause = f"{type(error).__name__}: {error}"
-    if (
-        isinstance(error, AssertionError)
-        and "pyspark" in traceback.extract_tb(error.__traceback__)[-1].filename
-    ):
-        return MappingError(
-            f"{file.name} uses Spark while it is loaded",
-            where=where,
-            cause="a Spark function such as F.col, F.lit or F.expr is called outside the target functions",
-            remedy="move the line into the function that needs it",
-        )
-    if isinstance(error, ImportError):
-        return MappingError(
-            f"{file.name} imports something that can't be imported",
-            where=where,
-            cause=cause,
-            remedy="install the package into this environment, or put the module beside the mapping file",
-        )
-    return MappingError(
-        f"{file.name} fails while it is loaded",
-        where=where,
-        cause=cause,
-        remedy="correct the line; a mapping file only declares functions and runs no queries when loaded",
+def declared(
+    name: str,
+    *,
+    key: str | Sequence[str],
+    function: Callable[..., DataFrame],
+    where: str,
+    parameters: tuple[str, ...],
+    grain: Grain,
+    links: str | Sequence[str] | None,
+    roles: MappingType[str, str] | None,
+    values: MappingType[str, Value] | None,
+) -> TargetMapping:
+    """A target mapping from what was declared, in Python or above a query. Raises ``MappingError``."""
+    return TargetMapping(
+        name=_name(name, "target table", where),
+        key=_key(key, where),
+        grain=grain,
+        function=function,
+        sources=parameters,
+        links=_links(links, grain, where),
+        roles=_role_names(roles, grain, where),
+        values=_values(values, grain, where),
     )
 
 
 def _where(function: Callable[..., object]) -> str:
+    written = getattr(function, "where", None)
+    if callable(written):  # a query knows its file and line
+        return str(written())
     name = getattr(function, "__qualname__", repr(function))
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}, function {name}" if code else f"function {name}"

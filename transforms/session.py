@@ -1,4 +1,4 @@
-"""The one Spark session of a process: quiet, local to the loopback, UTC, ANSI, and gone when we are gone.
+"""The one Spark session of a process: quiet, on one machine local to the loopback, UTC, ANSI, gone when we are gone.
 
 The JVM is a child that reads our end of its standard input: when this process dies, however it dies, the
 pipe breaks and the JVM exits. Everything the JVM and Python workers print goes to a log file.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,18 +22,20 @@ from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from migrator.errors import ConfigError, MigratorError
+from transforms.cause import spark_cause
 
 _EXIT_S = 20.0
 _DYING_S = 10.0
 """How long a JVM whose connections have broken may still be on its way out."""
 _HEAP_MAX_BYTES = 3 << 30
 _HEAP_MIN_BYTES = 512 << 20
+_ONE_PROCESS = re.compile(r"local(\[.*\])?")
 
 # Other values of these change what rows mean, so they are not open to configuration.
 _FIXED = {
@@ -62,7 +66,8 @@ def spark_session(
     """Returns this process's Spark session, starting Spark on the first call, and again where its JVM has ended.
 
     Args:
-        master: Spark master URL; ``local[...]`` binds to the loopback address only.
+        master: Spark master URL; ``local[...]`` binds to the loopback address only. On a cluster workers take the
+            Python named by ``spark.pyspark.python``, by default the path of ours.
         conf: settings named ``spark.*``; they win over our defaults.
         java_home: runtime to use; None leaves the choice to ``JAVA_HOME`` and ``PATH``.
         log_path: file that takes everything the JVM prints; its folder also holds Spark's (empty) warehouse.
@@ -73,7 +78,7 @@ def spark_session(
     """
     global _running
     wanted = tuple(sorted(conf.items()))
-    if _running is not None and _jvm_exit_code(0.0) is not None:
+    if _running is not None and (_jvm_exit_code(0.0) is not None or _stopped_by_itself()):
         stop_session()
     with _lock:
         if _running is not None:
@@ -81,7 +86,7 @@ def spark_session(
                 raise MigratorError(
                     "Spark already runs in this process with other settings",
                     where=f"master {_running.master}",
-                    cause=f"asked for {master} with {dict(wanted)}, running with {dict(_running.conf)}",
+                    cause=f"asked for {master}, and for other values of: {_differing(wanted, _running.conf)}",
                     remedy="use one set of Spark settings per process, or call stop_session() before",
                 )
             return _running.session
@@ -89,9 +94,29 @@ def spark_session(
         return _running.session
 
 
+def _differing(wanted: tuple[tuple[str, str], ...], running: tuple[tuple[str, str], ...]) -> str:
+    """Names only: a value may be a secret."""
+    return ", ".join(sorted({name for name, _ in set(wanted) ^ set(running)})) or "none"
+
+
+def is_cluster(master: str) -> bool:
+    """Whether tasks run in other processes than the driver's JVM, on this machine or others."""
+    return _ONE_PROCESS.fullmatch(master) is None
+
+
 def running_session() -> SparkSession | None:
     """The session made by :func:`spark_session`, if Spark runs."""
     return _running.session if _running is not None else None
+
+
+def small_session() -> SparkSession:
+    """The session that runs, or else a small local one: for tests of mappings, and where only a parser is needed."""
+    return running_session() or spark_session(
+        master="local[2]",
+        conf={},
+        java_home=None,
+        log_path=Path(tempfile.mkdtemp(prefix="mapping-test-")) / "spark.log",
+    )
 
 
 def stop_session() -> None:
@@ -131,16 +156,25 @@ def _stop(session: SparkSession) -> None:
 
 @contextmanager
 def named_jvm_end() -> Iterator[None]:
-    """Failures of Spark because its JVM has ended become one error that says so; all others pass unchanged.
+    """Failures of Spark because it has ended become one error that says so; all others pass unchanged.
 
-    The driver's Python process outlives the JVM. Every call then fails, in some way or other, and none of them is the
-    fault of the row or the mapping at hand.
+    The driver's Python process outlives the JVM, and the JVM a cluster that has given the application up. Every call
+    then fails, in some way or other, and none of them is the fault of the row or the mapping at hand.
     """
     try:
         yield
-    except (Py4JError, ConnectionError) as error:
+    except (Py4JError, PySparkException, ConnectionError) as error:
         # an exception of Java's own was sent by a JVM that lived
-        code = _jvm_exit_code(0.0 if isinstance(error, Py4JJavaError) else _DYING_S)
+        lived = isinstance(error, (Py4JJavaError, PySparkException))
+        code = _jvm_exit_code(0.0 if lived else _DYING_S)
+        if code is None and _stopped_by_itself():
+            raise MigratorError(
+                "Spark's cluster has given this application up",
+                where=_running.master if _running is not None else "",
+                cause="its master can't be reached any more, or its executors ended again and again: see Spark's log",
+                remedy="bring the cluster back; a migration that has begun starts again by itself, nothing is lost",
+                retryable=True,
+            ) from error
         if code is None:
             raise
         raise MigratorError(
@@ -151,6 +185,17 @@ def named_jvm_end() -> Iterator[None]:
             "(`spark.driver.memory`)",
             retryable=True,
         ) from error
+
+
+def _stopped_by_itself() -> bool:
+    """Whether the JVM lives and Spark in it has stopped, though nobody here asked for it."""
+    context = SparkContext._active_spark_context
+    if context is None or context._jsc is None:
+        return False
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return False
 
 
 def _jvm_exit_code(timeout_s: float) -> int | None:
@@ -192,7 +237,6 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         "spark.driver.memory": f"{heap_bytes(memory_bytes) >> 20}m",
-        "spark.default.parallelism": cores,
         "spark.sql.shuffle.partitions": cores,
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.sql.catalogImplementation": "in-memory",
@@ -202,6 +246,8 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
     }
     if master.startswith("local"):
         defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if not is_cluster(master):
+        defaults["spark.default.parallelism"] = cores  # a cluster's is what its executors have
     settings = SparkConf(loadDefaults=False)
     settings.setAll(list({**defaults, **conf, **_FIXED, "spark.master": master}.items()))
     return settings
@@ -223,7 +269,8 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers take whatever python3 is first on PATH
+    # else workers take whatever python3 is first on PATH
+    os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable) or sys.executable
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)
     if settings.get("spark.master", "").startswith("local"):
@@ -234,10 +281,29 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
         with log_path.open("ab") as log:
             gateway = launch_gateway(settings, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=settings, gateway=gateway))
-    except (PySparkRuntimeError, OSError) as error:
+    except (PySparkRuntimeError, Py4JError, OSError) as error:
+        _end_halfway()
+        java = isinstance(error, Py4JJavaError)
         raise MigratorError(
             "Spark can't be started",
-            where=str(log_path),
-            cause=str(error),
-            remedy="see the log; Spark needs a Java 17 or newer runtime (JAVA_HOME or PATH)",
+            where=f"{settings.get('spark.master')}, log {log_path}",
+            cause=spark_cause(error) if java else str(error),
+            remedy="see the log; is the master's address right, and can it start executors?"
+            if java
+            else "see the log; Spark needs a Java 17 or newer runtime (JAVA_HOME or PATH)",
+            retryable=java,
         ) from error
+
+
+def _end_halfway() -> None:
+    """Ends the JVM of a session that was never handed over."""
+    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+    if context is not None:
+        context._jsc = None
+        context.stop()
+    SparkContext._gateway = SparkContext._jvm = None
+    if gateway is not None:
+        with suppress(Py4JError, OSError):
+            gateway.shutdown()
+        gateway.proc.kill()
+        gateway.proc.wait()

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from migrator.errors import MigratorError
 from migrator.model.table import TableSchema
-from transforms.frames import arrow_schema, spark_schema
+from transforms.frames import arrow_schema, file_uri, spark_schema
 from transforms.pipeline import SIDE, map_rows
 from transforms.plan import MappingKind, MappingPlan
 
@@ -160,7 +160,9 @@ def _both_sides(spark: SparkSession, plan: MappingPlan, slots: Slots) -> DataFra
     sides: list[DataFrame] = []
     for number, side in enumerate(SIDES):
         frames = {
-            name: spark.read.schema(spark_schema(plan.schemas[name])).parquet(str(slots.path(side, name)))
+            name: spark.read.schema(spark_schema(plan.schemas[name])).parquet(
+                file_uri(slots.path(side, name))
+            )
             for name in plan.reads
         }
         sides.append(map_rows(spark, plan, frames).select(F.lit(number).cast("tinyint").alias(SIDE), "*"))

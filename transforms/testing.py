@@ -9,10 +9,8 @@ def test_person():
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping as Rows
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +20,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from migrator.errors import MappingError
 from transforms.cause import spark_cause
+from transforms.frames import without_empty_pieces
 from transforms.plan import call
 from transforms.registry import Mapping
-from transforms.session import running_session, spark_session
+from transforms.session import small_session
 
 
 def run(
@@ -56,12 +55,7 @@ def run(
             cause=f"given instead: {', '.join(sorted(tables)) or 'nothing'}",
             remedy="give the rows of exactly these source tables",
         )
-    spark = running_session() or spark_session(
-        master="local[2]",
-        conf={},
-        java_home=None,
-        log_path=Path(tempfile.mkdtemp(prefix="mapping-test-")) / "spark.log",
-    )
+    spark = small_session()
     frames = {name: _frame(spark, name, rows) for name, rows in tables.items()}
     try:
         made = call(found, frames).toArrow().to_pylist()
@@ -84,7 +78,9 @@ def run(
 
 def _frame(spark: SparkSession, name: str, rows: Sequence[Rows[str, object]] | pa.Table) -> DataFrame:
     if isinstance(rows, pa.Table):
-        return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
+        return spark.createDataFrame(
+            without_empty_pieces(rows), from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        )
     if not rows:
         raise MappingError(
             f"source table {name!r} has no rows, so its columns are unknown",

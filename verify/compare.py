@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from migrator.errors import VerifyError
+from transforms.frames import file_uri
 
 EQUAL, DIFFERENT, MISSING, EXTRA, DUPLICATE = "equal", "different", "missing", "extra", "duplicate"
 STATUS, MAPPED_ROWS, TARGET_ROWS = "__status", "__mapped_rows", "__target_rows"
@@ -138,9 +139,9 @@ def stored(
     seen = Observation()
     observed = rows.observe(seen, *[column.alias(name) for name, column in numbers.items()])
     kept = observed if keep is None else observed.where(keep)
-    kept.write.mode("overwrite").parquet(str(path))
+    kept.write.mode("overwrite").parquet(file_uri(path))
     found = seen.get
-    return rows.sparkSession.read.schema(rows.schema).parquet(str(path)), {
+    return rows.sparkSession.read.schema(rows.schema).parquet(file_uri(path)), {
         name: int(found.get(name) or 0) for name in numbers
     }
 

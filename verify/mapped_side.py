@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from migrator.errors import VerifyError
+from transforms.frames import file_uri
 from transforms.pipeline import parquet_frame
 from transforms.plan import call
 from transforms.registry import TargetMapping
@@ -81,6 +82,6 @@ def _canonical_target(
     texts = T.StructType([T.StructField(c.name, T.StringType()) for c in rows.columns if not c.generated])
     return (
         spark.read.schema(texts)
-        .parquet(str(rows.path))
+        .parquet(file_uri(rows.path))
         .select(*[text.alias(c.name) for text, c in zip(target_text(filled), filled, strict=True)])
     )

@@ -29,7 +29,7 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
             host=settings.host,
             port=settings.port,
             user=settings.user,
-            password=settings.password,
+            password=settings.password.encode(),
             database=settings.database,
             charset="utf8mb4",
             autocommit=True,
@@ -37,7 +37,7 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
             connect_timeout=CONNECT_TIMEOUT_S,
             **_tls(settings),
         )
-    except pymysql.err.MySQLError as error:
+    except (pymysql.err.MySQLError, OSError, RuntimeError, ValueError) as error:
         raise ConnectionFailed(
             "the server can't be reached for verification",
             where=settings.where(),
@@ -87,12 +87,14 @@ def quoted(name: str) -> str:
 
 
 def _tls(settings: ServerSettings) -> dict[str, Any]:
+    """PyMySQL's options. With a key that is none, it can't send the password under one that the server hands out."""
+    never = {"server_public_key": b"none"}
     if settings.tls == "disable":
-        return {"ssl_disabled": True}
+        return {"ssl_disabled": True, **never}
     if settings.tls == "prefer":
-        return {}
+        return never
     context = ssl.create_default_context(cafile=settings.tls_ca or None)
     context.check_hostname = settings.tls == "verify-full"
     if settings.tls == "require":
         context.verify_mode = ssl.CERT_NONE
-    return {"ssl": context}
+    return {"ssl": context, **never}

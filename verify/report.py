@@ -20,10 +20,13 @@ _STATUSES = ("equal", "different", "missing", "extra", "duplicate", "set_aside")
 
 
 def write_reports(result: VerifyResult, directory: Path) -> None:
-    """Writes ``verify.txt``, ``verify.json`` and ``verify.html`` into ``directory``."""
-    (directory / "verify.txt").write_text(text_report(result), encoding="utf-8")
-    (directory / "verify.json").write_text(json_report(result), encoding="utf-8")
-    (directory / "verify.html").write_text(html_report(result), encoding="utf-8")
+    """Writes ``verify.txt``, ``verify.json`` and ``verify.html`` into ``directory``, for this user only."""
+    reports = {"txt": text_report(result), "json": json_report(result), "html": html_report(result)}
+    for kind, text in reports.items():
+        path = directory / f"verify.{kind}"
+        path.touch(mode=0o600)
+        path.chmod(0o600)  # one of an earlier run
+        path.write_text(text, encoding="utf-8")
 
 
 def json_report(result: VerifyResult) -> str:

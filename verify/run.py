@@ -12,7 +12,8 @@ from tempfile import mkdtemp
 from pyspark.sql import SparkSession
 
 from migrator.errors import VerifyError
-from transforms.registry import TargetMapping, load_mapping
+from transforms.load import load_mapping
+from transforms.registry import TargetMapping
 from verify.explain import EXPLAINED_ROWS_MAX, explain
 from verify.live import Limits, LiveComparison, Round, Step
 from verify.report import write_reports
@@ -66,7 +67,7 @@ def verify(
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
     started_at, started = datetime.now(UTC), time.monotonic()
-    targets = _chosen(mapping_path, tables)
+    targets = _chosen(mapping_path, tables, spark)
     report_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # reports hold samples of rows
     scratch = Path(mkdtemp(prefix="verify-", dir=report_dir))
     sides = source_reader(source, migration), target_reader(target, migration), source.table_schema()
@@ -106,8 +107,10 @@ def _checked(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def _chosen(mapping_path: Path, tables: Sequence[str] | None) -> list[TargetMapping]:
-    mapping = load_mapping(mapping_path)
+def _chosen(
+    mapping_path: Path, tables: Sequence[str] | None, spark: Callable[[], SparkSession]
+) -> list[TargetMapping]:
+    mapping = load_mapping(mapping_path, spark)
     if tables is None:
         return list(mapping.targets)
     unknown = [name for name in tables if name not in mapping]

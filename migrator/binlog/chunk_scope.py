@@ -24,6 +24,8 @@ def select_chunk(
 
     Raises PyMySQL's errors, and ``SourceError`` for a key that isn't one of this table.
     """
+    if request.scope.columns:
+        schema, index = replace(schema, key=request.scope.columns), None
     if request.scope.keys:
         conditions = [listed(schema, request.listed(), connection.escape)]
     else:

@@ -48,7 +48,7 @@ def _ask(connection: Any, charset: str, code: str, width: int) -> Iterable[tuple
             " numbers AS (SELECT a.n * 4096 + b.n * 256 + e.n * 16 + f.n AS n FROM d a, d b, d e, d f),"
             f" codes AS (SELECT {code} AS code FROM numbers WHERE {wanted})"
             f" SELECT code, CONVERT(CHAR(code USING {charset}) USING utf8mb4) FROM codes"
-            f" WHERE LENGTH(CHAR(code USING {charset})) = {width} AND CHAR_LENGTH(CHAR(code USING {charset})) = 1"
+            f" WHERE LENGTH(CHAR(code USING {charset})) = {width:d} AND CHAR_LENGTH(CHAR(code USING {charset})) = 1"
         )
         return [(int(number).to_bytes(width, "big"), str(text)) for number, text in cursor.fetchall()]
 

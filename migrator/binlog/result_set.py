@@ -8,7 +8,7 @@ Format: MySQL client protocol, "Text Resultset Row".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -41,21 +41,40 @@ class ResultSet:
 
 def read_columns(connection: BufferedConnection, sql: str) -> ResultSet:
     """Runs a SELECT and reads its whole result. Raises PyMySQL's errors."""
+    signature = _begun(connection, sql)
+    columns: Columns = [[] for _ in signature]
+    for part in _parts(connection, len(signature), None):
+        columns = part
+    return ResultSet(columns, signature)
+
+
+def read_parts(connection: BufferedConnection, sql: str, most_rows: int) -> Iterator[Columns]:
+    """The same in parts of about so many rows. To be read to its end before the next statement."""
+    yield from _parts(connection, len(_begun(connection, sql)), most_rows)
+
+
+def _begun(connection: BufferedConnection, sql: str) -> Signature:
     connection._execute_command(COM_QUERY, sql)
     count = connection._read_packet().read_length_encoded_integer()
     fields = [connection._read_packet(FieldDescriptorPacket) for _ in range(count)]
     connection._read_packet()  # EOF between columns and rows
-    signature = tuple((f.type_code, f.length, f.flags, f.charsetnr, f.scale) for f in fields)
+    return tuple((f.type_code, f.length, f.flags, f.charsetnr, f.scale) for f in fields)
+
+
+def _parts(connection: BufferedConnection, count: int, most_rows: int | None) -> Iterator[Columns]:
     columns: Columns = [[] for _ in range(count)]
-    adders = [column.append for column in columns]
     parse, buffer = _parser(count), connection.buffer
     data = buffer.drain()
     while True:
-        at, state = parse(data, adders)
+        at, state = parse(data, [column.append for column in columns])
         data = data[at:]
         if state == _END:
             _check_end(connection, data)
-            return ResultSet(columns, signature)
+            yield columns
+            return
+        if most_rows is not None and len(columns[0]) >= most_rows:
+            yield columns
+            columns = [[] for _ in range(count)]
         data += buffer.receive(_missing(data))
 
 

@@ -37,6 +37,7 @@ _CAUSES: dict[int, tuple[str, str, bool]] = {
     1820: ("the password has expired", "ALTER USER ... IDENTIFIED BY ...", False),
     1862: ("the password has expired", "ALTER USER ... IDENTIFIED BY ...", False),
     2003: ("the server can't be reached", "check host, port and firewall; is the server up?", True),
+    3159: ("the server admits nobody without TLS", 'set tls = "verify-full" in the [source] section', False),
     2026: ("TLS can't be established", "check `tls` and the server's certificate", False),
 }
 
@@ -142,10 +143,10 @@ def connect(
 
 @contextmanager
 def _encrypted(source: BinlogSource) -> Iterator[None]:
-    """PyMySQL would encrypt the password by itself where there is no TLS, with a package that we don't require."""
+    """No password is sent without TLS, whatever a plugin asks for; see ``tls_options``."""
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise ConnectionFailed(
             "the source can't be reached",
             where=source.where,
@@ -155,15 +156,20 @@ def _encrypted(source: BinlogSource) -> Iterator[None]:
 
 
 def tls_options(tls: str, ca: str | None) -> dict[str, Any]:
-    """PyMySQL's options for one of ``TLS_MODES``. ``ca``: the authorities' file; the system's where there is none."""
+    """PyMySQL's options for one of ``TLS_MODES``. ``ca``: the authorities' file; the system's where there is none.
+
+    Where there is no TLS and the package cryptography is installed (as keyring does it), PyMySQL would encrypt the
+    password with a key that it asks of the server: of whoever answers. A key that is none makes it give up instead.
+    """
+    never = {"server_public_key": b"none"}
     if tls == "disable":
-        return {"ssl_disabled": True}
+        return {"ssl_disabled": True, **never}
     if tls == "prefer":
-        return {}
+        return never
     if tls == "require":
-        return {"ssl": {"verify_mode": False}}
+        return {"ssl": {"verify_mode": False}, **never}
     verify = {"verify_mode": True, "check_hostname": tls == "verify-full"}
-    return {"ssl": {**verify, "ca": ca} if ca else {**verify, "capath": "/etc/ssl/certs"}}
+    return {"ssl": {**verify, "ca": ca} if ca else {**verify, "capath": "/etc/ssl/certs"}, **never}
 
 
 def login_problem(code: int, message: str) -> tuple[str, str, bool] | None:

@@ -5,6 +5,7 @@ Exit codes: 0 done or equal, 1 different, 2 error, 3 unknown.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from importlib.metadata import EntryPoint, entry_points
@@ -17,12 +18,19 @@ from migrator.cli.check import check
 from migrator.cli.dump import dump
 from migrator.cli.events import events
 from migrator.cli.explain import explain
+from migrator.cli.grants import grants
 from migrator.cli.init import init
 from migrator.cli.remap import remap
 from migrator.cli.run import run
 from migrator.cli.status import status
+from migrator.cli.try_ import try_
 from migrator.cli.verify import verify
 from migrator.errors import MigratorError
+
+_PRIVATE = ("check", "try", "run", "status", "dump", "remap", "explain", "events", "verify")
+"""Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
+_OWN_PROCESS = object()
+"""Tells that the process is this command's: elsewhere its umask is not ours to set."""
 
 
 class Commands(click.Group):
@@ -45,18 +53,21 @@ def _joined() -> dict[str, EntryPoint]:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="migrator")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Move a live application from an old database schema to a new one while users keep writing."""
+    if context.obj is _OWN_PROCESS and context.invoked_subcommand in _PRIVATE:
+        os.umask(0o077)  # rows rest in what we and Spark's JVM write: for this user only
 
 
-for command in (init, check, changetables, run, status, dump, remap, explain, events, verify):
+for command in (init, check, grants, changetables, try_, run, status, dump, remap, explain, events, verify):
     cli.add_command(command)
 
 
 def main() -> None:
     """Runs the command; a named error becomes one clear message and exit code 2."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(standalone_mode=False, obj=_OWN_PROCESS)
     except MigratorError as error:
         first, *rest = error.lines()
         click.echo("\n".join([f"error: {first}", *(f"  {line}" for line in rest)]), err=True)

@@ -8,7 +8,14 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring
-from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.cli.options import (
+    conf_option,
+    config_option,
+    master_option,
+    py_files_option,
+    spark_options,
+    with_py_files,
+)
 from migrator.errors import MigratorError
 from migrator.run.migration import Parts, plans, preflight
 from transforms.explained import grain, link
@@ -18,9 +25,10 @@ from transforms.explained import grain, link
 @config_option
 @master_option
 @conf_option
-def check(config: Path, master: str | None, conf: tuple[str, ...]) -> int:
+@py_files_option
+def check(config: Path, master: str | None, conf: tuple[str, ...], py_files: tuple[Path, ...]) -> int:
     """Preflight: everything that stands in the way of a run, all at once, each with its remedy. Changes nothing."""
-    settings = configuration.load(config)
+    settings = with_py_files(configuration.load(config), py_files)
     parts = wiring.parts(settings, master, spark_options(conf))
     findings = preflight(parts)
     for finding in findings:
@@ -33,6 +41,8 @@ def check(config: Path, master: str | None, conf: tuple[str, ...]) -> int:
         click.echo(
             f"{click.style('refuses', fg='red')}  revision: {settings.target.address()}\n    {problem}"
         )
+    for file in parts.mapping.aside:
+        click.echo(f"note     mapping: {file.name} is no part of it: no line of it says `-- target: <table>`")
     fatal = sum(finding.fatal for finding in findings) + len(problems)
     if not fatal:
         fatal += _check_mapping(parts)

@@ -78,7 +78,8 @@ class Display:
             name = f"{dump.table.name} ({dump.request.partition('.')[0]})"
             state = "read" if dump.done else f"{dump.chunks:,} chunks"
             table.add_row(name, state, f"{dump.rows:,}", f"{dump.dropped_rows:,}", "")
-        return Group(table, Text(self._stream(now)), *([Text(now.note, style="yellow")] if now.note else []))
+        notes = [*([now.note] if now.note else []), *(f"warning: {each}" for each in now.warnings)]
+        return Group(table, Text(self._stream(now)), *(Text(each, style="yellow") for each in notes))
 
     def _line(self) -> str:
         now = self._progress.snapshot()
@@ -101,7 +102,8 @@ class Display:
                 f"{len({dump.request for dump in now.requests})} dump request(s), {read:,} rows read"
             )
         parts.append(self._stream(now))
-        return " | ".join([*parts, *([now.note] if now.note else [])])
+        warnings = [f"warning: {each}" for each in now.warnings]
+        return " | ".join([*parts, *([now.note] if now.note else []), *warnings])
 
     def _stream(self, now: Snapshot) -> str:
         lag = "-" if now.lag_s is None else f"{now.lag_s * 1000:,.0f} ms"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,9 +10,10 @@ import click
 from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
-from migrator.errors import ConfigError
-from migrator.run.migration import plans
+from migrator.errors import ConfigError, MappingError
+from migrator.run.migration import Parts, plans
 from transforms.explained import explained, optimized
+from transforms.registry import Mapping
 
 
 @click.command()
@@ -22,13 +24,13 @@ from transforms.explained import explained, optimized
 @click.option("--plan", "with_plan", is_flag=True, help="Spark's plan of each mapping as well.")
 def explain(
     config: Path, master: str | None, conf: tuple[str, ...], table: str | None, with_plan: bool
-) -> None:
+) -> int:
     """Tell for each target table (or TABLE) its kind, grain and links, where a change goes, and what fills nothing.
 
-    Reads the structure of both sides, changes nothing.
+    Reads the structure of both sides, changes nothing. Exit code 2 where a mapping has gaps or can't be used.
     """
     parts = wiring.parts(configuration.load(config), master, spark_options(conf))
-    known = [target.name for target in parts.mapping.targets]
+    known = [*(target.name for target in parts.mapping.targets), *parts.mapping.gaps]
     if table is not None and table not in known:
         raise ConfigError(
             f"the mapping makes no table {table!r}",
@@ -36,9 +38,22 @@ def explain(
             cause=f"it makes {', '.join(known)}",
             remedy="name one of them, or none for all",
         )
-    _, tables, found = plans(parts)
-    for target in tables:
-        name = target.id.name
-        if table in (None, name):
-            lines = explained(found[name], target)
-            click.echo("\n".join([*lines, *(optimized(parts.spark(), found[name]) if with_plan else []), ""]))
+    failed = 0
+    for name in known if table is None else [table]:
+        try:
+            lines = _lines(parts, name, with_plan)
+        except MappingError as error:  # the other tables are told about all the same
+            failed += 1
+            lines = [f"{name}: can't be mapped", *(f"  {line}" for line in error.lines())]
+        click.echo("\n".join([*lines, ""]))
+    return 2 if failed else 0
+
+
+def _lines(parts: Parts, name: str, with_plan: bool) -> list[str]:
+    if name in parts.mapping.gaps and name not in parts.mapping:
+        remedy = "write a function or a query that makes it, or delete its line mapping.gap(...)"
+        raise MappingError(f"{name} is a gap, not mapped yet", cause=parts.mapping.gaps[name], remedy=remedy)
+    alone = Mapping()
+    alone.add(parts.mapping[name])
+    _, [target], found = plans(replace(parts, mapping=alone))
+    return [*explained(found[name], target), *(optimized(parts.spark(), found[name]) if with_plan else [])]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
+
+from migrator.config import Settings
 
 config_option = click.option(
     "--config",
@@ -24,6 +27,22 @@ conf_option = click.option(
     metavar="KEY=VALUE",
     help="A spark.* option, passed through; may be repeated.",
 )
+
+
+py_files_option = click.option(
+    "--py-files",
+    "py_files",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A .py, .zip, .egg or .whl for a cluster's executors, beside the mapping's own modules; may be repeated.",
+)
+
+
+def with_py_files(settings: Settings, files: tuple[Path, ...]) -> Settings:
+    """The settings with further files for executors."""
+    absolute = tuple(file.absolute() for file in files)
+    return replace(settings, spark=replace(settings.spark, py_files=(*settings.spark.py_files, *absolute)))
 
 
 def spark_options(values: tuple[str, ...]) -> dict[str, str]:

@@ -11,7 +11,14 @@ import click
 from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.display import Display
-from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.cli.options import (
+    conf_option,
+    config_option,
+    master_option,
+    py_files_option,
+    spark_options,
+    with_py_files,
+)
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration, caught_up
 from migrator.run.progress import Progress
@@ -21,6 +28,7 @@ from migrator.run.progress import Progress
 @config_option
 @master_option
 @conf_option
+@py_files_option
 @click.option(
     "--until",
     type=click.Choice(["caught-up"]),
@@ -35,10 +43,16 @@ from migrator.run.progress import Progress
     help="Of several processes one leads; this one stands by while another does, and again when it was replaced.",
 )
 def run(
-    config: Path, master: str | None, conf: tuple[str, ...], until: str | None, plain: bool, standby: bool
+    config: Path,
+    master: str | None,
+    conf: tuple[str, ...],
+    py_files: tuple[Path, ...],
+    until: str | None,
+    plain: bool,
+    standby: bool,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
-    settings = configuration.load(config)
+    settings = with_py_files(configuration.load(config), py_files)
     parts = wiring.parts(settings, master, spark_options(conf))
     migration = Migration(parts, standby)
     stopping = Stopping()

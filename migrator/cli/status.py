@@ -35,6 +35,8 @@ def status(config: Path, as_json: bool) -> None:
         click.echo(f"standby    {standby}")
     if found.hint is not None and found.hint.note:
         click.echo(f"note       {found.hint.note} (told {age(found.hint.at_us, time.time())})")
+    for warning in found.warnings:
+        click.echo(f"warning    {warning}")
     if ledger is None or ledger.checkpoint is None:
         click.echo("applied    nothing yet")
     else:

@@ -7,9 +7,16 @@ from pathlib import Path
 import click
 
 from migrator import config as configuration
-from migrator import wiring
-from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.cli.options import (
+    conf_option,
+    config_option,
+    master_option,
+    py_files_option,
+    spark_options,
+    with_py_files,
+)
 from migrator.config import Server
+from migrator.wiring_spark import spark
 from verify.report import text_report
 from verify.result import Verdict
 from verify.run import verify as compare
@@ -22,6 +29,7 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
 @config_option
 @master_option
 @conf_option
+@py_files_option
 @click.option(
     "--table", "tables", multiple=True, help="A target table to verify; may be repeated. Default: all."
 )
@@ -35,6 +43,7 @@ def verify(
     config: Path,
     master: str | None,
     conf: tuple[str, ...],
+    py_files: tuple[Path, ...],
     tables: tuple[str, ...],
     wait_s: float,
     max_rounds: int,
@@ -43,14 +52,14 @@ def verify(
 
     Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
     """
-    settings = configuration.load(config)
+    settings = with_py_files(configuration.load(config), py_files)
     result = compare(
-        _server(settings.source, change_tables=settings.log == "change_tables"),
-        _server(settings.target),
+        server_settings(settings.source, change_tables=settings.log == "change_tables"),
+        server_settings(settings.target),
         settings.name,
         settings.mapping,
         tables or None,
-        lambda: wiring.spark(settings, master, spark_options(conf)),
+        lambda: spark(settings, master, spark_options(conf)),
         settings.reports(),
         wait_s=wait_s,
         max_rounds=max_rounds,
@@ -60,7 +69,8 @@ def verify(
     return EXIT_CODES[result.verdict]
 
 
-def _server(server: Server, change_tables: bool = False) -> ServerSettings:
+def server_settings(server: Server, change_tables: bool = False) -> ServerSettings:
+    """One side of the project as the judge takes it."""
     return ServerSettings(
         kind=server.kind,
         host=server.host,

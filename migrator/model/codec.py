@@ -31,8 +31,22 @@ _NOT_IN_JSONB = re.compile("[\x00\ud800-\udfff]")
 Json = Mapping[str, Any]
 
 
+NEWER = "start the version of the migrator that wrote it, or a newer one"
+"""What helps against a format that this version doesn't know."""
+
+
 class FormatError(ValueError):
     """A stored document was written by a newer version, or isn't one of ours."""
+
+
+class NewerFormatError(FormatError):
+    """A stored document was written by a newer version: nothing is wrong with it."""
+
+
+def check_number(what: str, found: int, supported: int) -> None:
+    """Raises ``NewerFormatError`` for the format of a newer version."""
+    if found > supported:
+        raise NewerFormatError(f"the {what} has format {found}, this version knows formats up to {supported}")
 
 
 def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -204,6 +218,7 @@ def hint_to_json(hint: Hint) -> dict[str, Any]:
         "event_log_bytes": hint.event_log_bytes,
         "checkpoint": None if hint.checkpoint is None else checkpoint_to_json(hint.checkpoint),
         "note": _text(hint.note),
+        "warnings": [_text(warning) for warning in hint.warnings],
     }
 
 
@@ -219,6 +234,7 @@ def hint_from_json(document: Json) -> Hint:
             event_log_bytes=document["event_log_bytes"],
             checkpoint=None if checkpoint is None else checkpoint_from_json(checkpoint),
             note=_to_text(document["note"]),
+            warnings=tuple(map(_to_text, document.get("warnings", ()))),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("progress hint", error) from error
@@ -252,8 +268,7 @@ def _check_format(what: str, document: Json) -> None:
     found = document.get("format") if isinstance(document, Mapping) else None
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise FormatError(f"this is no {what} of ours: it carries no format number (found {found!r})")
-    if found > FORMAT:
-        raise FormatError(f"the {what} has format {found}, this version knows formats up to {FORMAT}")
+    check_number(what, found, FORMAT)
 
 
 def _damaged(what: str, error: Exception) -> FormatError:

@@ -18,6 +18,7 @@ class Hint:
         event_log_bytes: what its event log holds.
         checkpoint: of that segment.
         note: what it waits for or retries; empty when nothing is wrong.
+        warnings: what an operator should do something about while it still goes on.
     """
 
     epoch: int
@@ -26,3 +27,4 @@ class Hint:
     event_log_bytes: int = 0
     checkpoint: Checkpoint | None = None
     note: str = ""
+    warnings: tuple[str, ...] = ()

@@ -27,6 +27,9 @@ class CaptureLimits:
         linger_s: a segment is written at the latest this long after its first row.
         heartbeat_s: how often the position moves on while there is nothing to write.
         backlog_bytes: chunks wait while the event log holds more than this.
+        event_log_bytes: changes wait as well while it would hold more than this; 0: no such bound.
+        event_log_free_bytes: everything waits while less than this would be free on its disk; 0: a fiftieth of the
+            disk, but 256 MiB at most.
     """
 
     chunk_rows: int = 20_000
@@ -41,6 +44,8 @@ class CaptureLimits:
     linger_s: float = 0.03
     heartbeat_s: float = 0.5
     backlog_bytes: int = 1 << 30
+    event_log_bytes: int = 0
+    event_log_free_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

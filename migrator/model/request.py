@@ -26,12 +26,15 @@ class Scope:
         keys: listed keys.
         low, high: bounds of the key, inclusive, compared by the source in its own order; None is open.
         predicate: an SQL expression over the table's columns, evaluated by the source.
+        columns: what ``keys`` are values of, where that isn't the table's key. Several rows may have each, so such a
+            scope is for single reads, never for a dump.
     """
 
     keys: tuple[Key, ...] = ()
     low: Key | None = None
     high: Key | None = None
     predicate: str = ""
+    columns: tuple[str, ...] = ()
 
     def text(self) -> str:
         """In a few words."""

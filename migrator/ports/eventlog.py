@@ -122,12 +122,39 @@ class BatchReader(Protocol):
         """The segments after number ``after`` up to about ``max_rows`` rows, ending on a transaction boundary.
 
         Waits up to ``timeout_s`` for the first one; None when there is none yet. A transaction larger than
-        ``max_rows`` is returned whole. Raises ``EventLogError`` for a missing, torn or corrupt segment.
+        ``max_rows`` is returned whole. Raises ``DamageError`` for a missing, torn or corrupt segment, once all whole
+        transactions before it were returned.
         """
         ...
 
     def release(self, up_to: int) -> None:
         """The target holds the segments up to ``up_to``: they may be deleted. The newest manifest always stays."""
+        ...
+
+
+class EventLogRoom(Protocol):
+    """Room for the event log: what capture asks before it writes a segment. Any thread may ask."""
+
+    def used_bytes(self) -> int:
+        """Bytes that the event log takes; at most half a second old."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Bytes that are free on its disk."""
+        ...
+
+    def disk_bytes(self) -> int:
+        """Size of its disk in bytes."""
+        ...
+
+    def may_shrink(self) -> bool:
+        """Whether segments will be released without anything new being written: the target, or an output of change
+        events, has to get past them first.
+        """
+        ...
+
+    def kept_by(self) -> tuple[str, ...]:
+        """Outputs of change events that keep segments which the target holds already."""
         ...
 
 
@@ -165,6 +192,7 @@ class SegmentReader(Protocol):
 __all__ = [
     "Batch",
     "BatchReader",
+    "EventLogRoom",
     "FileKind",
     "NetDelta",
     "ReaderPlace",

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from migrator.errors import MigratorError
+from migrator.errors import DamageError, MigratorError
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits
 from migrator.model.progress import Checkpoint
@@ -18,6 +18,7 @@ from migrator.run.progress import Progress
 from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
 
+_LOOK_S = 0.05
 MapBatch = Callable[[Batch, Checkpoint | None], TargetBatch]
 
 
@@ -79,11 +80,18 @@ class ApplyLoop:
                 continue
             while not stopping.requested() and not self.apply(batch):
                 wait(self._failures - 1, stopping)
+            mapped.task_done()
         mapper.join(timeout=60)
 
     def _map(self, mapped: queue.Queue[Mapped], stopping: Stopping) -> None:
         while not stopping.requested():
-            batch = self._batches.read(self._after, self._limits.batch_rows, timeout_s=0.2)
+            try:
+                batch = self._batches.read(self._after, self._limits.batch_rows, timeout_s=0.2)
+            except DamageError:
+                # What is mapped already goes into the target first: it needn't be captured again.
+                while mapped.unfinished_tasks and not stopping.wait(_LOOK_S):
+                    pass
+                raise
             if batch is None:
                 continue
             next_start = time.monotonic() + self._limits.interval_s

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 from migrator.errors import MigratorError
 from migrator.model.limits import CaptureLimits
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableId, TableSchema
-from migrator.ports.eventlog import SegmentWriter
+from migrator.ports.eventlog import EventLogRoom, SegmentWriter
 from migrator.ports.requests import RequestStore
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.fair_inputs import FairInputs
 from migrator.run.progress import Progress
+from migrator.run.retention_watch import RetentionWatch
+from migrator.run.room_gate import RoomGate
 from migrator.run.source_threads import ChunkRead, Inputs, started_threads, wait
 from migrator.run.steps import Step, no_step
 
@@ -31,7 +33,7 @@ class CaptureLoop:
         checkpoint: where to go on from; None starts at the log's present end with a dump of every table.
         estimates: the source's row estimates, for a dump that begins now.
         requests: where dump requests are kept.
-        backlog_bytes: how much the event log holds.
+        room: for the event log.
         progress: where counters go.
         run_token: distinguishes this process's watermarks from an earlier attempt's.
         step: hook at named points.
@@ -45,7 +47,7 @@ class CaptureLoop:
         checkpoint: Checkpoint | None,
         estimates: Mapping[TableId, int],
         requests: RequestStore,
-        backlog_bytes: Callable[[], int],
+        room: EventLogRoom,
         progress: Progress,
         limits: CaptureLimits,
         run_token: str,
@@ -57,7 +59,7 @@ class CaptureLoop:
         self._given = checkpoint
         self._estimates = estimates
         self._requests = requests
-        self._backlog_bytes = backlog_bytes
+        self._room = room
         self._progress = progress
         self._limits = limits
         self._run_token = run_token
@@ -65,10 +67,13 @@ class CaptureLoop:
 
     def run(self, stopping: Stopping) -> None:
         """Captures until a stop is requested; what was read but isn't durable then will be read again."""
+        gate = RoomGate(self._room, self._limits, self._progress, stopping)
         inputs: Inputs = FairInputs(maxsize=16)
         steps = self._begun(inputs, stopping)
         if steps is None:
             return
+        ask = self._ports.retention
+        watch = None if ask is None else RetentionWatch(ask, self._progress, self._given)
         threads = started_threads(
             stopping,
             {
@@ -76,6 +81,7 @@ class CaptureLoop:
                 "witnesses": steps.witnesses.run,
                 "requests": steps.requests.run,
                 **({"load": steps.load.run} if steps.load is not None else {}),
+                **({"retention": watch.run} if watch is not None else {}),
             },
         )
         written = read = time.monotonic()
@@ -87,7 +93,7 @@ class CaptureLoop:
             )
             workers += len(fresh)
             rested = time.monotonic() - read >= steps.rest_s()
-            if rested and self._backlog_bytes() <= self._limits.backlog_bytes:
+            if rested and self._room.used_bytes() <= self._limits.backlog_bytes:
                 steps.ask()
             with suppress(queue.Empty):  # even if nothing comes in, the pending segment may be due
                 item = inputs.get(timeout=self._limits.linger_s)
@@ -95,7 +101,7 @@ class CaptureLoop:
                     read = time.monotonic()
                 steps.take(item)
             if steps.due(time.monotonic() - written):
-                steps.write()
+                steps.write(gate.admit)
                 written = time.monotonic()
         for thread in threads:
             thread.join(timeout=10)

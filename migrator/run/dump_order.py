@@ -97,13 +97,13 @@ def _scope(order: DumpOrder, schema: TableSchema) -> Scope:
             cause=f"a request lists at most {MOST_KEYS}",
             remedy="start several requests, or give a range or a predicate",
         )
-    keys = tuple(dict.fromkeys(_key("--key", text, schema) for text in order.keys))
-    low = None if order.low is None else _key("--from", order.low, schema)
-    high = None if order.high is None else _key("--to", order.high, schema)
+    keys = tuple(dict.fromkeys(key_of("--key", text, schema) for text in order.keys))
+    low = None if order.low is None else key_of("--from", order.low, schema)
+    high = None if order.high is None else key_of("--to", order.high, schema)
     return Scope(keys, low, high, order.predicate.strip())
 
 
-def _key(option: str, text: str, schema: TableSchema) -> Key:
+def key_of(option: str, text: str, schema: TableSchema) -> Key:
     """A key from its text: the value itself, or of several columns one CSV row; binary values in hexadecimal."""
     parts = [text] if len(schema.key) == 1 else next(csv.reader([text]), [])
     if len(parts) != len(schema.key):

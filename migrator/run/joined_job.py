@@ -38,6 +38,7 @@ from migrator.run.difference import difference, parted
 from migrator.run.joined_values import JoinedValues
 from migrator.run.steps import Step, no_step
 from transforms.cause import spark_cause
+from transforms.frames import file_uri
 from transforms.grain import grain_tables
 from transforms.grain_numbers import numbered
 from transforms.pipeline import SIDE, arrow_frame, map_delta, map_rows, parquet_frame
@@ -310,7 +311,7 @@ class JoinedJob:
         self, plan: MappingPlan, mirror: Mirror, rows: DataFrame, folder: Path
     ) -> Iterator[pa.Table]:
         """Rows of any number, in parts; the job runs now."""
-        self._run(plan, mirror, lambda: rows.write.mode("overwrite").parquet(str(folder)))
+        self._run(plan, mirror, lambda: rows.write.mode("overwrite").parquet(file_uri(folder)))
 
         def parts() -> Iterator[pa.Table]:
             for path in sorted(folder.glob("*.parquet")):
@@ -322,7 +323,7 @@ class JoinedJob:
     def _refuse_doubles(self, plan: MappingPlan, mirror: Mirror, folder: Path) -> None:
         if not any(folder.glob("*.parquet")):
             return
-        rows = self._spark.read.option("__globPaths__", "false").parquet(str(folder))
+        rows = self._spark.read.option("__globPaths__", "false").parquet(file_uri(folder))
         key = list(plan.target.key)
         twice = self._run(
             plan, mirror, lambda: rows.groupBy(*key).count().where("count > 1").limit(1).toArrow()

@@ -193,13 +193,15 @@ def tell(
     """Tells onlookers once a second how the run stands, until a stop is requested. What can't be told isn't."""
     while not stopping.wait(_HINT_EVERY_S):
         newest = last()
+        now = progress.snapshot()
         hint = Hint(
             epoch=epoch,
             at_us=time.time_ns() // 1000,
             segment=newest.number if newest is not None else 0,
             event_log_bytes=total_bytes(),
             checkpoint=newest.checkpoint if newest is not None else None,
-            note=progress.snapshot().note,
+            note=now.note,
+            warnings=now.warnings,
         )
         try:
             hints.publish(hint)

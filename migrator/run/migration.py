@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import FencedError, MappingError, MigratorError, PreflightError
+from migrator.errors import DamageError, FencedError, MappingError, MigratorError, PreflightError
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
@@ -26,7 +26,7 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
-from migrator.ports.eventlog import BatchReader, SegmentWriter
+from migrator.ports.eventlog import BatchReader, EventLogRoom, SegmentWriter
 from migrator.ports.hints import Hints
 from migrator.ports.leadership import Leadership, Lease
 from migrator.ports.requests import RequestStore
@@ -34,10 +34,13 @@ from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
+from migrator.run.mentions import gaps, mentioned, with_mentions
 from migrator.run.progress import Progress, Snapshot
+from migrator.run.recapture import Recapture, SetAside
 from migrator.run.resume import resume
 from migrator.run.shortage import named_shortage
 from migrator.run.source_threads import wait
@@ -56,7 +59,7 @@ class EventLog:
 
     writer: SegmentWriter
     reader: BatchReader
-    total_bytes: Callable[[], int]
+    room: EventLogRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,11 @@ class Parts:
         begun: whether an earlier run has captured something.
         reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
         hints: where the leader tells onlookers of itself.
+        executors: how many a cluster has now; None where that isn't known, or tasks run in this process.
         adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
-        own_event_log: whether no other machine can go on from this one's event log.
+        set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
+        keep_until_applied: whether the source may forget only what the target holds: no other machine can go on from
+            this one's event log, or the user wants a damaged one to be captured again.
     """
 
     mapping: Mapping
@@ -93,9 +99,11 @@ class Parts:
     reload: Callable[[], Mapping]
     hints: Hints
     adopt: Callable[[Ledger], str]
-    own_event_log: bool
+    set_damage_aside: SetAside
+    keep_until_applied: bool
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
+    executors: Callable[[], int | None] = lambda: None
     step: Step = no_step
     stager: Stager | None = None
 
@@ -108,7 +116,8 @@ def source_tables(mapping: Mapping) -> list[str]:
 def preflight(parts: Parts) -> list[Finding]:
     """All findings of both sides. Changes nothing."""
     targets = [target.name for target in parts.mapping.targets]
-    return [*parts.catalog.preflight(source_tables(parts.mapping)), *parts.target.preflight(targets)]
+    read = with_mentions(parts.mapping, parts.catalog.preflight(source_tables(parts.mapping)))
+    return [*gaps(parts.mapping), *read, *parts.target.preflight(targets)]
 
 
 def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:
@@ -117,7 +126,8 @@ def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str,
     Raises ``MappingError`` with the problems of the first mapping function that has any, ``SourceError``,
     ``TargetError``.
     """
-    schemas = parts.catalog.tables(source_tables(parts.mapping))
+    with mentioned(parts.mapping):
+        schemas = parts.catalog.tables(source_tables(parts.mapping))
     targets = parts.target.tables([target.name for target in parts.mapping.targets])
     by_name = {schema.id.name: schema for schema in schemas}
     spark = parts.spark()
@@ -153,6 +163,7 @@ class Migration:
         self._parts = parts
         self._standby = standby
         self._admitted = False
+        self._recapture = Recapture(parts.set_damage_aside)
         self.progress = Progress()
 
     def run(self, stopping: Stopping, until: Until | None = None) -> None:
@@ -174,7 +185,10 @@ class Migration:
                 return
             except MigratorError as error:
                 if stopping.requested() or not self._may_start_again(error):
-                    raise
+                    explained = self._recapture.explained(error)
+                    if explained is error:
+                        raise
+                    raise explained from error
                 self.progress.set(note=f"{error.what}; starting again")
                 wait(failures, stopping)
                 failures += 1
@@ -183,6 +197,8 @@ class Migration:
     def _may_start_again(self, error: MigratorError) -> bool:
         if self._standby and self._admitted and isinstance(error, FencedError):
             return True
+        if isinstance(error, DamageError):
+            return self._recapture.met(error)
         return error.retryable and (self._admitted or self._parts.begun())
 
     def _attempt(self, stopping: Stopping, until: Until | None) -> None:
@@ -245,9 +261,12 @@ class Migration:
         parts = self._parts
         lead = Lead(parts.leadership, stopping, self.progress)
         ledger = parts.target.open(epoch)
+        self.progress.warn("damage", *filter(None, [self._recapture.prepare(ledger)]))
         self.progress.set(note=parts.adopt(ledger))
         log = parts.event_log(epoch, ledger.segment)
         checkpoint = resume(ledger, log.writer.last())
+        # A crash between commit and release left these: with the log at its bound nothing would come to release them.
+        log.reader.release(ledger.segment)
         parts.step("run.led")
         schemas, targets, mapping_plans = plans(parts)
         if checkpoint is None:
@@ -263,7 +282,7 @@ class Migration:
             checkpoint,
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
             parts.requests,
-            log.total_bytes,
+            log.room,
             self.progress,
             parts.capture_limits,
             run_token=f"{epoch}-{secrets.token_hex(4)}",
@@ -283,9 +302,10 @@ class Migration:
         job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
         thread = stopping.thread("capture", lambda: capture.run(stopping))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
+        stopping.thread("executors", lambda: watch_executors(parts.executors, self.progress, stopping))
         stopping.thread(
             "hints",
-            lambda: tell(parts.hints, epoch, log.writer.last, log.total_bytes, self.progress, stopping),
+            lambda: tell(parts.hints, epoch, log.writer.last, log.room.used_bytes, self.progress, stopping),
         )
         try:
             apply.run(stopping)
@@ -298,9 +318,9 @@ class Migration:
             job.close()
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:
-        """The source, which forgets only what no other machine may need."""
+        """The source, which forgets no more than it may."""
         ports = self._parts.source(schemas)
-        if not self._parts.own_event_log:
+        if not self._parts.keep_until_applied:
             return ports
 
         def reader() -> LogReader:

@@ -18,6 +18,7 @@ class Snapshot:
     ``lag_s`` is the age, at the moment its target transaction committed, of the newest source commit in the last
     batch that held any; None before the first one. ``requests`` is the progress of the open dump requests as
     captured, ``applied_requests`` as the target holds it; ``requests_left`` counts those that run, None: not known.
+    ``warnings`` are what an operator should do something about while everything still goes on.
     """
 
     dumps: tuple[TableDump, ...] = ()
@@ -37,6 +38,7 @@ class Snapshot:
     lag_s: float | None = None
     reconnects: int = 0
     note: str = ""
+    warnings: tuple[str, ...] = ()
 
     def dumping(self) -> bool:
         """Whether any dump, a request's included, has chunks to come."""
@@ -50,6 +52,7 @@ class Progress:
     _now: Snapshot = field(default_factory=Snapshot)
     _lags_s: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _warnings: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def snapshot(self) -> Snapshot:
         """The counters now."""
@@ -60,6 +63,13 @@ class Progress:
         """Replaces counters."""
         with self._lock:
             self._now = replace(self._now, **values)  # type: ignore[arg-type]
+
+    def warn(self, about: str, *warnings: str) -> None:
+        """Replaces the warnings about one thing; none: it is as it should be."""
+        with self._lock:
+            self._warnings[about] = warnings
+            united = tuple(text for each in self._warnings.values() for text in each)
+            self._now = replace(self._now, warnings=united)
 
     def add(self, **amounts: int) -> None:
         """Adds to counters."""

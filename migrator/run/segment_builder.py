@@ -42,6 +42,7 @@ class SegmentBuilder:
         self._runs: dict[int, tuple[ChangeCodec, list[_Run]]] = {}  # by identity: a codec's hash may be dear
         self._chunks: dict[tuple[TableId, str], tuple[TableSchema, list[Any]]] = {}
         self.rows = 0
+        self.bytes = 0
         self.row_changes = 0
         self.transactions = 0
         self.chunk_rows = 0
@@ -61,13 +62,15 @@ class SegmentBuilder:
         schema = self._schemas[output.chunk.request.table]
         if output.kept_rows:
             self._chunks.setdefault((schema.id, schema.version()), (schema, []))[1].append(output.rows)
+            self.bytes += output.rows.nbytes
         self.rows += output.kept_rows
         self.chunk_rows += output.kept_rows
 
     def _add_part(self, output: EmitPart) -> None:
         part = output.part
         position, index = part.position.order, part.first_index
-        for codec, items, _ in part.runs:
+        for codec, items, size_bytes in part.runs:
+            self.bytes += size_bytes
             try:
                 runs = self._runs[id(codec)][1]
             except KeyError:

@@ -24,6 +24,7 @@ from migrator.run.joined_job import JoinedJob
 from transforms.cause import spark_cause
 from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_rows, parquet_frame
 from transforms.plan import MappingPlan
+from transforms.session import named_jvm_end
 from transforms.staged import staged_parts
 from transforms.standing import Slots, StandingMapping
 
@@ -79,7 +80,17 @@ class TransformJob:
         if self._joined is not None:
             jobs += [self._pool.submit(job) for job in self._joined.warm_up()]
         for job in jobs:
-            job.result()
+            try:
+                with named_jvm_end():
+                    job.result()
+            except (PySparkException, Py4JError) as error:
+                raise MappingError(
+                    "the mapping can't be run where Spark's tasks run",
+                    where=", ".join(plan.target.where() for plan in self._plans.values()),
+                    cause=spark_cause(error),
+                    remedy="it fails even without rows: what its functions import must be there as well; on a cluster"
+                    " install it on every worker, or give it with --py-files",
+                ) from error
 
     def _map_empty_files(self, plan: MappingPlan) -> pa.Table:
         frames = {

@@ -101,6 +101,13 @@ def connected(engine: Engine) -> Connection:
         return engine.connect()
     except OperationalError as error:
         raise _not_reached(engine, error) from None
+    except (RuntimeError, ValueError) as error:  # PyMySQL, where the password isn't sent without TLS
+        raise ConnectionFailed(
+            "the database refuses the login",
+            where=engine.url.render_as_string(hide_password=True),
+            cause=f"the user's password may not be sent without TLS: {error}",
+            remedy='set tls = "require" (or better, verify-full) for this server',
+        ) from None
 
 
 def _not_reached(engine: Engine, error: DBAPIError) -> ConnectionFailed:

@@ -22,11 +22,17 @@ def target_head_problem(
     """Says that the target isn't at the head of the user's revisions, with both and the remedy; None when it is.
 
     ``alembic_dir`` is the script location. ``alembic_version`` is looked for in ``schema``, then in the
-    connection's default schema. Raises ``TargetError`` when the script location can't be read, ``ConnectionFailed``.
+    connection's default schema; that it may not be read is a problem, too. Raises ``TargetError`` when the script
+    location can't be read, ``ConnectionFailed``.
     """
     heads = set(_scripts(alembic_dir).get_heads())
     with connected(as_engine(target)) as connection:
-        current = _current(connection, schema) or _current(connection, None)
+        try:
+            current = _current(connection, schema) or _current(connection, None)
+        except DBAPIError as error:
+            cause = str(error.orig).partition("\n")[0]
+            remedy = "GRANT SELECT ON alembic_version (`migrator grants` has all rights)"
+            return f"the target's revision can't be read: {cause}; {remedy}"
     if current == heads:
         return None
     return (

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom
 from migrator.errors import MigratorError
 from migrator.model.position import Position
 from migrator.model.request import WHOLE
@@ -73,7 +74,7 @@ class OurCapture:
             None if last is None else last.checkpoint,
             {},
             self._parts.requests,
-            lambda: 0,  # nobody applies here
+            MemoryRoom(MemoryEventLog()),  # nobody applies here: there is always room
             self.progress,
             self._parts.capture_limits,
             f"{self._epoch}-bench",

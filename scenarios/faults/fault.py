@@ -107,10 +107,12 @@ class Fault:
     Attributes:
         needs_proxy: the pipeline must reach this side through a proxy; None for any way.
         needs_zookeeper: a ZooKeeper must say who leads.
+        needs_cluster: Spark must run on a cluster of its own processes.
     """
 
     needs_proxy: SideName | None = None
     needs_zookeeper = False
+    needs_cluster = False
 
     def __init__(self, options: Options):
         self.name = options.fault

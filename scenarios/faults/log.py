@@ -67,7 +67,7 @@ class PurgeLog(LogFault):
     def _advance(self, direct: Database, slot: str) -> None:
         before = _slot_place(direct, slot, self.name)
         await_true(
-            lambda: query(direct, f"SELECT pg_current_wal_lsn() > '{before}'::pg_lsn + 1000") == [(True,)],
+            lambda: query(direct, "SELECT pg_current_wal_lsn() > %s::pg_lsn + 1000", [before]) == [(True,)],
             "somebody writes to the log while the pipeline is down",
         )
 
@@ -76,7 +76,8 @@ class PurgeLog(LogFault):
             query(
                 direct,
                 "SELECT pg_replication_slot_advance(slot_name, pg_current_wal_lsn()) FROM pg_replication_slots"
-                f" WHERE slot_name = '{slot}' AND NOT active",
+                " WHERE slot_name = %s AND NOT active",
+                [slot],
             )
             return _slot_place(direct, slot, self.name) != before
 
@@ -117,10 +118,11 @@ class DropSlot(LogFault):
             _end_walsender(direct, slot)
             query(
                 direct,
-                f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
-                f" WHERE slot_name = '{slot}' AND NOT active",
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                " WHERE slot_name = %s AND NOT active",
+                [slot],
             )
-            return not query(direct, f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{slot}'")
+            return not query(direct, "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", [slot])
 
         await_true(dropped, f"the slot {slot} is gone")
         self._effect = f"the slot {slot} is dropped"
@@ -244,6 +246,49 @@ class RestoreCheckpoint(OldSegments):
             world.pipeline.start()
 
 
+class DamageSegment(Fault):
+    """The pipeline is killed, a segment that the target doesn't hold is damaged, and it is started again.
+
+    Option ``how``: ``flip`` (one bit of a data file), ``tear`` (its second half is gone), ``manifest`` (torn).
+    """
+
+    def __init__(self, options: Options):
+        super().__init__(options)
+        self._how = options.choice("how", ("flip", "tear", "manifest"), "flip")
+        self._effect = ""
+
+    def effect(self) -> str:
+        """See ``Fault.effect``."""
+        return self._effect
+
+    def fire(self, world: World) -> None:
+        """See ``Fault.fire``."""
+        running_pid(world, self.name)
+        world.pipeline.kill()
+        event_log = state_folder(world) / "eventlog"
+        direct = side_of(world, "target").direct
+        applied = int(str(query(direct, "SELECT max(segment) FROM migrator.ledger")[0][0]))
+        folder, pattern = ("segments", "*.json") if self._how == "manifest" else ("data", "*.parquet")
+        waiting = [path for path in (event_log / folder).glob(pattern) if _segment_number(path) > applied]
+        # Data of a segment that was being written has no manifest, and means nothing.
+        whole = [
+            path for path in waiting if (event_log / f"segments/{_segment_number(path):010d}.json").exists()
+        ]
+        if not whole:
+            raise impossible(self.name, f"the event log holds no segment beyond {applied}")
+        path = max(whole)
+        content = bytearray(path.read_bytes())
+        if self._how == "flip":
+            content[len(content) // 2] ^= 1
+        else:
+            del content[len(content) // 2 :]
+        path.unlink()  # whoever keeps a link to it keeps what was written
+        path.write_bytes(content)
+        self._effect = f"{path.name} is damaged ({self._how}), the target holds segment {applied}"
+        if not world.pipeline.running:
+            world.pipeline.start()
+
+
 def _segment_number(path: Path) -> int:
     digits = path.name.partition(".")[0].partition("-")[0]
     return int(digits) if digits.isdecimal() else 0
@@ -252,7 +297,7 @@ def _segment_number(path: Path) -> int:
 def _slot_place(database: Database, slot: str, fault: str) -> str:
     """How far back a slot goes. Raises ``MigratorError`` when there is no such slot."""
     found = query(
-        database, f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = '{slot}'"
+        database, "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s", [slot]
     )
     if not found:
         raise impossible(fault, f"the source has no slot {slot}")
@@ -263,7 +308,8 @@ def _end_walsender(database: Database, slot: str) -> None:
     query(
         database,
         "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots"
-        f" WHERE slot_name = '{slot}' AND active_pid IS NOT NULL",
+        " WHERE slot_name = %s AND active_pid IS NOT NULL",
+        [slot],
     )
 
 
@@ -283,6 +329,7 @@ FAULTS: dict[str, type[Fault]] = {
     "rotate_log": RotateLog,
     "purge_log": PurgeLog,
     "drop_slot": DropSlot,
+    "damage_segment": DamageSegment,
     "redeliver": Redeliver,
     "restore_checkpoint": RestoreCheckpoint,
 }

@@ -47,6 +47,14 @@ def _words(pid: int, file: str) -> list[str]:
     return [word.decode("utf-8", "surrogateescape") for word in raw.split(b"\0")[:-1]]
 
 
+def oom_score(pid: int) -> int:
+    """How likely the kernel is to kill it when memory runs out (proc(5)); -1 if it is gone."""
+    try:
+        return int((_PROC / str(pid) / "oom_score").read_text())
+    except OSError:
+        return -1
+
+
 def alive(pid: int) -> bool:
     """Whether the process exists and isn't a zombie.
 

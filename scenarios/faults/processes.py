@@ -10,7 +10,7 @@ from pathlib import Path
 
 from migrator.errors import MigratorError
 from scenarios.faults.fault import Fault, Options, impossible
-from scenarios.faults.process_tree import alive, command_line, descendants, send
+from scenarios.faults.process_tree import alive, command_line, descendants, oom_score, send
 from scenarios.faults.standin import StandIn
 from scenarios.world import World
 
@@ -193,6 +193,48 @@ class KillWorker(KillChild):
         return below_daemon or pythons
 
 
+class KillExecutor(Fault):
+    """SIGKILL to executors of the Spark cluster that the pipeline runs on: one, or ``all: true``.
+
+    The cluster starts others in their place by itself.
+    """
+
+    needs_cluster = True
+
+    def __init__(self, options: Options):
+        super().__init__(options)
+        self._all = options.flag("all", False)
+        self._killed: list[int] = []
+
+    def fire(self, world: World) -> None:
+        """See ``Fault.fire``."""
+        executors = world.cluster.executors() if world.cluster is not None else []
+        if not executors:
+            raise impossible(self.name, "there is no executor now")
+        chosen = executors if self._all else executors[:1]
+        send(chosen, signal.SIGKILL)
+        await_true(lambda: not any(map(alive, chosen)), "executors end after SIGKILL")
+        self._killed = chosen
+
+    def effect(self) -> str:
+        """See ``Fault.effect``."""
+        return f"executor {', '.join(map(str, self._killed))} killed" if self._killed else ""
+
+
+class KernelsVictim(KillChild):
+    """SIGKILL to that process of the pipeline which the kernel would kill if memory ran out now.
+
+    The kernel's own choice (``oom_score``, see proc(5)) and its own signal; memory doesn't run out, for on a machine
+    that is not ours alone it would take others with it.
+    """
+
+    what = "process with the highest oom_score"
+
+    def _choose(self, pid: int) -> list[int]:
+        scores = {each: oom_score(each) for each in [pid, *descendants(pid)]}
+        return [max(scores, key=lambda each: scores[each])]
+
+
 def running_pid(world: World, fault: str) -> int:
     """The pipeline's process. Raises ``MigratorError`` when it doesn't run: there is nothing to break."""
     if not world.pipeline.running:
@@ -214,4 +256,6 @@ FAULTS: dict[str, type[Fault]] = {
     "stop_continue": StopContinue,
     "kill_jvm": KillJvm,
     "kill_worker": KillWorker,
+    "kill_executor": KillExecutor,
+    "oom_kill": KernelsVictim,
 }

@@ -53,6 +53,11 @@ def needs_zookeeper(specs: Iterable[FaultSpec]) -> bool:
     return any(_made(spec).needs_zookeeper for spec in specs)
 
 
+def needs_cluster(specs: Iterable[FaultSpec]) -> bool:
+    """Whether Spark must run on a cluster if these faults are to be placed."""
+    return any(_made(spec).needs_cluster for spec in specs)
+
+
 def _made(spec: FaultSpec) -> Fault:
     wanted = _FAULTS.get(spec.do)
     if wanted is None:

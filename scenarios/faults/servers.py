@@ -243,7 +243,8 @@ class Deadlock(ServerFault):
             raise impossible(self.name, "it is made for the ledger of a PostgreSQL target")
         tables = query(
             direct,
-            f"SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = '{direct.schema}'",
+            "SELECT format('%%I.%%I', schemaname, tablename) FROM pg_tables WHERE schemaname = %s",
+            [direct.schema],
         )
         if not tables:
             raise impossible(self.name, f"the schema {direct.schema} has no tables")
@@ -311,7 +312,7 @@ def end_sessions(database: Database, sessions: list[int]) -> int:
         for session in sessions:
             statement = f"SELECT pg_terminate_backend({session})"
             with suppress(MigratorError):  # it ended by itself meanwhile
-                run(connection, statement if database.kind == "postgresql" else f"KILL {session}")
+                run(connection, statement if database.kind == "postgresql" else f"KILL {session:d}")
                 ended += 1
     finally:
         connection.close()

@@ -30,24 +30,26 @@ def execute(database: Database, statements: Sequence[str]) -> int:
         connection.close()
 
 
-def query(database: Database, statement: str) -> list[tuple[Any, ...]]:
-    """All rows of one query."""
+def query(database: Database, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of one query, with ``%s`` for each parameter."""
     connection = database.connect(autocommit=True)
     try:
-        return run(connection, statement)
+        return run(connection, statement, parameters)
     finally:
         connection.close()
 
 
-def run(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
+def run(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """One statement's rows, none where it has no result. Raises ``MigratorError`` with the server's words."""
-    return _run(connection, statement)[0]
+    return _run(connection, statement, parameters)[0]
 
 
-def _run(connection: Connection, statement: str) -> tuple[list[tuple[Any, ...]], int]:
+def _run(
+    connection: Connection, statement: str, parameters: Sequence[Any] = ()
+) -> tuple[list[tuple[Any, ...]], int]:
     cursor = connection.cursor()
     try:
-        cursor.execute(statement)
+        cursor.execute(statement, tuple(parameters) or None)
         found = [tuple(row) for row in cursor.fetchall()] if getattr(cursor, "description", None) else []
         return found, cursor.rowcount
     except SERVER_ERRORS as error:

@@ -32,7 +32,7 @@ _NAMESPACES = {
     "directory": uuid.UUID("6a3e0f5c-52f1-5c3b-9a56-0d3f4b8b7a05"),
 }
 _COPY_HERE = "-- copy: here the rows come in\n"
-_TARGET = re.compile(r"^-- target: (\w+)\n(.*?);$", re.MULTILINE | re.DOTALL)
+_TARGET = re.compile(r"^-- new table: (\w+)\n(.*?);$", re.MULTILINE | re.DOTALL)
 _FETCH_ROWS = 20_000
 
 Row = tuple[str | None, ...]

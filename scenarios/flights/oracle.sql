@@ -1,7 +1,7 @@
 -- What the new tables must hold, said a second time in PostgreSQL's own words, over the old tables.
 -- Ids stand here as the text they are made from; the oracle (oracle.py) turns them into UUIDs.
 
--- target: carrier
+-- new table: carrier
 SELECT 'carrier:' || trim(carrier) AS carrier_id,
        trim(carrier) AS code,
        CASE WHEN name LIKE '% Inc.' THEN left(name, -5)
@@ -13,7 +13,7 @@ SELECT 'carrier:' || trim(carrier) AS carrier_id,
             WHEN name LIKE '% Corporation' THEN 'Corporation' END AS legal_form
 FROM airlines;
 
--- target: place
+-- new table: place
 SELECT 'place:' || trim(faa) AS place_id,
        trim(faa) AS code,
        array_to_string(string_to_array(name, E'\\'), '') AS name,
@@ -25,7 +25,7 @@ SELECT 'place:' || trim(faa) AS place_id,
        CASE WHEN tzone <> E'\\N' THEN tzone END AS time_zone
 FROM airports;
 
--- target: aircraft
+-- new table: aircraft
 SELECT 'aircraft:' || trim(tailnum) AS aircraft_id,
        trim(tailnum) AS tail_number,
        CASE split_part(type, ' ', 1) WHEN 'Fixed' THEN 'aeroplane' WHEN 'Rotorcraft' THEN 'rotorcraft' END AS kind,
@@ -42,11 +42,11 @@ FROM planes, LATERAL (
                 ELSE manufacturer END AS maker
 ) AS m;
 
--- target: aircraft_engine
+-- new table: aircraft_engine
 SELECT 'aircraft:' || trim(tailnum) AS aircraft_id, position, engine AS design, engine ~ '^Turbo' AS is_turbine
 FROM planes, generate_series(1, engines) AS position;
 
--- target: directory_entry
+-- new table: directory_entry
 SELECT 'directory:' || kind || '|' || code AS entry_id, kind, code, label
 FROM (
     SELECT 'carrier' AS kind, trim(carrier) AS code, name::text AS label FROM airlines
@@ -56,7 +56,7 @@ FROM (
     SELECT 'aircraft', trim(tailnum), manufacturer || ' ' || model FROM planes
 ) AS entries;
 
--- target: flight
+-- new table: flight
 SELECT flight_id,
        'carrier:' || trim(carrier) AS carrier_id,
        flight AS flight_number,
@@ -70,29 +70,29 @@ SELECT flight_id,
        status
 FROM facts;
 
--- target: departure
+-- new table: departure
 SELECT flight_id, departed_at, dep_delay AS delay_min, dep_delay <= 15 AS on_time
 FROM facts WHERE status <> 'cancelled';
 
--- target: arrival
+-- new table: arrival
 SELECT flight_id, landed_local, arr_delay AS delay_min, air_time AS air_time_min
 FROM facts WHERE status = 'flown';
 
--- target: diversion
+-- new table: diversion
 SELECT flight_id, departed_at, to_char(service_date + pg_temp.hhmm_interval(arr_time), 'HH24:MI') AS landed_clock
 FROM facts WHERE status = 'diverted';
 
--- target: cancellation
+-- new table: cancellation
 SELECT flight_id, departs_at AS planned_at, tail_number IS NOT NULL AS aircraft_known
 FROM facts WHERE status = 'cancelled';
 
--- target: delay
+-- new table: delay
 SELECT flight_id, phase, minutes,
        CASE WHEN minutes BETWEEN 16 AND 59 THEN 'short' WHEN minutes < 180 THEN 'long' ELSE 'severe' END AS severity
 FROM facts, LATERAL (VALUES ('departure', dep_delay), ('arrival', arr_delay)) AS p (phase, minutes)
 WHERE status <> 'cancelled' AND minutes > 15;
 
--- target: weather_observation
+-- new table: weather_observation
 SELECT observed_hour * 46656
          + position(substr(origin, 1, 1) IN '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ') * 1296 - 1296
          + position(substr(origin, 2, 1) IN '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ') * 36 - 36

@@ -171,6 +171,7 @@ FENCING_OFF = (
     Patch(MemoryTarget, "open", _opened_unfenced),
     Patch(MemorySegmentWriter, "_create", _created_unfenced),
 )
+SPLIT_BRAIN = FENCING_OFF  # the model's leases have no clock of their own: there is no more to break in it
 POSITION_APART = (Patch(MemoryTarget, "apply", _data_then_position),)
 POSITION_FIRST = (Patch(MemoryTarget, "apply", _position_then_data),)
 TABLES_APART = (Patch(MemoryTarget, "apply", _table_by_table),)

@@ -138,6 +138,8 @@ MUTANTS = (
         "the ledger is committed, then the rows in a transaction of their own"),
     _apart("fencing-off", "D1 D6", 100, apply, "FENCING_OFF",
         "whoever comes writes, whatever its epoch"),
+    _apart("split-brain", "D1 D6", 100, apply, "SPLIT_BRAIN",
+        "a leader never doubts its lease, and whoever comes writes"),
     _shared("acknowledged-first", "D3", 200, capture.ACKNOWLEDGED_FIRST,
         "the source is told to forget what is not durable yet"),
     _shared("lost-is-done", "D3", 100, apply.LOST_IS_DONE,

@@ -48,6 +48,7 @@ TRIALS = (
     Trial("position-apart", "kill_after_target_commit"),
     Trial("transaction-split", "bank_transfers", per_change=False),
     Trial("fencing-off", "zombie_with_loaded_rows", per_change=False),
+    Trial("split-brain", "zookeeper_split_brain_mariadb", engine="mariadb", per_change=False),
 )
 """In the order of the catalogue of variants. What a constraint of the target would stop before a checker sees it
 needs a target without one: in ``key_moves`` nothing is unique that an old row left behind would still hold."""

@@ -15,11 +15,16 @@ from migrator.adapters.target_postgres.prepared import Prepared
 from migrator.adapters.target_postgres.session import Session
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.adapters.target_postgres.writer import BatchWriter
+from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
+from migrator.model.segment import Manifest
 from migrator.ports.target import TargetBatch
+from migrator.run import transform_job
+from migrator.run.lead import Lead
 from scenarios.mutants.broken_apply import net_by_ends, net_to_first_image, net_without_deletes
 from scenarios.simulation.setup import Patch
+from transforms.plan import MappingPlan
 
 _move = ledgers.move
 _write_all = BatchWriter.write
@@ -81,6 +86,28 @@ def _replaced(source: Path, name: Path) -> bool:
     return True
 
 
+def _sure_of_itself(self: Lead) -> None:
+    """A leader that hears nothing writes on."""
+
+
+def _held_for_good(self: ZooKeeperLeadership) -> bool:
+    """A lease that was granted once never ends."""
+    return True
+
+
+def _nothing_released(self: batch_reader.FileBatchReader, up_to: int) -> None:
+    """All segments stay, as an output of change events would have it."""
+
+
+def _never_strict(plan: MappingPlan, known: Checkpoint | None) -> bool:
+    """A row that is new by the log may be there."""
+    return False
+
+
+def _any_order(self: batch_reader.FileBatchReader, found: list[Manifest], manifest: Manifest) -> None:
+    """Segments of two writers may come in turn."""
+
+
 DELETES_DROPPED = (Patch(batch_reader, "net_images", net_without_deletes),)
 NET_BY_ENDS = (Patch(batch_reader, "net_images", net_by_ends),)
 FIRST_IMAGE = (Patch(batch_reader, "net_images", net_to_first_image),)
@@ -94,5 +121,14 @@ FENCING_OFF = (
     Patch(FileSegmentWriter, "_check_epoch", _open_to_anyone),
     Patch(FileSegmentWriter, "_check_created", _created_by_anyone),
     Patch(durable, "link_new", _replaced),
+)
+SPLIT_BRAIN = (
+    *FENCING_OFF,
+    Patch(Lead, "await_sure", _sure_of_itself),
+    Patch(ZooKeeperLeadership, "held", _held_for_good),
+    # Else each would soon be stopped by what the other releases, numbers or inserts: by luck, not by a fence.
+    Patch(transform_job, "_dumped", _never_strict),
+    Patch(batch_reader.FileBatchReader, "release", _nothing_released),
+    Patch(batch_reader.FileBatchReader, "_check_follows", _any_order),
 )
 STARTS_AT_LOG_END = (Patch(log_reader, "visible_end", log_end),)

@@ -54,6 +54,7 @@ class SegmentKeeper:
         self._thread.join()
         self._stopping.raise_failure()
         self.keep()
+        self._drop_given_up()
 
     @property
     def manifests(self) -> int:
@@ -74,9 +75,24 @@ class SegmentKeeper:
                     for file in files:
                         _link(self._event_log / file["path"], self._folder / file["path"])
                     _link(source, self._folder / name)
-                except FileNotFoundError:
-                    continue  # released in this moment: the numbers will show it if it was never kept
+                except (FileNotFoundError, ValueError):
+                    continue  # released in this moment, or torn: the numbers will show it if it was never kept
                 self._kept[name] = inode
+
+    def _drop_given_up(self) -> None:
+        """Drops what was set aside with a damaged event log (``<event log>.damaged``): nobody was delivered it.
+
+        What the target had applied by then is in there as well, and stays: a segment was given up if the log that was
+        begun anew, under a higher epoch, took a number at or below its own.
+        """
+        damaged = Path(f"{self._event_log}.damaged") / "segments"
+        newest_epoch = 0
+        for name in sorted(self._kept):
+            epoch = json.loads((self._folder / name).read_bytes().partition(b"\n")[0])["epoch"]
+            if epoch < newest_epoch and (damaged / name).exists():
+                (self._folder / name).unlink()
+                del self._kept[name]
+            newest_epoch = max(newest_epoch, epoch)
 
     def _run(self) -> None:
         while not self._stopping.wait(_EVERY_S):

@@ -54,7 +54,7 @@ def series(first: int, last: int, kind: str) -> str:
     if kind == "postgresql":
         return f"generate_series({first}, {last}) AS series(n)"
     if kind == "mysql":  # its connections allow as many recursions
-        made = f"SELECT CAST({first} AS SIGNED) UNION ALL SELECT n + 1 FROM made WHERE n < {last}"
+        made = f"SELECT CAST({first:d} AS SIGNED) UNION ALL SELECT n + 1 FROM made WHERE n < {last:d}"
         return f"(WITH RECURSIVE made (n) AS ({made}) SELECT n FROM made) AS series"
     return f"(SELECT seq AS n FROM seq_{first}_to_{last}) AS series"
 

@@ -16,7 +16,13 @@ Places = Callable[[], Hints]
 
 DUMP = TableDump(TableId("public", "orders"), after=("a", b"\x00"), rows=3, dropped_rows=1)
 FULL = Hint(
-    3, 1_700_000_000_000_000, 42, 9_999, Checkpoint(Position(7, "0/7@1"), dumps=(DUMP,)), "näh \ud800"
+    3,
+    1_700_000_000_000_000,
+    42,
+    9_999,
+    Checkpoint(Position(7, "0/7@1"), dumps=(DUMP,)),
+    "näh \ud800",
+    ("capture waits", "schmäler \ud800"),
 )
 
 

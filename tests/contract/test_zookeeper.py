@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from migrator.adapters.zookeeper.hints import ZooKeeperHints
 from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership, seen
 from migrator.adapters.zookeeper.requests import ZooKeeperRequests
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
-from migrator.errors import ConnectionFailed, FencedError, RequestError
+from migrator.errors import ConnectionFailed, FencedError, MigratorError, RequestError
 from migrator.model.coordination import Coordination
 from migrator.model.request import WHOLE, Scope
 from tests.contract.hints_contract import HintsContract, Places
@@ -105,6 +106,20 @@ class TestLeadership(LeadershipContract):
         assert standby.stand_by(SESSION_S * 3) == ""
         standby.acquire(0)
         assert seen(onlooker)[1] == ()
+
+    def test_an_epoch_that_is_no_number_is_refused_by_name(
+        self, contender: Contender, session: Callable[[], ZooKeeperSession]
+    ) -> None:
+        leader, onlooker = contender(), session()
+        leader.acquire(0)
+        found = json.loads(onlooker.client().get(onlooker.path("leader"))[0])
+        assert found["format"] == 1
+        leader.release()
+        onlooker.client().set(onlooker.path("epoch"), b'{"format": 2}')
+        with pytest.raises(MigratorError, match="epoch in ZooKeeper") as caught:
+            contender().acquire(0)
+        assert "this version knows nodes of format 1" in caught.value.cause
+        assert "newer one" in caught.value.remedy
 
     def test_a_pause_of_the_server_leaves_doubt_and_then_certainty(
         self, zookeeper: EmbeddedZooKeeper, contender: Contender

@@ -12,7 +12,12 @@ import pyarrow as pa
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
-from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
+from migrator.adapters.memory.eventlog import (
+    MemoryBatchReader,
+    MemoryEventLog,
+    MemoryRoom,
+    MemorySegmentWriter,
+)
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.adapters.mysql.catalog import MysqlCatalog
 from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
@@ -72,7 +77,7 @@ class Capturing:
             None if last is None else last.checkpoint,
             {},
             self.requests,
-            lambda: 0,
+            MemoryRoom(MemoryEventLog()),
             self.progress,
             self.limits,
             f"{self.epoch}-test",

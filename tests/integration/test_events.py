@@ -64,7 +64,7 @@ class Capture:
             None,
             {},
             parts.requests,
-            log.total_bytes,
+            log.room,
             Progress(),
             settings.capture,
             "1-test",

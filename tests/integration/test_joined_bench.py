@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator.adapters.target_postgres.mirror_sql import ReachSql
 from migrator.errors import MappingError
+from migrator.mirror.reach_sql import ReachSql
 from migrator.run.joined_values import JoinedValues
 from tests.integration import shop
 from tests.integration.joined_bench import JoinedBench

@@ -22,7 +22,7 @@ ORDERS = 200
 # agree, whatever the writers do. While the dump runs all are empty.
 _ALIKE = """
     SELECT (SELECT coalesce(sum(line_count), 0) FROM order_summary), (SELECT count(*) FROM pick),
-        (SELECT count(*) FROM dispatch), (SELECT coalesce(sum(lines), 0) FROM sales),
+        (SELECT count(*) FROM dispatch), (SELECT coalesce(sum(sold_lines), 0) FROM sales),
         (SELECT coalesce(sum(quantity), 0) FROM pick), (SELECT coalesce(sum(quantity), 0) FROM sales),
         (SELECT coalesce(sum(sold), 0) FROM article),
         (SELECT coalesce(sum(orders), 0) FROM buyer), (SELECT count(*) FROM order_summary)"""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from migrator import config as configuration
+from migrator import wiring
 from scenarios.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
@@ -107,6 +110,10 @@ def test_a_clean_stop_says_what_was_done_and_status_tells_from_outside(
     shown = capfd.readouterr().out
     assert "dump       orders: done (3,000 rows, 0 dropped); no change seen yet" in shown
     assert "leader     none" in shown
+    assert "warning" not in shown
+    settings = configuration.load(from_postgres.config)
+    gone = wiring.status(replace(settings, source=replace(settings.source, port=1)))
+    assert "nobody knows how long the source keeps its log" in gone.warnings[0], "nobody leads: it is asked"
 
 
 @pytest.mark.spark

@@ -371,6 +371,25 @@ def test_a_segment_written_again_replaces_the_one_that_was_lost(event_log: Path,
     assert found.segments == 1
 
 
+@pytest.mark.parametrize(("damaged", "left"), [(True, [1, 2]), (False, [1, 2, 3])])
+def test_segments_that_went_with_a_damaged_event_log_were_delivered_to_nobody(
+    event_log: Path, tmp_path: Path, damaged: bool, left: list[int]
+) -> None:
+    """The control: a stale segment of a log that is in use counts, whoever wrote it."""
+    keeper = SegmentKeeper(event_log, tmp_path / "kept")
+    keeper.start()
+    for number in (1, 2, 3):
+        segment(event_log, number, 1, {})
+    keeper.keep()
+    if damaged:
+        event_log.rename(f"{event_log}.damaged")
+        for folder in ("data", "segments"):
+            (event_log / folder).mkdir(parents=True)
+    segment(event_log, 2, 2, {})
+    keeper.stop()
+    assert sorted(int(path.stem) for path in (tmp_path / "kept").glob("*.json")) == left
+
+
 def test_an_unknown_message_of_the_log_is_an_error() -> None:
     with pytest.raises(VerifyError, match="kind 'S'"):
         decode(b"S....")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
@@ -85,3 +87,27 @@ def test_what_fails_twice_and_at_no_row_is_named(spark: SparkSession, tmp_path: 
     finally:
         job.close()
     assert len(attempts) == 2
+
+
+def test_a_module_that_workers_do_not_have_is_named_before_the_first_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver has it: a module beside none of the files that are shipped."""
+    ghost = ModuleType("only_on_the_driver")
+    exec("def same(text):\n    return text", ghost.__dict__)
+    monkeypatch.setitem(sys.modules, ghost.__name__, ghost)
+    mapping = Mapping()
+
+    @mapping.target("out", key="id")
+    def out(flights: DataFrame) -> DataFrame:
+        return flights.select("id", F.udf(ghost.same, "string", useArrow=False)("dest").alias("dest"))
+
+    columns = [target_column("id", "bigint"), target_column("dest", "string")]
+    plan = analyse(spark, mapping["out"], SCHEMAS, columns)
+    job = TransformJob(spark, {"out": plan}, {}, tmp_path / "slots")
+    try:
+        with pytest.raises(MappingError, match="can't be run where Spark's tasks run") as refused:
+            job.warm_up(dumping=False)
+    finally:
+        job.close()
+    assert "only_on_the_driver" in refused.value.cause

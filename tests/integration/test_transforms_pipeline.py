@@ -395,3 +395,11 @@ def test_mistakes_in_a_users_test_are_explained(
 ) -> None:
     with pytest.raises(MappingError, match=text):
         run(demo(), target, **tables)
+
+
+def test_rows_behind_an_empty_piece_are_not_lost(spark: SparkSession) -> None:
+    schema = TableSchema(TableId("public", "t"), (Column("id", "int64", False, "bigint"),), ("id",))
+    one = pa.table({"id": pa.array([1], pa.int64())})
+    pieces = pa.concat_tables([one, one.slice(0, 0), one])
+    assert pieces["id"].num_chunks == 3, "nothing empty lies between them"
+    assert arrow_frame(spark, pieces, schema).toArrow().num_rows == 2

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 from migrator.model.limits import CaptureLimits
@@ -41,7 +42,16 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def capture(log: RefusingLog, progress: Progress) -> CaptureLoop:
     ports = SourcePorts(cast(Any, lambda: log), cast(Any, None), None)
     return CaptureLoop(
-        ports, cast(Any, None), {}, None, {}, MemoryRequests(), lambda: 0, progress, CaptureLimits(), "1-a"
+        ports,
+        cast(Any, None),
+        {},
+        None,
+        {},
+        MemoryRequests(),
+        MemoryRoom(MemoryEventLog()),
+        progress,
+        CaptureLimits(),
+        "1-a",
     )
 
 

@@ -16,10 +16,11 @@ from migrator.cli.options import spark_options
 from migrator.cli.run import summary
 from migrator.cli.status import last_change
 from migrator.config import load
-from migrator.model.request import Scope
+from migrator.model.request import RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.run.progress import Progress
-from transforms.registry import load_mapping
+from migrator.wiring import Status
+from transforms.load import load_mapping
 
 
 def invoked(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -68,6 +69,19 @@ def test_a_fault_of_ours_has_not_the_exit_code_of_a_verdict(
     monkeypatch.setattr("migrator.config.load", lambda file: 1 // 0)
     assert invoked(monkeypatch, "status") == 2
     assert "fault of the tool" in capsys.readouterr().err
+
+
+def test_status_shows_warnings_to_people_and_to_machines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = Status("", None, 0, 0, (), RequestBook(), (), warnings=("capture waits: full",))
+    monkeypatch.setattr("migrator.wiring.status", lambda settings: found)
+    done = CliRunner().invoke(cli, ["init", str(tmp_path / "shop")])
+    (config,) = (tmp_path / "shop").glob("migration.toml")
+    done = CliRunner().invoke(cli, ["status", "--config", str(config)])
+    assert "warning    capture waits: full" in done.output
+    done = CliRunner().invoke(cli, ["status", "--json", "--config", str(config)])
+    assert json.loads(done.output)["warnings"] == ["capture waits: full"]
 
 
 def test_an_unknown_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

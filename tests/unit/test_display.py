@@ -25,9 +25,19 @@ def progress() -> Progress:
 
 def test_on_a_terminal_every_table_has_its_share_and_the_stream_its_lag(progress: Progress) -> None:
     console = Console(width=120, record=True, force_terminal=True)
+    progress.warn("event log", "capture waits: full")
     console.print(Display(progress, plain=False)._drawing())
     shown = console.export_text()
-    for words in ("airlines", "done", "flights", "25%", "1,234 changes", "lag 250 ms", "0/7"):
+    for words in (
+        "airlines",
+        "done",
+        "flights",
+        "25%",
+        "1,234 changes",
+        "lag 250 ms",
+        "0/7",
+        "warning: capture waits: full",
+    ):
         assert words in shown
 
 
@@ -36,10 +46,14 @@ def test_elsewhere_one_line_says_the_same_and_the_last_state_is_always_printed(
 ) -> None:
     with Display(progress, plain=True):
         progress.set(note="source log: cut; trying again")
+        progress.warn("event log", "capture waits: full")
+        progress.warn("slot", "3 GiB behind")
     line = capsys.readouterr().out.strip().splitlines()[-1]
     assert line.startswith("dump flights 25% (90 rows)")
     assert "1/2 tables done" in line
-    assert line.endswith("source log: cut; trying again")
+    assert line.endswith(
+        "source log: cut; trying again | warning: capture waits: full | warning: 3 GiB behind"
+    )
 
 
 def test_eta_needs_two_looks_and_an_estimate(progress: Progress) -> None:

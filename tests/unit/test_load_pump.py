@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from migrator.adapters.memory.eventlog import MemoryEventLog, MemorySegmentWriter
+from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom, MemorySegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import ConnectionFailed
 from migrator.model.limits import CaptureLimits
@@ -78,7 +78,7 @@ def test_a_busy_source_is_dumped_slowly_and_its_log_is_read_as_ever() -> None:
         None,
         {},
         MemoryRequests(),
-        lambda: 0,
+        MemoryRoom(MemoryEventLog()),
         progress,
         limits,
         "1-a",

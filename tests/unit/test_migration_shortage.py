@@ -18,7 +18,7 @@ def migration(number: int) -> Migration:
     def prepare() -> str | None:
         raise OSError(number, os.strerror(number), "/state/eventlog")
 
-    return Migration(cast(Parts, SimpleNamespace(prepare=prepare, begun=lambda: False)))
+    return Migration(cast(Parts, SimpleNamespace(prepare=prepare, begun=lambda: False, set_damage_aside=str)))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,9 @@ def test_no_memory_is_named_as_well() -> None:
         raise MemoryError("can't start new thread")
 
     with pytest.raises(MigratorError, match="no more memory") as raised:
-        Migration(cast(Parts, SimpleNamespace(prepare=prepare, begun=lambda: False))).run(Stopping())
+        Migration(
+            cast(Parts, SimpleNamespace(prepare=prepare, begun=lambda: False, set_damage_aside=str))
+        ).run(Stopping())
     assert raised.value.cause == "can't start new thread"
     assert "start again" in raised.value.remedy
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from migrator.adapters.memory.eventlog import MemoryEventLog, MemorySegmentWriter
+from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom, MemorySegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import RequestError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest
@@ -172,7 +172,9 @@ def running(refuses: Callable[[ChunkRequest], bool] = lambda request: False) -> 
     )
     writer = MemorySegmentWriter(event_log, 1)
     limits = CaptureLimits(linger_s=0.005, heartbeat_s=0.05)
-    loop = CaptureLoop(ports, writer, SCHEMAS, None, {}, store, lambda: 0, progress, limits, "1-a")
+    loop = CaptureLoop(
+        ports, writer, SCHEMAS, None, {}, store, MemoryRoom(MemoryEventLog()), progress, limits, "1-a"
+    )
     stopping = Stopping()
     thread = stopping.thread("capture", lambda: loop.run(stopping))
     try:

@@ -220,10 +220,22 @@ def table_of(name: str, columns: Mapping[str, Any]) -> pa.Table:
     return pa.Table.from_arrays(made, schema=schema)
 
 
+def _other_format(folder: Path, found: object) -> VerifyError:
+    return VerifyError(
+        "the history was recorded in another format",
+        where=str(folder / "description.json"),
+        cause=f"its format is {found}, this version knows formats up to {FORMAT}",
+        remedy="replay it with the version that recorded it (see `versions` there), or a newer one",
+    )
+
+
 def load_history(folder: Path) -> History:
     """Reads what ``History.save`` wrote. Raises ``VerifyError`` for a folder that holds no history of this format."""
     try:
         document = json.loads((folder / "description.json").read_text())
+        found = document.pop("format", None)
+        if found != FORMAT:
+            raise _other_format(folder, found)
         tables = {name: pq.read_table(folder / f"{name}.parquet", schema=SCHEMAS[name]) for name in SCHEMAS}
     except (OSError, ValueError, pa.ArrowInvalid) as error:
         raise VerifyError(
@@ -232,12 +244,6 @@ def load_history(folder: Path) -> History:
             cause=str(error),
             remedy="name the folder of a bundle that a scenario run has written",
         ) from error
-    if document.pop("format", None) != FORMAT:
-        raise VerifyError(
-            "the history was recorded in another format",
-            where=str(folder / "description.json"),
-            remedy="replay it with the version that recorded it (see `versions` there)",
-        )
     tracked = tuple(TrackedTable(**each) for each in document.pop("tables"))
     known = {each.name for each in fields(Description)}
     description = Description(

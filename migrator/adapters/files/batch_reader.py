@@ -7,6 +7,7 @@ core: a twentieth of the time Spark takes to read it), log images are netted per
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.sequence import Sequence
 from migrator.columnar.netting import net_images
 from migrator.columnar.versions import extends, unite_images
-from migrator.errors import EventLogError
+from migrator.errors import DamageError, EventLogError
 from migrator.model.segment import FileKind, Manifest
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
@@ -54,12 +55,14 @@ class FileBatchReader:
         self._disk_use = DiskUse(self._layout)
         self._max_bytes = max_bytes
         self._sequence = Sequence(self._layout, signal)
+        self._applied = 0
 
     def read(self, after: int, max_rows: int, timeout_s: float) -> Batch | None:
         """The next batch after segment ``after`` (see the port).
 
-        Waits up to ``timeout_s`` for a complete transaction. Raises ``EventLogError`` naming the segment and
-        file that is missing, torn or corrupt, or released although the target doesn't hold it.
+        Waits up to ``timeout_s`` for a complete transaction. Raises ``DamageError`` naming the segment and
+        file that is missing, torn or corrupt, once everything before it was read; ``EventLogError`` for one that was
+        released although the target doesn't hold it.
         """
         deadline = time.monotonic() + timeout_s
         self._sequence.check_released(after, f"the target's ledger stands at segment {after}", _RESTORED)
@@ -67,7 +70,7 @@ class FileBatchReader:
         while True:
             manifests, end = self._collect(after, max_rows)
             if manifests:
-                return self._batch(manifests)
+                return self._intact(manifests)
             self._sequence.check_gap(end + 1)
             if not self._sequence.wait(end + 1, deadline):
                 return None
@@ -79,6 +82,7 @@ class FileBatchReader:
         need no fsync. Manifests go before data all the same: somebody may be listing them. What a crash leaves is
         removed by the next release or writer.
         """
+        self._applied = max(self._applied, up_to)
         numbers = self._layout.numbers()
         needed = first_needed(self._layout)
         doomed = [n for n in numbers[:-1] if n <= up_to and (needed is None or n < needed)]
@@ -92,9 +96,19 @@ class FileBatchReader:
                 if number <= released and number < numbers[-1]:
                     path.unlink(missing_ok=True)
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return  # others filled the disk: applied segments stay, until the next release
             raise durable.disk_refused(
                 f"segments up to {up_to} can't be released", self._layout.directory, error
             ) from error
+
+    def release_again(self) -> None:
+        """Releases what another reader still needed when it was last asked to, and no longer does."""
+        self.release(self._applied)
+
+    def applied(self) -> int:
+        """The highest segment that ``release`` was ever told of: the target holds everything up to it."""
+        return self._applied
 
     def manifests(self, after: int) -> Iterator[Manifest]:
         """Manifests above ``after`` in order, for status. Raises ``EventLogError`` for a damaged or missing one."""
@@ -118,7 +132,7 @@ class FileBatchReader:
         schemas: dict[TableId, TableSchema] = {}
         ready = rows = size_bytes = 0
         number = after
-        while (manifest := self._sequence.manifest(number + 1)) is not None:
+        while (manifest := self._next(number + 1, ready)) is not None:
             number += 1
             rows += sum(file.rows for file in manifest.files)
             size_bytes += sum(file.size_bytes for file in manifest.files)
@@ -135,6 +149,44 @@ class FileBatchReader:
                 if rows >= max_rows or size_bytes >= self._max_bytes:
                     break
         return found[:ready], number
+
+    def _next(self, number: int, ready: int) -> Manifest | None:
+        """The manifest of a number; a damaged one ends a batch that holds whole transactions already."""
+        try:
+            return self._sequence.manifest(number)
+        except DamageError:
+            if ready:
+                return None
+            raise
+
+    def _intact(self, manifests: list[Manifest]) -> Batch:
+        """The batch, or as much of it as lies before a damaged segment. Raises ``DamageError`` if that is nothing.
+
+        The target is to come as far as the log is good: from there it has to be captured again.
+        """
+        try:
+            return self._batch(manifests)
+        except DamageError:
+            good = self._before_damage(manifests)
+            if not good:
+                raise
+            return self._batch(good)
+
+    @staticmethod
+    def _before_damage(manifests: list[Manifest]) -> list[Manifest]:
+        """The first of these segments, up to the last transaction that ends before a damaged one."""
+        ready = 0
+        for place, manifest in enumerate(manifests, 1):
+            try:
+                for file in manifest.files:
+                    content = read_checked(file, manifest.number)
+                    if file.kind is FileKind.LOG:
+                        decode_rows(file, content, manifest.number)
+            except DamageError:
+                break
+            if manifest.ends_transaction:
+                ready = place
+        return manifests[:ready]
 
     def _batch(self, manifests: list[Manifest]) -> Batch:
         last = manifests[-1]

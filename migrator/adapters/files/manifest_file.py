@@ -14,8 +14,8 @@ from pathlib import Path
 
 from migrator.adapters.files.durable import disk_refused
 from migrator.adapters.files.layout import Layout
-from migrator.errors import EventLogError
-from migrator.model.codec import FORMAT, manifest_from_json, manifest_to_json
+from migrator.errors import DamageError, EventLogError
+from migrator.model.codec import NEWER, NewerFormatError, manifest_from_json, manifest_to_json
 from migrator.model.segment import Manifest, SegmentFile
 
 START_OVER = (
@@ -33,7 +33,10 @@ def encode_manifest(layout: Layout, manifest: Manifest) -> bytes:
 
 
 def read_manifest(layout: Layout, number: int) -> Manifest | None:
-    """The manifest of a number, checked; None when there is none. Raises ``EventLogError``."""
+    """The manifest of a number, checked; None when there is none.
+
+    Raises ``DamageError``, and ``EventLogError`` for the format of a newer version.
+    """
     path = layout.manifest(number)
     try:
         content = path.read_bytes()
@@ -46,9 +49,9 @@ def read_manifest(layout: Layout, number: int) -> Manifest | None:
         raise _damaged(path, number, "its checksum line doesn't fit: the file is torn or was edited")
     try:
         document = json.loads(line)
-        if isinstance(document, dict) and int(document.get("format") or 0) > FORMAT:
-            raise _newer(path, number, int(document["format"]))
         manifest = manifest_from_json(document)
+    except NewerFormatError as error:
+        raise _newer(path, number, str(error)) from error
     except (ValueError, TypeError) as error:  # FormatError is a ValueError
         raise _damaged(path, number, str(error)) from error
     if manifest.number != number:
@@ -82,16 +85,16 @@ def _absolute(layout: Layout, path: Path, number: int) -> Callable[[str], str]:
     return convert
 
 
-def _damaged(path: Path, number: int, cause: str) -> EventLogError:
-    return EventLogError(
+def _damaged(path: Path, number: int, cause: str) -> DamageError:
+    return DamageError(
         f"the manifest of segment {number} can't be used", where=str(path), cause=cause, remedy=START_OVER
     )
 
 
-def _newer(path: Path, number: int, found: int) -> EventLogError:
+def _newer(path: Path, number: int, cause: str) -> EventLogError:
     return EventLogError(
         f"segment {number} was written by a newer version of the migrator",
         where=str(path),
-        cause=f"its format is {found}, this version knows formats up to {FORMAT}",
-        remedy="start the version that wrote it, or a newer one",
+        cause=cause,
+        remedy=NEWER,
     )

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from migrator.adapters.files.durable import disk_refused
 from migrator.adapters.files.manifest_file import START_OVER
 from migrator.columnar.types import arrow_schema, image_schema
-from migrator.errors import EventLogError
+from migrator.errors import DamageError
 from migrator.model.segment import FileKind, SegmentFile
 from migrator.model.table import TableSchema
 
@@ -48,7 +48,7 @@ def encode_rows(rows: pa.Table) -> pa.Buffer:
 
 
 def read_checked(file: SegmentFile, segment: int) -> bytes:
-    """The bytes of a data file, size and SHA-256 checked. Raises ``EventLogError`` naming file and segment."""
+    """The bytes of a data file, size and SHA-256 checked. Raises ``DamageError`` naming file and segment."""
     try:
         content = Path(file.path).read_bytes()
     except FileNotFoundError as error:
@@ -63,7 +63,7 @@ def read_checked(file: SegmentFile, segment: int) -> bytes:
 
 
 def decode_rows(file: SegmentFile, content: bytes, segment: int) -> pa.Table:
-    """Rows of a checked data file. Raises ``EventLogError`` when they aren't what the manifest says."""
+    """Rows of a checked data file. Raises ``DamageError`` when they aren't what the manifest says."""
     try:
         rows = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
@@ -75,9 +75,9 @@ def decode_rows(file: SegmentFile, content: bytes, segment: int) -> pa.Table:
     return rows
 
 
-def damaged(file: SegmentFile, segment: int, cause: str) -> EventLogError:
+def damaged(file: SegmentFile, segment: int, cause: str) -> DamageError:
     """The named error for a data file that isn't what its manifest says."""
-    return EventLogError(
+    return DamageError(
         f"a data file of segment {segment} can't be used ({file.schema.id})",
         where=file.path,
         cause=cause,

@@ -19,9 +19,11 @@ from pathlib import Path
 from migrator.adapters.files import durable
 from migrator.adapters.files.layout import Layout
 from migrator.errors import EventLogError
+from migrator.model.codec import NEWER, NewerFormatError, check_number
 from migrator.ports.eventlog import ReaderPlace
 
-_FORMAT = 1
+FORMAT = 1
+"""Number of the present layout of a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +39,33 @@ def read_place(path: Path) -> StoredPlace | None:
     """The place in a file; None when there is none. Raises ``EventLogError`` for a damaged one."""
     try:
         document = json.loads(path.read_bytes())
-        if document["format"] != _FORMAT:
-            raise ValueError(f"format {document['format']} instead of {_FORMAT}")
+        check_number("place", document["format"], FORMAT)
         place = ReaderPlace(**{**document["place"], "tables": tuple(document["place"]["tables"])})
         return StoredPlace(document["output"], document["passing"], place)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise durable.disk_refused("the place of an output can't be read", path, error) from error
+    except NewerFormatError as error:
+        raise EventLogError(
+            "the place of an output was written by a newer version of the migrator",
+            where=str(path),
+            cause=str(error),
+            remedy=NEWER,
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise EventLogError(
             "the place of an output can't be used",
             where=str(path),
             cause=f"{type(error).__name__}: {error}",
-            remedy="somebody edited the file, or another version wrote it: restore it, or remove it and begin that "
-            "output anew",
+            remedy="somebody edited the file: restore it, or remove it and begin that output anew",
         ) from error
 
 
 def write_place(path: Path, stored: StoredPlace) -> None:
     """Replaces the place, durably. Raises ``OSError``."""
     document = {
-        "format": _FORMAT,
+        "format": FORMAT,
         "output": stored.output,
         "passing": stored.passing,
         "place": dataclasses.asdict(stored.place),

@@ -16,10 +16,13 @@ from pathlib import Path
 
 from migrator.adapters.files import durable
 from migrator.errors import RequestError
-from migrator.model.codec import requests_from_json, requests_to_json
+from migrator.model.codec import NEWER, NewerFormatError, requests_from_json, requests_to_json
 from migrator.model.request import RequestBook
 
 _NAME = "requests.json"
+
+
+_FORGET = "restore the file, or remove it: requests are forgotten then, what they brought is not"
 
 
 class FileRequests:
@@ -45,6 +48,8 @@ class FileRequests:
             raise self._damaged("its checksum line doesn't fit: the file is torn or was edited")
         try:
             return requests_from_json(json.loads(line))
+        except NewerFormatError as error:
+            raise self._damaged(str(error), NEWER) from error
         except (ValueError, TypeError) as error:  # FormatError is a ValueError
             raise self._damaged(str(error)) from error
 
@@ -75,12 +80,9 @@ class FileRequests:
         finally:
             os.close(handle)
 
-    def _damaged(self, cause: str) -> RequestError:
+    def _damaged(self, cause: str, remedy: str = _FORGET) -> RequestError:
         return RequestError(
-            "the dump requests can't be read",
-            where=str(self._path),
-            cause=cause,
-            remedy="restore the file, or remove it: requests are forgotten then, what they brought is not",
+            "the dump requests can't be read", where=str(self._path), cause=cause, remedy=remedy
         )
 
     def _refused(self, error: OSError) -> RequestError:

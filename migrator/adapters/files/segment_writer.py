@@ -35,7 +35,7 @@ from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import encode_manifest, newest_manifest, read_manifest
 from migrator.adapters.files.parquet import encode_rows, file_schema
 from migrator.adapters.files.segment_signal import SegmentSignal
-from migrator.errors import EventLogError, FencedError
+from migrator.errors import DamageError, EventLogError, FencedError
 from migrator.model.segment import Manifest, SegmentFile
 from migrator.ports.eventlog import SegmentContent, TableData
 
@@ -253,8 +253,7 @@ class FileSegmentWriter:
         orphans = []
         for number, path in self._layout.data_files():
             if number not in named:
-                manifest = read_manifest(self._layout, number)
-                named[number] = {file.path for file in manifest.files} if manifest else None
+                named[number] = self._named(number)
             known = named[number]
             # a missing manifest above ``released`` is damage for the reader to report: keep what could repair
             # it
@@ -262,6 +261,14 @@ class FileSegmentWriter:
                 orphans.append(path)
         for path in orphans:
             path.unlink(missing_ok=True)
+
+    def _named(self, number: int) -> set[str] | None:
+        """Paths of the data files that a manifest names; None without a manifest that can be read."""
+        try:
+            manifest = read_manifest(self._layout, number)
+        except DamageError:
+            return None  # for the reader to report, when it comes that far
+        return {file.path for file in manifest.files} if manifest else None
 
     def _remove(self, paths: list[Path]) -> None:
         for path in paths:

@@ -9,7 +9,7 @@ from migrator.adapters.files import durable
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import START_OVER, read_manifest
 from migrator.adapters.files.segment_signal import SegmentSignal
-from migrator.errors import EventLogError
+from migrator.errors import DamageError, EventLogError
 from migrator.model.segment import Manifest
 
 _POLL_MIN_S, _POLL_MAX_S = 0.002, 0.02
@@ -69,10 +69,10 @@ class Sequence:
             )
 
     def check_gap(self, number: int) -> None:
-        """A missing number below an existing one: its manifest was lost. Raises ``EventLogError``."""
+        """A missing number below an existing one: its manifest was lost. Raises ``DamageError``."""
         above = [other for other in self._layout.numbers() if other > number]
         if above and self.manifest(number) is None and durable.read_number(self._layout.released) < number:
-            raise EventLogError(
+            raise DamageError(
                 f"the manifest of segment {number} is missing",
                 where=str(self._layout.manifest(number)),
                 cause=f"segment {above[0]} exists, so segment {number} was there once",

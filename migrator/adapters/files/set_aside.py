@@ -14,8 +14,10 @@ from pathlib import Path
 from migrator.adapters.files import durable
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import newest_manifest, read_manifest
+from migrator.adapters.files.parquet import decode_rows, read_checked
 from migrator.adapters.files.places import places
-from migrator.errors import EventLogError
+from migrator.adapters.files.sequence import Sequence
+from migrator.errors import DamageError, EventLogError
 from migrator.model.ledger import Ledger
 
 
@@ -44,6 +46,64 @@ def set_aside(directory: str | os.PathLike[str], ledger: Ledger) -> bool:
     except OSError as error:
         raise durable.disk_refused("the event log can't be set aside", layout.directory, error) from error
     return True
+
+
+def set_damage_aside(directory: str | os.PathLike[str], ledger: Ledger) -> str:
+    """Moves a damaged event log to ``<directory>.damaged`` and puts an empty one in its place; where it is now.
+
+    Empty: everything that the target doesn't hold yet is sound. ``ledger`` must be taken over under the present
+    leader's epoch: the empty log has that epoch from its first moment on, so a leader that slept finds the
+    old directory, none, or one that refuses it.
+
+    Raises the damage itself, with what to do first, when an output of change events reads the log, or one was set
+    aside before: a disk that damages one log after the other needs somebody to look at it.
+    """
+    layout = Layout.of(directory)
+    damage = _damage(layout, ledger.segment)
+    if damage is None:
+        return ""
+    away, fresh = Path(f"{layout.directory}.damaged"), Path(f"{layout.directory}.fresh")
+    outputs = [stored.output for _, stored in places(layout)]
+    if outputs:
+        raise _refused(damage, f"forget these outputs (migrator events --forget): {', '.join(outputs)}")
+    if away.exists():
+        raise _refused(damage, f"look at the disk, for this is the second damage, and remove {away}")
+    try:
+        shutil.rmtree(fresh, ignore_errors=True)
+        durable.make_directory(fresh)
+        durable.raise_number(fresh / layout.epoch.name, ledger.epoch)
+        os.rename(layout.directory, away)
+        os.rename(fresh, layout.directory)
+        durable.sync_directory(layout.directory.parent)
+    except OSError as error:
+        raise durable.disk_refused("the event log can't be set aside", layout.directory, error) from error
+    return str(away)
+
+
+def _damage(layout: Layout, after: int) -> DamageError | None:
+    """The first damage among the segments above ``after`` and the newest; None: there is none."""
+    sequence = Sequence(layout)
+    try:
+        newest = newest_manifest(layout)
+        for number in range(after + 1, newest.number + 1 if newest is not None else 0):
+            manifest = sequence.manifest(number)
+            if manifest is None:
+                sequence.check_gap(number)
+                continue
+            for file in manifest.files:
+                decode_rows(file, read_checked(file, number), number)
+    except DamageError as error:
+        return error
+    return None
+
+
+def _refused(damage: DamageError, first: str) -> EventLogError:
+    return EventLogError(
+        damage.what,
+        where=damage.where,
+        cause=damage.cause,
+        remedy=f"{first}; then start again: what was lost is captured again, if the source still holds its log",
+    )
 
 
 def _continues(layout: Layout, ledger: Ledger) -> bool:

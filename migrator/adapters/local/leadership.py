@@ -7,6 +7,7 @@ file is never removed: a second file of that name could be locked by a second le
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -58,7 +59,11 @@ class LocalLeadership:
             lease = Lease(owner=_owner(), epoch=max(self._epoch(), above_epoch) + 1)
             self._store_epoch(lease.epoch)
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+            os.pwrite(
+                handle,
+                json.dumps({"format": 1, "pid": os.getpid(), "host": socket.gethostname()}).encode(),
+                0,
+            )
         except BlockingIOError as error:
             os.close(handle)
             raise self._taken() from error
@@ -174,6 +179,7 @@ class LocalLeadership:
             where=str(error.filename or self._state),
             cause=str(error.strerror or error),
             remedy="give this user write access to the state directory and check its free space",
+            retryable=error.errno in (errno.ENOSPC, errno.EDQUOT),  # as for the event log beside it
         )
 
 

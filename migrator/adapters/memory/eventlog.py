@@ -221,6 +221,38 @@ class MemoryBatchReader:
         )
 
 
+class MemoryRoom:
+    """An ``EventLogRoom`` on a ``MemoryEventLog``. ``free`` and ``disk`` are whatever a test says, in bytes."""
+
+    def __init__(self, log: MemoryEventLog, disk: int = 1 << 40) -> None:
+        self._log = log
+        self.disk = self.free = disk
+
+    def used_bytes(self) -> int:
+        """Bytes of all rows held."""
+        with self._log.changed:
+            return sum(rows.nbytes for rows in self._log.tables.values())
+
+    def free_bytes(self) -> int:
+        """See the port."""
+        return self.free
+
+    def disk_bytes(self) -> int:
+        """See the port."""
+        return self.disk
+
+    def may_shrink(self) -> bool:
+        """See the port."""
+        with self._log.changed:
+            manifests = self._log.manifests
+            complete = max((n for n, each in manifests.items() if each.ends_transaction), default=0)
+            return any(number < complete for number in manifests)
+
+    def kept_by(self) -> tuple[str, ...]:
+        """See the port."""
+        return ()
+
+
 def _extend(newest: dict[TableId, TableSchema], schemas: list[TableSchema]) -> bool:
     for schema in schemas:
         if schema.id in newest and not extends(schema, newest[schema.id]):

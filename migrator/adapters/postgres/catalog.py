@@ -62,9 +62,8 @@ Result = TypeVar("Result")
 
 
 def table_id(source: PostgresSource, name: str) -> TableId:
-    """``schema.table``, or ``table`` in the configured schema."""
-    schema, dot, table = name.partition(".")
-    return TableId(schema, table) if dot else TableId(source.schema, name)
+    """A table of the configured schema. Dots are part of its name."""
+    return TableId(source.schema, name)
 
 
 class PostgresCatalog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from migrator.adapters.postgres.reflection import ReflectedColumn, ReflectedTable
@@ -38,6 +39,10 @@ class ChunkQuery:
     def name_of(table: TableId) -> str:
         """The table's quoted name."""
         return quoted(table)
+
+    def keyed(self, columns: tuple[str, ...]) -> ChunkQuery:
+        """The same query where a row's key is the values of these columns; of none: as it is."""
+        return ChunkQuery(replace(self._schema, key=columns), self.table) if columns else self
 
     def binding(self, name: str) -> str:
         """Binds a key under a name, for the rest of the transaction; its parameters come from ``bound``."""

@@ -17,6 +17,7 @@ from migrator.model.event import Key
 def scoped(cursor: Any, query: ChunkQuery, request: ChunkRequest) -> str:
     """Binds the request's keys in the open transaction; the SELECT of its rows. Raises the driver's errors."""
     if request.scope.keys:
+        query = query.keyed(request.scope.columns)
         statement, document = query.listing(request.listed())
         _bind(cursor, statement, (document,))
         return query.select(request.limit_rows, [query.listed()])

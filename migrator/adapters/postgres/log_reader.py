@@ -136,7 +136,7 @@ class PostgresLogReader:
             self._look_for_unlogged()
             start = position_up_to(slot.confirmed, self._system) if after is None else after
             lsn = self._checked_start(start, slot.confirmed, log, stream)
-            within(self._source, _OPENING, lambda: stream.begin(lsn), stream.close)
+            within(self._source, _OPENING, lambda: stream.begin(lsn, slot.confirmed), stream.close)
         except SilentSource:  # the call that was left behind closes it
             self.close()
             raise
@@ -160,10 +160,13 @@ class PostgresLogReader:
             self._look_for_unlogged()
             self._relations.check_again()
         until = time.monotonic() + timeout_s
-        messages = delivered = 0
+        messages = delivered = held = 0
         while (left := self._source.part_rows - delivered) > 0 and messages < _MAX_MESSAGES_PER_READ:
+            if held >= self._source.part_bytes:
+                break
             if payloads := incoming.take(min(left, _MESSAGES_AT_ONCE)):
                 messages += len(payloads)
+                held += sum(map(len, payloads))
                 delivered += self._take(payloads)
                 continue
             came = stream.wait(0.0 if self._records else max(0.0, until - time.monotonic()))

@@ -15,6 +15,7 @@ from migrator.adapters.postgres.reflection import Query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
 from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, WITNESS, PostgresSource
+from migrator.adapters.postgres.whole_images import name_of
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
@@ -59,7 +60,7 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
     found += _log(source, settings, slots, senders, slot)
     if not replication:
         problem = f"role {role!r} may not read the log"
-        found.append(Finding("replication_role", role, problem, f'ALTER ROLE "{role}" REPLICATION;'))
+        found.append(Finding("replication_role", role, problem, f"ALTER ROLE {name_of(role)} REPLICATION;"))
     found += _warnings(source, settings)
     if slot is None and (waited_for := open_transactions(query, prepared_only=True)):
         found.append(
@@ -216,7 +217,7 @@ def _publication(
     for (function,) in query(_FORBIDDEN_MESSAGES, []) if source.placement == MESSAGE else ():
         problem = f"role {role!r} may not write logical messages"
         yield Finding(
-            "message", role, problem, f'GRANT EXECUTE ON FUNCTION pg_catalog.{function} TO "{role}";'
+            "message", role, problem, f"GRANT EXECUTE ON FUNCTION pg_catalog.{function} TO {name_of(role)};"
         )
     present = [table for table in captured if reflect(query, table) is not None]
     if superuser or is_right(query, source.slot, captured) or not present:
@@ -245,7 +246,7 @@ def _watermark(query: Query, role: str) -> Iterator[Finding]:
         [name],
     )
     if not allowed[0][0]:
-        remedy = f'GRANT SELECT, INSERT, UPDATE ON {name} TO "{role}";'
+        remedy = f"GRANT SELECT, INSERT, UPDATE ON {name} TO {name_of(role)};"
         yield Finding("watermark", name, f"role {role!r} may not write the watermark", remedy)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, reflect
-from migrator.adapters.postgres.whole_images import quoted
+from migrator.adapters.postgres.whole_images import name_of, quoted
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
@@ -79,16 +79,16 @@ def table_findings(query: Query, table: TableId, role: str, logged: bool = True)
 def _access(query: Query, table: TableId, reflected: ReflectedTable, role: str) -> Iterator[Finding]:
     name = str(table)
     usage, select, row_security, inherits, partition = query(_ACCESS, [reflected.oid])[0]
-    schema = '"' + table.schema.replace('"', '""') + '"'
+    schema = name_of(table.schema)
     if not usage:
-        remedy = f'GRANT USAGE ON SCHEMA {schema} TO "{role}";'
+        remedy = f"GRANT USAGE ON SCHEMA {schema} TO {name_of(role)};"
         yield Finding("usage", name, f"role {role!r} may not use schema {table.schema!r}", remedy)
     if not select:
-        remedy = f'GRANT SELECT ON {quoted(table)} TO "{role}";'
+        remedy = f"GRANT SELECT ON {quoted(table)} TO {name_of(role)};"
         yield Finding("select", name, f"role {role!r} may not read the table", remedy)
     if row_security:
         problem = f"row-level security hides rows from role {role!r}"
-        yield Finding("row_security", name, problem, f'ALTER ROLE "{role}" BYPASSRLS;')
+        yield Finding("row_security", name, problem, f"ALTER ROLE {name_of(role)} BYPASSRLS;")
     if inherits:
         problem = "it takes part in table inheritance: its rows and its log events are not the same set"
         yield Finding(

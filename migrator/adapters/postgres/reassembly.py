@@ -44,6 +44,7 @@ _U32 = struct.Struct("!I")
 _XID = slice(1, 5)
 _BUFFER_BYTES = 1 << 16
 _MESSAGES_BETWEEN_SIGNS = 2000
+_PIECE_BYTES = 8 << 20
 
 
 class _Collected:
@@ -76,6 +77,18 @@ class _Collected:
         self._file.close()
 
 
+def _piece(messages: Iterator[bytes], most: int) -> list[bytes]:
+    """The next ones: at most so many, and fewer where they are large."""
+    found: list[bytes] = []
+    held = 0
+    for payload in islice(messages, most):
+        found.append(payload)
+        held += len(payload)
+        if held >= _PIECE_BYTES:
+            break
+    return found
+
+
 class Reassembly:
     """The messages of a replication stream, with streamed transactions whole and in their place.
 
@@ -98,7 +111,7 @@ class Reassembly:
         """See ``ReplicationStream.take``. Never blocks on the network."""
         while True:
             if self._whole is not None:
-                if found := list(islice(self._whole, most)):
+                if found := _piece(self._whole, most):
                     return found
                 self._whole = None
             if not self._received:

@@ -125,9 +125,12 @@ class ReplicationStream:
         rows = self._simple(f"{SLOT_STATE} WHERE slot_name = {name}")
         return SlotState.of(*rows[0]) if rows else None
 
-    def begin(self, start_lsn: int) -> None:
+    def begin(self, start_lsn: int, confirmed_lsn: int) -> None:
         """START_REPLICATION at ``start_lsn``. Raises GapError, ConnectionFailed (slot in use),
         SourceError.
+
+        Where reading starts is not told as flushed: the target may not hold it yet, and who reads on after us may
+        have to begin there. Until something is acknowledged, the slot stays where it was confirmed.
         """
         publication = pq.Escaping(self._pg).escape_identifier(self._source.slot.encode()).decode()
         options = ["proto_version '1'", f"publication_names '{publication}'"]
@@ -142,7 +145,8 @@ class ReplicationStream:
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failure(result)
         self._pg.nonblocking = 1
-        self._acknowledged = self._told = self._received = start_lsn
+        self._acknowledged = self._told = confirmed_lsn
+        self._received = start_lsn
         self._heard_at = self._told_at = time.monotonic()
 
     def take(self, most: int) -> list[bytes]:

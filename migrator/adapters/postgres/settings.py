@@ -27,7 +27,7 @@ class PostgresSource:
 
     Attributes:
         host, port, database, user, password: of the primary server; the password is never printed.
-        schema: schema of the tables when a name doesn't bring its own (``schema.table``).
+        schema: schema of the tables.
         migration: name of the migration; slot and publication are called ``migrator_<migration>``.
         sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
         placement: ``witness`` (nothing is written), ``watermark`` (DBLog's watermark row), or ``message`` (the same

@@ -18,4 +18,9 @@ def incomplete_image(table: TableId, operation: str, where: str) -> SourceError:
 
 def quoted(table: TableId) -> str:
     """The table's name with both parts quoted."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in (table.schema, table.name))
+    return ".".join(name_of(part) for part in (table.schema, table.name))
+
+
+def name_of(name: str) -> str:
+    """A quoted name, of a role for instance."""
+    return '"' + name.replace('"', '""') + '"'

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from migrator.adapters.target_mysql.prepared import Prepared, duplicate, key_text
+from migrator.adapters.target_mysql.prepared import Prepared
 from migrator.adapters.target_mysql.refusal import DUPLICATE, NO_PRIVILEGE, Refusal
 from migrator.adapters.target_mysql.session import Session
 from migrator.errors import TargetError
+from migrator.sqltarget.rows import duplicate, key_text
 
 _LOADED_ROW = re.compile(r"\bat row (\d+)")
 _LOADED_COLUMN = re.compile(r"'(?:[^']*\.)?c(\d+)'|`c(\d+)`")

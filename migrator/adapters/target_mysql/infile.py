@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from pymysql import err
-from pymysql.connections import Connection, MySQLResult
+from pymysql.connections import MySQLResult
 from pymysql.constants import CR
+
+from migrator.binlog.packet_buffer import BufferedConnection
 
 _PACKET_BYTES = 1 << 18
 
 
-class LoadingConnection(Connection):  # type: ignore[misc]
+class LoadingConnection(BufferedConnection):
     """A connection that answers LOAD DATA LOCAL with ``pending``."""
 
     pending: Iterator[memoryview] | None = None

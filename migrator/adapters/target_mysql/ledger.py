@@ -6,7 +6,7 @@ import json
 
 from migrator.adapters.target_mysql.session import Session
 from migrator.errors import FencedError, TargetError
-from migrator.model.codec import FORMAT, FormatError, checkpoint_from_json, checkpoint_to_json
+from migrator.model.codec import FORMAT, FormatError, check_number, checkpoint_from_json, checkpoint_to_json
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.schema import MYSQL_LEDGER
@@ -22,7 +22,12 @@ _MOVE = (
 
 def lock(session: Session, migration: str) -> Ledger:
     """The ledger under its row lock, held until the transaction ends. Raises ``TargetError`` when it has no row."""
-    found = session.rows(f"{_READ} FOR UPDATE", [migration])
+    return known(session, migration, " FOR UPDATE")
+
+
+def known(session: Session, migration: str, lock: str = "") -> Ledger:
+    """The ledger as committed now. Raises ``TargetError`` when it has no row."""
+    found = session.rows(f"{_READ}{lock}", [migration])
     if not found:
         raise TargetError(
             f"the target's ledger has no row for migration {migration}",
@@ -91,8 +96,7 @@ def fenced(ledger: Ledger, epoch: int) -> FencedError:
 def ledger_of(migration: str, epoch: int, segment: int, number: int, document: str | None) -> Ledger:
     """The ledger from its columns. Raises ``TargetError`` for a format of a later version."""
     try:
-        if number > FORMAT:
-            raise FormatError(f"the ledger has format {number}, this version knows formats up to {FORMAT}")
+        check_number("ledger", number, FORMAT)
         known = None if document is None else checkpoint_from_json(json.loads(document))
     except FormatError as error:
         raise TargetError(

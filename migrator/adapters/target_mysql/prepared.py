@@ -15,6 +15,7 @@ from migrator.adapters.target_mysql.structure import Storage, Structure
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
+from migrator.sqltarget.rows import check_columns, duplicate, filled, key_text, no_key, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,40 +104,25 @@ class Prepared:
             )
 
 
-def duplicate(table: TableId, key: str) -> TargetError:
-    """The mapping returned one key twice."""
-    return TargetError(
-        f"the mapping returned two rows for key {key} of {table}",
-        where=f"{table}, {key}",
-        cause="a target row must come from one source row (or grain), else the last one would win by chance",
-        remedy="correct the mapping or its key, then start again: nothing of this batch was written",
-    )
-
-
-def key_text(names: Sequence[str], values: Sequence[object]) -> str:
-    """``name=value`` pairs of a key, for messages."""
-    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
-
-
 def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> Prepared | None:
     """Encodes one table's rows and finds its staging tables; None when there is nothing to do.
 
     To be called outside of a transaction. Raises ``TargetError`` naming table and column.
     """
-    chunk, before, after = (_filled(part) for part in (rows.chunk, rows.before, rows.after))
+    chunk, before, after = (filled(part) for part in (rows.chunk, rows.before, rows.after))
     parts = [part for part in (chunk, after) if part is not None]
     if not parts and before is None:
         return None
     if not structure.table.key:
-        raise _no_key(structure.table.id)
+        raise no_key(structure.table.id)
     model: pa.Table = parts[0] if parts else before
     written = tuple(model.column_names)
-    check_columns(structure, written)
-    source = _together(structure, written, parts)
+    check_columns(structure.table, written)
+    source = together(structure.table.id, written, parts)
     encoded = tuple(_encoded(structure, name, source[name]) for name in written)
     keys = None
     if before is not None:
-        check_columns(structure, tuple(before.column_names))
+        check_columns(structure.table, tuple(before.column_names))
         keys = tuple(_encoded(structure, name, before[name]) for name in structure.table.key)
     prepared = Prepared(
         structure=structure,
@@ -184,47 +170,3 @@ def _storages(structure: Structure, names: Sequence[str]) -> list[Storage]:
 def _encoded(structure: Structure, name: str, values: pa.ChunkedArray) -> Encoded:
     (storage,) = _storages(structure, [name])
     return encode(storage, values, str(structure.table.id))
-
-
-def _filled(rows: pa.Table | None) -> pa.Table | None:
-    return rows if rows is not None and rows.num_rows else None
-
-
-def _together(structure: Structure, written: tuple[str, ...], parts: list[pa.Table]) -> pa.Table:
-    for part in parts:
-        if set(part.column_names) != set(written):
-            raise TargetError(
-                f"dump rows and log rows of {structure.table.id} have different columns",
-                where=str(structure.table.id),
-                cause=f"{sorted(part.column_names)} against {sorted(written)}",
-                remedy="the mapping must return the same columns for every input",
-            )
-    if not parts:
-        return pa.table({name: pa.chunked_array([], pa.null()) for name in written})
-    return pa.concat_tables([part.select(written) for part in parts], promote_options="permissive")
-
-
-def _no_key(table: TableId) -> TargetError:
-    return TargetError(
-        f"the target table {table} has no primary key",
-        where=str(table),
-        cause="rows are updated and deleted by key",
-        remedy="add a primary key, or a unique index on NOT NULL columns, in a revision of the target",
-    )
-
-
-def check_columns(structure: Structure, written: tuple[str, ...]) -> None:
-    """Refuses columns that the target hasn't or computes, and a missing key column. Raises ``TargetError``."""
-    table = structure.table
-    unknown = [name for name in written if table.column(name) is None]
-    generated = [column.name for column in table.columns if column.generated and column.name in written]
-    lacking = [name for name in table.key if name not in written]
-    for names, what, remedy in (
-        (unknown, "has no column", "correct the mapping, or add the column in a revision of the target"),
-        (generated, "computes by itself the column", "leave the column out of the mapping"),
-        (lacking, "needs for its key the column", "the mapping must return every key column"),
-    ):
-        if names:
-            raise TargetError(
-                f"the target table {table.id} {what} {', '.join(names)}", where=str(table.id), remedy=remedy
-            )

@@ -63,7 +63,7 @@ def catalog(settings: MysqlTarget) -> Iterator[Catalog]:
     """A catalog session. Raises ``ConnectionFailed``, also when the connection is lost, and ``TargetError``."""
     try:
         connection = connected(settings)
-    except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
+    except (pymysql.err.MySQLError, OSError, RuntimeError, ValueError) as error:
         raise not_reached(settings, error) from None
     try:
         yield Catalog(connection)

@@ -74,7 +74,9 @@ def explained(error: Exception) -> Refusal | ConnectionLost:
 
 def not_reached(settings: MysqlTarget, error: Exception) -> ConnectionFailed:
     """The named error for a target that can't be asked."""
-    if isinstance(error, RuntimeError):  # PyMySQL would need another package to send the password without TLS
+    if isinstance(
+        error, RuntimeError | ValueError
+    ):  # see ``tls_options``: the password isn't sent without TLS
         cause = f"the user's password may not be sent without TLS: {error}"
         return ConnectionFailed(
             "the target can't be reached", where=settings.address, cause=cause, remedy='set tls = "require"'

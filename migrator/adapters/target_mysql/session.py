@@ -6,7 +6,7 @@ deadlock, and a statement sent after that must not commit on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from migrator.adapters.target_mysql.infile import LoadingConnection
 from migrator.adapters.target_mysql.refusal import ConnectionLost, Refusal, explained, not_reached
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.watched_thread import WatchedThread
+from migrator.binlog.result_set import Columns, read_columns, read_parts
 from migrator.patience import Line, SilentError, patiently
 
 _FEW_ROWS = 200
@@ -39,7 +40,7 @@ class Session:
         self.id = 0
         try:
             self._connection = self._line.made(lambda: connected(settings))
-        except (*_DRIVER_ERRORS, RuntimeError) as error:
+        except (*_DRIVER_ERRORS, RuntimeError, ValueError) as error:
             raise not_reached(settings, error) from None
         self.id = int(self._connection.thread_id())
         self._cursor = self._connection.cursor()
@@ -72,6 +73,19 @@ class Session:
     def one(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
         """The first row of a query that has one."""
         return self.rows(statement, parameters)[0]
+
+    def columns(self, statement: str) -> Columns:
+        """Runs one query and returns its columns, values as the server's text."""
+        return self._done(lambda: read_columns(self._connection, statement)).columns
+
+    def parts(self, statement: str, number: int) -> Iterator[Columns]:
+        """The same of any size, about so many rows at a time. To be read to its end before the next statement."""
+        parts = read_parts(self._connection, statement, number)
+        while True:
+            part = self._done(lambda: next(parts, None))
+            if part is None:
+                return
+            yield part
 
     def begin(self, epoch: int) -> None:
         """Begins a transaction of a leader. What an earlier one may have left is undone, not committed.

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from migrator.adapters.target_mysql import ledger as ledgers
 from migrator.adapters.target_mysql.explain import temporary
+from migrator.adapters.target_mysql.joined_writer import JoinedWriter
+from migrator.adapters.target_mysql.mirror_keeper import MirrorKeeper
 from migrator.adapters.target_mysql.preflight import preflight
 from migrator.adapters.target_mysql.prepared import Prepared, prepare
 from migrator.adapters.target_mysql.reflect import catalog, reflect, require
@@ -46,6 +48,7 @@ class MysqlTargetWriter:
         self._session: Session | None = None
         self._staging: StagingTables | None = None
         self._epoch: int | None = None
+        self._mirrors = MirrorKeeper(settings)
 
     def preflight(self, tables: Sequence[str]) -> list[Finding]:
         """Everything that stands in the way. Changes nothing."""
@@ -77,14 +80,19 @@ class MysqlTargetWriter:
         return taken
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
-        """Refuses joined targets by name: they need a mirror, which this adapter doesn't keep."""
-        if targets:
-            raise TargetError(
-                "joined mappings can't be written to MySQL and MariaDB targets",
-                where=", ".join(one.table.id.name for one in targets),
-                cause="they need copies of the source tables beside the target, which are kept in PostgreSQL only",
-                remedy="use a PostgreSQL target, or mappings of one source table (without grain=)",
-            )
+        """Makes what these targets need of the mirror (see ``ports.target``). Only after ``open``."""
+        try:
+            session = self._connected()
+            session.run("ROLLBACK")
+            self._mirrors.prepare(session, targets, ledgers.known(session, self._settings.migration))
+        except ConnectionLost as lost:
+            raise self._lost(lost) from None
+        except Refusal as refusal:
+            self._roll_back()
+            raise self._unexpected(refusal) from None
+        except BaseException:
+            self._roll_back()
+            raise
 
     def apply(self, batch: TargetBatch) -> None:
         """Merges all rows and moves the ledger in one transaction (see ``ports.target``).
@@ -154,8 +162,16 @@ class MysqlTargetWriter:
         writer = BatchWriter(session, self._structures, self._step)
         dumping = held.checkpoint is None or held.checkpoint.dumping()
         still_dumping = batch.checkpoint.dumping()
-        writer.write(prepared, checked=not (dumping or still_dumping))
-        if dumping and not still_dumping:
+        checked = not (dumping or still_dumping)
+        wholly = dumping
+        if batch.joined is None:
+            writer.write(prepared, checked)
+        else:
+            mirror = self._mirrors.moved(session, batch)
+            self._step("target.mirrored")
+            joined = self._joined_writer(session, writer, checked)
+            wholly = joined.write(prepared, batch.joined(mirror)) or dumping
+        if wholly and not still_dumping:
             writer.check_foreign_keys()
         self._step("target.merged")
         ledgers.move(session, migration, batch.segment, batch.checkpoint)
@@ -176,17 +192,30 @@ class MysqlTargetWriter:
                 remedy="look for triggers and procedures with DDL in the target, then start again",
             ) from None
 
+    def _joined_writer(self, session: Session, writer: BatchWriter, checked: bool) -> JoinedWriter:
+        staging = self._staging_of(session)
+        return JoinedWriter(
+            session, staging, writer, self._structures, lambda rows: self._encoded(session, rows), checked
+        )
+
+    def _staging_of(self, session: Session) -> StagingTables:
+        self._staging = self._staging or StagingTables(session)
+        return self._staging
+
     def _prepare(self, session: Session, batch: Sequence[TargetRows]) -> list[Prepared]:
+        """The rows mapped before the transaction."""
+        session.run("ROLLBACK")
+        self._staging_of(session).clean(4 * len(batch))
+        return self._encoded(session, batch)
+
+    def _encoded(self, session: Session, batch: Sequence[TargetRows]) -> list[Prepared]:
         twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]
         if twice:
             raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
         unknown = [rows.table.id.name for rows in batch if rows.table.id not in self._structures]
         if unknown:
             self._reflect(unknown)
-        staging = self._staging or StagingTables(session)
-        self._staging = staging
-        session.run("ROLLBACK")
-        staging.clean(4 * len(batch))
+        staging = self._staging_of(session)
         prepared = [prepare(self._structures[rows.table.id], rows, staging) for rows in batch]
         return [one for one in prepared if one is not None]
 

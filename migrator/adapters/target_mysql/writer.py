@@ -16,12 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from migrator.adapters.target_mysql.explain import Build, not_loaded, not_merged
 from migrator.adapters.target_mysql.merge import orphan
-from migrator.adapters.target_mysql.prepared import Prepared, key_text
+from migrator.adapters.target_mysql.prepared import Prepared
 from migrator.adapters.target_mysql.refusal import Refusal
 from migrator.adapters.target_mysql.session import Session
 from migrator.adapters.target_mysql.structure import ForeignKey, Structure
 from migrator.errors import TargetError
 from migrator.model.table import TableId
+from migrator.sqltarget.rows import key_text
 
 
 class BatchWriter:

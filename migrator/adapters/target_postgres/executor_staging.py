@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from migrator.adapters.target_postgres.encode import encode
 from migrator.adapters.target_postgres.merge import Merge, quoted
-from migrator.adapters.target_postgres.prepared import check_columns
 from migrator.adapters.target_postgres.refusal import (
     LOCK_NOT_AVAILABLE,
     NO_SCHEMA_OR_TABLE,
@@ -35,6 +34,7 @@ from migrator.adapters.target_postgres.writer import DirectLoads
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.ports.target import StagedRows, TargetBatch
+from migrator.sqltarget.rows import check_columns
 
 SCHEMA = "migrator"
 _INSERT = quoted("migrator_insert")
@@ -74,7 +74,7 @@ class ExecutorStaging:
         if rows is None or not rows.num_rows:
             return None
         names, table = tuple(rows.column_names), str(self.structure.table.id)
-        check_columns(self.structure, names)
+        check_columns(self.structure.table, names)
         encoded = [encode(self.structure.column(name), rows[name], table) for name in names]  # type: ignore[arg-type]
         columns = [f"c{place}" for place in range(len(names))]
         name = staging_name(self.settings.migration, self.epoch, self.segment)

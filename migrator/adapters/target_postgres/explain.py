@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from migrator.adapters.target_postgres.merge import quoted
-from migrator.adapters.target_postgres.prepared import Prepared, duplicate, key_text
+from migrator.adapters.target_postgres.prepared import Prepared
 from migrator.adapters.target_postgres.refusal import (
     FOREIGN_KEY_VIOLATIONS,
     NO_PRIVILEGE,
@@ -19,6 +19,7 @@ from migrator.adapters.target_postgres.refusal import (
 )
 from migrator.adapters.target_postgres.session import Session
 from migrator.errors import TargetError
+from migrator.sqltarget.rows import duplicate, key_text
 
 _DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
 _PROBE = "migrator_probe"

@@ -1,32 +1,27 @@
-"""Writes what joined targets give, part by part, together with the rows that were mapped before the transaction.
-
-Parts are merged together as long as they are small, so that foreign keys between tables see one change. Once they are
-many rows, each is written on its own, with foreign keys off, and the keys of whole tables are checked at the end.
-"""
+"""Writes joined rows into PostgreSQL (``mirror.parts``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from migrator.adapters.target_postgres.merge import qualified, quoted
 from migrator.adapters.target_postgres.prepared import Prepared
 from migrator.adapters.target_postgres.session import Session
 from migrator.adapters.target_postgres.structure import Structure
 from migrator.adapters.target_postgres.writer import BatchWriter
+from migrator.mirror.parts import JoinedParts
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
 
-TOGETHER_ROWS = 50_000
 
-
-class JoinedWriter:
+class JoinedWriter(JoinedParts[Prepared]):
     """One batch's joined rows.
 
     Args:
         session: in the batch's transaction.
         writer: merges prepared rows.
         known: the target tables.
-        prepare: encodes rows and finds their staging tables.
+        prepared: encodes rows and finds their staging tables.
     """
 
     def __init__(
@@ -34,64 +29,48 @@ class JoinedWriter:
         session: Session,
         writer: BatchWriter,
         known: Mapping[TableId, Structure],
-        prepare: Callable[[Sequence[TargetRows]], list[Prepared]],
+        prepared: Callable[[Sequence[TargetRows]], list[Prepared]],
     ):
+        super().__init__()
         self._session = session
         self._writer = writer
         self._known = known
-        self._prepare = prepare
-        self._kept: dict[TableId, str] = {}
+        self._prepared = prepared
 
-    def write(self, mapped: Sequence[Prepared], joined: Iterable[TargetRows]) -> bool:
-        """Writes both; whether the keys of whole tables have to be checked afterwards."""
-        waiting: list[TargetRows] = []
-        apart = False
-        for rows in joined:
-            full = sum(map(_number, (*waiting, rows))) > TOGETHER_ROWS
-            if waiting and (full or any(one.table.id == rows.table.id for one in waiting)):
-                if not apart:
-                    self._writer.relax()
-                apart = True
-                self._write_part([], waiting)
-                waiting = []
-            waiting.append(rows)
-        self._write_part(mapped, waiting)
-        for table, keys in self._kept.items():
-            self._delete_others(table, keys)
-        return apart
+    def relax(self) -> None:
+        """From now on foreign keys are off."""
+        self._writer.relax()
 
-    def _write_part(self, mapped: Sequence[Prepared], rows: Sequence[TargetRows]) -> None:
-        prepared = [*mapped, *self._prepare(rows)] if rows else list(mapped)
-        self._writer.write(prepared)
-        replaced = {one.table.id for one in rows if one.replaces}
-        for one in prepared:
-            if one.id in replaced:
-                self._keep_keys(one)
-        if rows:
-            for one in prepared:  # the next part's rows of the same table take the same staging tables
-                for name in (one.merge.staging, one.merge.before):
-                    if name:
-                        self._session.run(f"TRUNCATE pg_temp.{name}")
+    def prepare(self, rows: Sequence[TargetRows]) -> list[Prepared]:
+        """Encodes rows and finds their staging tables."""
+        return self._prepared(rows)
 
-    def _keep_keys(self, one: Prepared) -> None:
-        """Remembers the keys of a part of a table that is to hold these rows and no others."""
-        key = one.structure.table.key
-        name = self._kept.get(one.id)
+    def merge(self, rows: Sequence[Prepared]) -> None:
+        """Writes prepared rows."""
+        self._writer.write(list(rows))
+
+    def keep_keys(self, rows: Prepared) -> None:
+        """Remembers the keys of a part."""
+        key = rows.structure.table.key
+        name = self.kept.get(rows.id)
         if name is None:
-            name = self._kept[one.id] = f"migrator_kept_{len(self._kept)}"
-            types = {storage.column.name: storage.declared for storage in one.structure.storage}
+            name = self.kept[rows.id] = f"migrator_kept_{len(self.kept)}"
+            types = {storage.column.name: storage.declared for storage in rows.structure.storage}
             body = ", ".join(f"{quoted(column)} {types[column]}" for column in key)
             self._session.run(f"CREATE TEMPORARY TABLE {name} ({body}) ON COMMIT DROP")
-        values = ", ".join(one.merge.value(column) for column in key)
-        self._session.run(f"INSERT INTO {name} SELECT {values} FROM {one.merge.staging} s")
+        values = ", ".join(rows.merge.value(column) for column in key)
+        self._session.run(f"INSERT INTO {name} SELECT {values} FROM {rows.merge.staging} s")
 
-    def _delete_others(self, table: TableId, kept: str) -> None:
+    def empty(self, rows: Prepared) -> None:
+        """Empties the staging tables."""
+        for name in (rows.merge.staging, rows.merge.before):
+            if name:
+                self._session.run(f"TRUNCATE pg_temp.{name}")
+
+    def delete_others(self, table: TableId, kept: str) -> None:
+        """Deletes the rows whose keys weren't kept."""
         key = self._known[table].table.key
         same = " AND ".join(f"k.{quoted(column)} = t.{quoted(column)}" for column in key)
         self._session.run(
             f"DELETE FROM {qualified(table)} t WHERE NOT EXISTS (SELECT 1 FROM {kept} k WHERE {same})"
         )
-
-
-def _number(rows: TargetRows) -> int:
-    return sum(part.num_rows for part in (rows.chunk, rows.before, rows.after) if part is not None)

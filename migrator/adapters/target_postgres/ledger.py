@@ -6,7 +6,7 @@ import json
 
 from migrator.adapters.target_postgres.session import Session
 from migrator.errors import FencedError, TargetError
-from migrator.model.codec import FORMAT, FormatError, checkpoint_from_json, checkpoint_to_json
+from migrator.model.codec import FORMAT, FormatError, check_number, checkpoint_from_json, checkpoint_to_json
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 
@@ -91,8 +91,7 @@ def fenced(ledger: Ledger, epoch: int) -> FencedError:
 
 def _checkpoint(migration: str, number: int, document: str | None) -> Checkpoint | None:
     try:
-        if number > FORMAT:
-            raise FormatError(f"the ledger has format {number}, this version knows formats up to {FORMAT}")
+        check_number("ledger", number, FORMAT)
         return None if document is None else checkpoint_from_json(json.loads(document))
     except FormatError as error:
         raise TargetError(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from migrator.adapters.target_postgres.mirror import BatchMirror
+from migrator.adapters.target_postgres.mirror import PostgresMirror
 from migrator.adapters.target_postgres.mirror_tables import prepare
 from migrator.adapters.target_postgres.scratch import Scratch
 from migrator.adapters.target_postgres.session import Session
-from migrator.errors import TargetError
+from migrator.mirror.batch import BatchMirror
+from migrator.mirror.followed import check_known, followed
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
 from migrator.ports.mirror import JoinedTarget
@@ -32,23 +33,12 @@ class MirrorKeeper:
 
     def moved(self, session: Session, batch: TargetBatch) -> BatchMirror:
         """The mirror inside the batch's transaction, moved to its end."""
-        unknown = [rows.schema.id for rows in batch.mirror if rows.schema.id not in self._kept]
-        if unknown:
-            raise TargetError(
-                f"the mirror knows no table {unknown[0]}",
-                remedy="this is a fault of the tool: report it (prepare_mirror comes before apply)",
-            )
+        check_known(batch, self._kept)
         scratch = self._of(session)
         scratch.begin()
-        mirror = BatchMirror(session, scratch, self._migration, self._kept, batch.segment)
-        filled = mirror.filled()
-        followed = {
-            schema.id
-            for target in self._targets
-            if (target.table.id.name, target.digest()) in filled
-            for schema in target.sources.values()
-        }
-        mirror.move(batch.mirror, followed)
+        store = PostgresMirror(session, scratch, self._migration, self._kept, batch.segment)
+        mirror = BatchMirror(store)
+        mirror.move(batch.mirror, followed(self._targets, mirror.filled()))
         return mirror
 
     def rolled_back(self) -> None:

@@ -17,6 +17,7 @@ from migrator.adapters.target_postgres.refusal import Refusal
 from migrator.adapters.target_postgres.session import Session
 from migrator.columnar.types import arrow_type
 from migrator.errors import TargetError
+from migrator.mirror.columns import COMMENT, FORMAT, refuse_late, refuse_newer, wrong_columns
 from migrator.model.ledger import Ledger
 from migrator.model.reach import VALUE, Reach, linked_columns
 from migrator.model.table import Column, TableId, TableSchema
@@ -24,6 +25,7 @@ from migrator.ports.mirror import JoinedTarget
 
 SCHEMA = "migrator_mirror"
 FILLED = f"{SCHEMA}.filled"
+NUMBER = '"~number"'
 _NAME_BYTES = 63
 _TYPES = {
     "bool": "boolean", "int8": "smallint", "int16": "smallint", "int32": "integer", "int64": "bigint",
@@ -105,6 +107,7 @@ def prepare(
     try:
         if not session.one("SELECT pg_catalog.to_regnamespace($1::text) IS NOT NULL", [SCHEMA])[0]:
             session.run(f"CREATE SCHEMA {SCHEMA}")
+        _check_format(session)
         session.run(_MAKE_FILLED)
         schemas = {schema.id: schema for target in targets for schema in target.sources.values()}
         found = {}
@@ -122,20 +125,23 @@ def prepare(
     return found
 
 
+def _check_format(session: Session) -> None:
+    """Numbers a mirror that is about to be made, refuses a newer one."""
+    if not session.one("SELECT pg_catalog.to_regclass($1::text) IS NOT NULL", [FILLED])[0]:
+        session.run(_MAKE_FILLED)
+        session.run(f"COMMENT ON TABLE {FILLED} IS '{COMMENT}{FORMAT}'")
+        return
+    (comment,) = session.one("SELECT pg_catalog.obj_description($1::text::regclass, 'pg_class')", [FILLED])
+    refuse_newer(comment, f"schema {SCHEMA}")
+
+
 def _table(
     session: Session, migration: str, schema: TableSchema, read: set[str], ledger: Ledger
 ) -> tuple[str, ...]:
     name = qualified(mirror_table(migration, schema.id))
     present = dict(session.rows(_COLUMNS, [name]))
     if not present:
-        dump = None if ledger.checkpoint is None else ledger.checkpoint.dump_of(schema.id)
-        if dump is not None and (dump.rows or dump.done):
-            raise TargetError(
-                f"a joined mapping reads {schema.id}, which was dumped before anything joined it",
-                where=name,
-                cause="its rows passed without being kept in the mirror",
-                remedy="start a migration of another name with an empty target, or take the table out of the mapping",
-            )
+        refuse_late(schema, ledger, name)
         body = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in schema.columns)
         session.run(f"CREATE TABLE {name} ({body}, PRIMARY KEY ({quoted_columns(schema.key)}))")
         return schema.names()
@@ -145,16 +151,7 @@ def _table(
             present[column.name] = sql_type(column)
     wanted = {column.name: sql_type(column).partition(" COLLATE")[0] for column in schema.columns}
     kept = tuple(column for column in schema.names() if column in present)
-    wrong = [
-        n for n in wanted if (n in present and present[n] != wanted[n]) or (n in read and n not in present)
-    ]
-    if wrong:
-        raise TargetError(
-            f"the mirror of {schema.id} doesn't hold what the mapping reads",
-            where=f"{name}, column {', '.join(wrong)}",
-            cause="the column was added to the source, or changed its type, after the table was dumped",
-            remedy="take the column out of the mapping, or start a migration of another name with an empty target",
-        )
+    wrong_columns(schema, name, wanted, present, read)
     return kept
 
 

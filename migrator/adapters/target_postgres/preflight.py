@@ -203,19 +203,19 @@ def _not_empty(
     connection: psycopg.Connection[Any], settings: PostgresTarget, structures: list[Structure]
 ) -> list[Finding]:
     """Tables with rows that no ledger accounts for: they would stay beside the migrated ones."""
-    found = connection.execute("SELECT pg_catalog.to_regclass('migrator.ledger')::text").fetchone()
-    if found is not None and found[0] is not None:
-        try:
-            row = connection.execute(_LEDGER_EMPTY, [settings.migration]).fetchone()
-        except psycopg.errors.InsufficientPrivilege as error:
-            role = quoted(settings.user)
-            grant = (
-                f"GRANT USAGE ON SCHEMA migrator TO {role};"
-                f" GRANT SELECT, INSERT, UPDATE ON migrator.ledger TO {role}"
-            )
-            return [Finding("ledger", "migrator.ledger", str(error).partition("\n")[0], grant)]
-        if row is not None and not row[0]:
-            return []
+    try:
+        found = connection.execute("SELECT pg_catalog.to_regclass('migrator.ledger')::text").fetchone()
+        there = found is not None and found[0] is not None
+        row = connection.execute(_LEDGER_EMPTY, [settings.migration]).fetchone() if there else None
+    except psycopg.errors.InsufficientPrivilege as error:
+        role = quoted(settings.user)
+        grant = (
+            f"GRANT USAGE ON SCHEMA migrator TO {role};"
+            f" GRANT SELECT, INSERT, UPDATE ON migrator.ledger TO {role}"
+        )
+        return [Finding("ledger", "migrator.ledger", str(error).partition("\n")[0], grant)]
+    if row is not None and not row[0]:
+        return []
     findings = []
     for structure in structures:
         table = structure.table.id

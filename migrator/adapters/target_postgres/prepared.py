@@ -11,9 +11,9 @@ from migrator.adapters.target_postgres.encode import Encoded, encode
 from migrator.adapters.target_postgres.merge import Merge
 from migrator.adapters.target_postgres.staging import StagingTables
 from migrator.adapters.target_postgres.structure import Structure
-from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
+from migrator.sqltarget.rows import check_columns, duplicate, filled, key_text, no_key, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,42 +96,22 @@ class Prepared:
             raise duplicate(self.id, self.key_of(first + int(pc.min(twice["row_min"]).as_py())))
 
 
-def duplicate(table: TableId, key: str) -> TargetError:
-    """The mapping returned one key twice."""
-    return TargetError(
-        f"the mapping returned two rows for key {key} of {table}",
-        where=f"{table}, {key}",
-        cause="a target row must come from one source row (or grain), else the last one would win by chance",
-        remedy="correct the mapping or its key, then start again: nothing of this batch was written",
-    )
-
-
-def key_text(names: tuple[str, ...], values: list[object]) -> str:
-    """``name=value`` pairs of a key, for messages."""
-    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
-
-
 def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> Prepared | None:
     """Encodes one table's rows and finds its staging tables; None when there is nothing to do.
 
     To be called outside of a transaction. Raises ``TargetError`` naming table and column.
     """
-    chunk, before, after = (_filled(part) for part in (rows.chunk, rows.before, rows.after))
+    chunk, before, after = (filled(part) for part in (rows.chunk, rows.before, rows.after))
     if chunk is None and before is None and after is None:
         return None
     table = structure.table
     if not table.key:
-        raise TargetError(
-            f"the target table {table.id} has no primary key",
-            where=str(table.id),
-            cause="rows are updated and deleted by key",
-            remedy="add a primary key, or a unique index on NOT NULL columns, in a revision of the target",
-        )
+        raise no_key(table.id)
     parts = [part for part in (chunk, after) if part is not None]
     model = parts[0] if parts else before
     written = tuple(model.column_names) if model is not None else ()
-    check_columns(structure, written)
-    source = _together(structure, written, parts) if parts else None
+    check_columns(structure.table, written)
+    source = together(structure.table.id, written, parts) if parts else None
     encoded_rows = source if source is not None else _nothing(structure, written)
     encoded = tuple(
         encode(structure.column(name), encoded_rows[name], str(table.id))  # type: ignore[arg-type]
@@ -139,7 +119,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     )
     keys = None
     if before is not None:
-        check_columns(structure, tuple(before.column_names))
+        check_columns(structure.table, tuple(before.column_names))
         keys = [encode(structure.column(name), before[name], str(table.id)) for name in table.key]  # type: ignore[arg-type]
     names = tuple(f"k{place}" for place in range(len(table.key)))
     merge = Merge(
@@ -161,10 +141,6 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     )
 
 
-def _filled(rows: pa.Table | None) -> pa.Table | None:
-    return rows if rows is not None and rows.num_rows else None
-
-
 def _staged_columns(encoded: tuple[Encoded, ...]) -> tuple[tuple[str, str], ...]:
     names = tuple(f"c{place}" for place in range(len(encoded)))
     return (("chunk", "boolean"), *_columns(names, list(encoded)))
@@ -176,32 +152,3 @@ def _columns(names: tuple[str, ...], encoded: list[Encoded]) -> tuple[tuple[str,
 
 def _nothing(structure: Structure, written: tuple[str, ...]) -> pa.Table:
     return pa.table({name: pa.chunked_array([], pa.null()) for name in written})
-
-
-def _together(structure: Structure, written: tuple[str, ...], parts: list[pa.Table]) -> pa.Table:
-    for part in parts:
-        if set(part.column_names) != set(written):
-            raise TargetError(
-                f"dump rows and log rows of {structure.table.id} have different columns",
-                where=str(structure.table.id),
-                cause=f"{sorted(part.column_names)} against {sorted(written)}",
-                remedy="the mapping must return the same columns for every input",
-            )
-    return pa.concat_tables([part.select(written) for part in parts], promote_options="permissive")
-
-
-def check_columns(structure: Structure, written: tuple[str, ...]) -> None:
-    """Refuses columns that the target hasn't or computes, and a missing key column. Raises ``TargetError``."""
-    table = structure.table
-    unknown = [name for name in written if table.column(name) is None]
-    generated = [column.name for column in table.columns if column.generated and column.name in written]
-    lacking = [name for name in table.key if name not in written]
-    for names, what, remedy in (
-        (unknown, "has no column", "correct the mapping, or add the column in a revision of the target"),
-        (generated, "computes by itself the column", "leave the column out of the mapping"),
-        (lacking, "needs for its key the column", "the mapping must return every key column"),
-    ):
-        if names:
-            raise TargetError(
-                f"the target table {table.id} {what} {', '.join(names)}", where=str(table.id), remedy=remedy
-            )

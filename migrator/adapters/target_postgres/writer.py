@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from migrator.adapters.target_postgres.explain import explained
 from migrator.adapters.target_postgres.merge import orphan, quoted
 from migrator.adapters.target_postgres.order import parents_first
-from migrator.adapters.target_postgres.prepared import Prepared, duplicate, key_text
+from migrator.adapters.target_postgres.prepared import Prepared
 from migrator.adapters.target_postgres.refusal import (
     FOREIGN_KEY_VIOLATIONS,
     UNIQUE_VIOLATION,
@@ -28,6 +28,7 @@ from migrator.adapters.target_postgres.session import Session
 from migrator.adapters.target_postgres.structure import ForeignKey, Structure
 from migrator.errors import TargetError
 from migrator.model.table import TableId
+from migrator.sqltarget.rows import duplicate, key_text
 
 _AVOIDED_BATCHES = 20
 _LOAD = quoted("migrator_load")

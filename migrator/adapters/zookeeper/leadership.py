@@ -28,10 +28,13 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.states import KazooState
 
 from migrator.adapters.zookeeper.connection import ZooKeeperSession
-from migrator.errors import ConnectionFailed, FencedError
+from migrator.errors import ConnectionFailed, FencedError, MigratorError
+from migrator.model.codec import NEWER
 from migrator.model.coordination import Coordination
 from migrator.ports.leadership import Lease
 
+FORMAT = 1
+"""Number of the present layout of the nodes; those of requests and hints have numbers of their own."""
 _SURE_FOR = 1 / 2
 _RENEW_EVERY = 1 / 6
 _TRIES = 20
@@ -207,6 +210,8 @@ class ZooKeeperLeadership:
         while True:
             try:
                 content, stat = session.ask(lambda client: client.get_async(path))
+                if not content.isdigit():
+                    raise _no_epoch(session, content)
                 return int(content), stat.version
             except NoNodeError:
                 with contextlib.suppress(NodeExistsError):
@@ -253,8 +258,17 @@ def _holder(session: ZooKeeperSession) -> str:
         return ""
 
 
+def _no_epoch(session: ZooKeeperSession, content: bytes) -> MigratorError:
+    return MigratorError(
+        "the epoch in ZooKeeper can't be read",
+        where=f"{session.address}/epoch",
+        cause=f"the node holds {content[:40]!r} instead of a number: this version knows nodes of format {FORMAT}",
+        remedy=f"{NEWER}; if somebody edited the node, write the ledger's epoch into it",
+    )
+
+
 def _self() -> dict[str, object]:
-    return {"pid": os.getpid(), "host": socket.gethostname()}
+    return {"format": FORMAT, "pid": os.getpid(), "host": socket.gethostname()}
 
 
 def _owner() -> str:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from migrator.errors import MigratorError
+from scenarios.faults.fault import state_folder
 from scenarios.faults.processes import await_true
+from scenarios.faults.session import execute
 from scenarios.world import World
 from tests.integration.faults.fault_world import (
     TIMEOUT_S,
@@ -152,6 +154,33 @@ def test_a_restored_event_log_ends_before_the_target_however_far_capture_was(
     restore.fire()
     restore.close()
     assert numbers(event_log) == [2]
+
+
+@pytest.mark.parametrize(("how", "changed"), [("flip", "data"), ("tear", "data"), ("manifest", "segments")])
+def test_a_segment_beyond_the_ledger_is_damaged(
+    pg_world: tuple[World, StandInPipeline], how: str, changed: str
+) -> None:
+    world, pipeline = pg_world
+    execute(
+        world.target.direct,
+        ["CREATE SCHEMA migrator", "CREATE TABLE migrator.ledger (segment bigint)",
+         "INSERT INTO migrator.ledger VALUES (6)"],
+    )  # fmt: skip
+    damage = placed(world, "damage_segment", how=how)
+    event_log = state_folder(world) / "eventlog"
+    for folder in ("data", "segments"):
+        (event_log / folder).mkdir(parents=True)
+    for number in (7, 8):
+        (event_log / f"segments/{number:010d}.json").write_text(f"manifest of {number}")
+        (event_log / f"data/{number:010d}-1-0.parquet").write_text(f"data of {number}")
+    before = {path: path.read_bytes() for path in event_log.glob("*/*")}
+    pipeline.start()
+    damage.fire()
+    (different,) = [path for path, content in before.items() if path.read_bytes() != content]
+    assert (different.parent.name, different.name[:10], pipeline.starts) == (changed, "0000000008", 2)
+    execute(world.target.direct, ["UPDATE migrator.ledger SET segment = 8"])
+    with pytest.raises(MigratorError, match="no segment beyond 8"):
+        damage.fire()
 
 
 def test_nothing_is_restored_where_nothing_was_kept(pg_world: tuple[World, StandInPipeline]) -> None:

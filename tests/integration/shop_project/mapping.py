@@ -114,7 +114,7 @@ def sales(order_line: DataFrame, product: DataFrame, category: DataFrame) -> Dat
         order_line.join(product, "product_id")
         .join(category.select("category_id", F.col("name").alias("category")), "category_id")
         .groupBy("category", F.floor(F.col("price") / 10).cast("int").alias("price_band"))
-        .agg(F.count("*").alias("lines"), F.sum("quantity").alias("quantity"))
+        .agg(F.count("*").alias("sold_lines"), F.sum("quantity").alias("quantity"))
     )
 
 

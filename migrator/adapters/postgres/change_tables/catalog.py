@@ -11,7 +11,15 @@ from collections.abc import Iterator, Sequence
 from migrator.adapters.postgres.catalog import PostgresCatalog, table_id
 from migrator.adapters.postgres.change_tables.capture_facts import REMEDY
 from migrator.adapters.postgres.change_tables.capture_facts import findings as capture_findings
-from migrator.adapters.postgres.change_tables.layout import FORGET, SCHEMA, change_table, identifier, script
+from migrator.adapters.postgres.change_tables.layout import (
+    COMMENT,
+    FORGET,
+    FORMAT,
+    SCHEMA,
+    change_table,
+    identifier,
+    script,
+)
 from migrator.adapters.postgres.change_tables.view import VIEW, View
 from migrator.adapters.postgres.preflight import RECOVERY, SETTINGS, standby, version
 from migrator.adapters.postgres.preflight_tables import table_findings
@@ -19,6 +27,7 @@ from migrator.adapters.postgres.reflection import Query, ReflectedTable, psycopg
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import SourceError
+from migrator.model.codec import NEWER
 from migrator.model.finding import Finding
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
@@ -84,6 +93,7 @@ def _findings(source: PostgresSource, query: Query, tables: Sequence[str]) -> li
         found.append(Finding("change_grant", SCHEMA, f"role {role!r} may not use schema {SCHEMA!r}", remedy))
         there = False
     if there:
+        found += _format(query)
         found += _grants(source, query, role)
     for name in tables:
         table = table_id(source, name)
@@ -93,6 +103,18 @@ def _findings(source: PostgresSource, query: Query, tables: Sequence[str]) -> li
             found += capture_findings(query, reflected)
             found += _readable(query, reflected, role)
     return found
+
+
+def _format(query: Query) -> Iterator[Finding]:
+    ((comment,),) = query("SELECT obj_description(to_regnamespace($1)::oid, 'pg_namespace')", [SCHEMA])
+    number = str(comment or "").removeprefix(COMMENT)
+    if comment and number.isdecimal() and int(number) > FORMAT:
+        yield Finding(
+            "change_tables",
+            SCHEMA,
+            f"the change tables have format {number}, this version knows formats up to {FORMAT}",
+            NEWER,
+        )
 
 
 def _grants(source: PostgresSource, query: Query, role: str) -> Iterator[Finding]:

@@ -137,8 +137,12 @@ def script(tables: Sequence[ReflectedTable], role: str, forget: bool) -> str:
     return "BEGIN;\nSET LOCAL lock_timeout = '10s';\n\n" + "\n\n".join(parts) + "\n\nCOMMIT;\n"
 
 
+FORMAT = 1
+"""Number of the present layout of change tables and their functions; without a comment they have the first."""
+COMMENT = "migrator change tables, format "
 _COMMON = f"""
 CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+COMMENT ON SCHEMA {SCHEMA} IS '{COMMENT}{FORMAT}';
 CREATE SEQUENCE IF NOT EXISTS {SEQUENCE} CACHE 1;
 CREATE TABLE IF NOT EXISTS {SCHEMA}.forgotten (one boolean PRIMARY KEY DEFAULT true CHECK (one), below xid8 NOT NULL);
 INSERT INTO {SCHEMA}.forgotten (below) VALUES ('0') ON CONFLICT DO NOTHING;

@@ -103,9 +103,10 @@ class ChangeTableLogReader:
             return
         self._forgot_at = time.monotonic()
         below = Place.parse(position).at.xmin
-        statement = f"SELECT {SCHEMA}.forget('{below}'::pg_catalog.xid8, {_FORGET_ROWS})"
+        statement = f"SELECT {SCHEMA}.forget($1::pg_catalog.xid8, $2::int4)"
         rows = self._forgetting.call(
-            "captured changes can't be deleted", lambda connection: connection.execute(statement).fetchone()
+            "captured changes can't be deleted",
+            lambda connection: connection.execute(statement, [str(below), _FORGET_ROWS]).fetchone(),
         )
         # Deleting is a transaction itself, so the place moves by it: it must not go on for its own sake.
         self._to_forget = rows is None or rows[0] > 0

@@ -16,14 +16,14 @@ def upgrade() -> None:
         "CREATE TABLE label (category_id integer PRIMARY KEY, name text)",
         "CREATE TABLE order_summary (order_id integer PRIMARY KEY, customer_name text, line_count bigint NOT NULL,"
         " total numeric(20,2) NOT NULL, products text)",
-        "CREATE TABLE article (name text PRIMARY KEY, products bigint NOT NULL, sold bigint NOT NULL)",
+        "CREATE TABLE article (name varchar(60) PRIMARY KEY, products bigint NOT NULL, sold bigint NOT NULL)",
         "CREATE TABLE buyer (customer_id integer PRIMARY KEY, orders bigint NOT NULL, last_order_id integer)",
         "CREATE TABLE pick (order_id integer, place integer, product_id integer, quantity integer NOT NULL,"
         " PRIMARY KEY (order_id, place))",
         "CREATE TABLE referral (customer_id integer PRIMARY KEY, referrer text, referred bigint NOT NULL)",
-        "CREATE TABLE party (party_id text PRIMARY KEY, name text, members bigint NOT NULL)",
-        "CREATE TABLE sales (category text, price_band integer, lines bigint NOT NULL, quantity bigint NOT NULL,"
-        " PRIMARY KEY (category, price_band))",
+        "CREATE TABLE party (party_id varchar(60) PRIMARY KEY, name text, members bigint NOT NULL)",
+        "CREATE TABLE sales (category varchar(60), price_band integer, sold_lines bigint NOT NULL,"
+        " quantity bigint NOT NULL, PRIMARY KEY (category, price_band))",
         "CREATE TABLE circle (customer_id integer PRIMARY KEY, place integer NOT NULL)",
         "CREATE TABLE dispatch (product_id integer, order_id integer, line_no integer, customer_name text,"
         " PRIMARY KEY (product_id, order_id, line_no))",

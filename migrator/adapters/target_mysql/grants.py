@@ -1,0 +1,43 @@
+"""The least rights of the login that writes a MySQL or MariaDB target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrator.adapters.target_mysql.merge import qualified, quoted
+from migrator.adapters.target_mysql.mirror_names import mirror_database
+from migrator.adapters.target_mysql.mirror_tables import RIGHTS
+from migrator.adapters.target_mysql.settings import MysqlTarget
+from migrator.binlog.grants import account
+from migrator.model.grants import Grants
+from migrator.model.table import TableId
+from migrator.schema import MYSQL_LEDGER
+
+_VERSIONS = "migrator_version"
+
+
+def target_grants(settings: MysqlTarget, names: Sequence[str], joined: bool) -> Grants:
+    """What writing these tables needs, some of them ``joined``: those need the mirror's database."""
+    user = account(settings.user)
+
+    def table(name: str) -> str:
+        return qualified(TableId(settings.database, name))
+
+    needed = [
+        f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.database)}.* TO {user}",
+        *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table(name)} TO {user}" for name in names),
+        f"GRANT SELECT ON {table('alembic_version')} TO {user}",
+        f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(MYSQL_LEDGER)} TO {user}",
+        f"GRANT SELECT, INSERT, CREATE ON {table(_VERSIONS)} TO {user}",
+    ]
+    if joined:
+        mirror = quoted(mirror_database(settings.database))
+        needed.append(f"CREATE DATABASE IF NOT EXISTS {mirror} CHARACTER SET utf8mb4")
+        needed.append(f"GRANT {RIGHTS} ON {mirror}.* TO {user}")
+    return Grants(
+        f"{'MySQL' if settings.kind == 'mysql' else 'MariaDB'} target {settings.database}: as an administrator,"
+        " after your Alembic revisions",
+        user,
+        f"CREATE USER {user} IDENTIFIED BY '...';",
+        tuple(needed),
+    )

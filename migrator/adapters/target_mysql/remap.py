@@ -1,0 +1,57 @@
+"""Which joined targets are in step with the mirror, seen and changed from outside the run."""
+
+from __future__ import annotations
+
+import pymysql
+
+from migrator.adapters.target_mysql.mirror_names import control_table, mirror_database
+from migrator.adapters.target_mysql.reflect import catalog
+from migrator.adapters.target_mysql.refusal import Refusal, explained, not_reached
+from migrator.adapters.target_mysql.settings import MysqlTarget
+from migrator.errors import TargetError
+
+_EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'filled'"
+
+
+def filled(settings: MysqlTarget) -> list[tuple[str, int]]:
+    """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``."""
+    table = control_table(settings.database, "filled")
+    with catalog(settings) as session:
+        if not session.rows(_EXISTS, [mirror_database(settings.database)]):
+            return []
+        rows = session.rows(
+            f"SELECT target, segment FROM {table} WHERE migration = %s ORDER BY target", [settings.migration]
+        )
+    return [(str(name), int(segment)) for name, segment in rows]
+
+
+def forget_filled(settings: MysqlTarget, target: str) -> bool:
+    """Makes the run fill a target anew, with its next batch; False if it wasn't filled yet.
+
+    Raises ``ConnectionFailed``, and ``TargetError`` when the user may not.
+    """
+    if target not in dict(filled(settings)):
+        return False
+    table = control_table(settings.database, "filled")
+    try:
+        connection = pymysql.connect(**settings.options(), autocommit=True)
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise not_reached(settings, error) from None
+    try:
+        with connection.cursor() as cursor:
+            changed = cursor.execute(
+                f"DELETE FROM {table} WHERE migration = %s AND target = %s", (settings.migration, target)
+            )
+    except (pymysql.err.MySQLError, OSError) as error:
+        found = explained(error)
+        if not isinstance(found, Refusal):
+            raise not_reached(settings, error) from None
+        raise TargetError(
+            "the mirror's record of filled targets can't be changed",
+            where=table,
+            cause=found.cause(),
+            remedy="run the command with the user that the migration uses",
+        ) from None
+    finally:
+        connection.close()
+    return bool(changed > 0)

@@ -1,0 +1,32 @@
+"""What a login must be allowed to do, as SQL for whoever may grant it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """The rights of one side's login.
+
+    Attributes:
+        title: whose rights on which database.
+        account: the login as the server writes it.
+        make: the statement that makes the login, with a place for the password.
+        needed: statements without which something fails, each for one object.
+        perhaps: statement and the case in which it is needed, which the configuration doesn't tell.
+    """
+
+    title: str
+    account: str
+    make: str
+    needed: tuple[str, ...]
+    perhaps: tuple[tuple[str, str], ...] = ()
+
+    def text(self) -> str:
+        """A script. What only a person can fill in or decide is a comment."""
+        lines = [f"-- {self.title}", f"-- {self.make}"]
+        lines += [f"{statement};" for statement in self.needed]
+        for statement, case in self.perhaps:
+            lines += [f"-- Only {case}:", f"-- {statement};"]
+        return "\n".join(lines) + "\n"

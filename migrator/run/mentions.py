@@ -1,0 +1,49 @@
+"""Where the mapping names a source table: what a server says about the table alone doesn't lead its author there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from migrator.errors import SourceError
+from migrator.model.finding import Finding
+from transforms.registry import Mapping
+
+
+def mentions(mapping: Mapping, table: str) -> str:
+    """The functions and queries that read a source table, with file and line."""
+    found = [target.mention(table) for target in mapping.targets if table in target.sources]
+    return "; ".join(dict.fromkeys(found))
+
+
+def with_mentions(mapping: Mapping, findings: Sequence[Finding]) -> list[Finding]:
+    """Findings about a table as a whole also say who reads it."""
+    read = {table: mentions(mapping, table) for target in mapping.targets for table in target.sources}
+
+    def told(finding: Finding) -> Finding:
+        name = next((table for table in read if finding.subject.endswith(f".{table}")), None)
+        if finding.check != "table" or name is None:
+            return finding
+        return replace(finding, problem=f"{finding.problem}; read by {read[name]}")
+
+    return [told(finding) for finding in findings]
+
+
+@contextmanager
+def mentioned(mapping: Mapping) -> Iterator[None]:
+    """A ``SourceError`` that ends with tables' names also says who reads them."""
+    try:
+        yield
+    except SourceError as error:
+        named = [name.rpartition(".")[2] for name in error.what.rpartition(": ")[2].split(", ")]
+        readers = [found for name in named if (found := mentions(mapping, name))]
+        if readers:
+            error.where = "; ".join(dict.fromkeys([*readers, error.where or ""])).strip("; ")
+        raise
+
+
+def gaps(mapping: Mapping) -> list[Finding]:
+    """A finding for each target table that its author has left open."""
+    remedy = "write a function or a query that makes it, or delete its line mapping.gap(...)"
+    return [Finding("gap", table, f"not mapped yet: {why}", remedy) for table, why in mapping.gaps.items()]

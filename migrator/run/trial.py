@@ -1,0 +1,270 @@
+"""Maps some rows of the source for a look, and writes nothing: no lease, no slot, no event log, no target table.
+
+A row-wise mapping is tried row by row, a joined one grain by grain, each with all the rows that its target rows
+depend on. What can't be mapped or stored is told by column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from migrator.errors import RequestError
+from migrator.model.reach import Reach, entangled
+from migrator.model.request import Scope
+from migrator.model.table import TableSchema
+from migrator.run.dump_order import key_of
+from migrator.run.migration import Parts, plans
+from migrator.run.trial_rows import TrialRows, texts, tuples
+from transforms.cause import spark_cause
+from transforms.grain import grain_tables
+from transforms.grain_numbers import NUMBER, numbered
+from transforms.pipeline import arrow_frame, map_rows, parquet_frame
+from transforms.plan import MappingPlan
+from transforms.registry import Mapping as TargetMappings
+from transforms.session import named_jvm_end
+
+Tables = dict[str, pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What was made of one row, or of one grain.
+
+    Attributes:
+        name: of what: ``orders order_id=1``.
+        old: the rows read, by source table.
+        new: target rows; None where the mapping fails on these rows.
+        problems: ``(column, cause)`` of what can't be mapped or stored; the column is empty where none can be named.
+    """
+
+    name: str
+    old: Mapping[str, pa.Table]
+    new: pa.Table | None
+    problems: Sequence[tuple[str, str]] = field(default=())
+
+
+def trials(
+    parts: Parts, table: str, limit: int, keys: Sequence[str] = (), source: str | None = None
+) -> Iterator[Trial]:
+    """Tries the mapping of a target table.
+
+    Args:
+        parts: only structure of both sides, chunk reader and Spark are used.
+        table: the target table.
+        limit: rows or grains at most, of each source table they begin at.
+        keys: keys of the rows to begin at, as text; none: the first ones.
+        source: the table they begin at; needed with keys where there are several.
+
+    Raises ``MappingError``, ``RequestError``, ``SourceError``, ``TargetError``, ``ConnectionFailed``.
+    """
+    plan = _plan(parts, table)
+    begins = {reach.root.schema.id.name: reach for reach in plan.reaches} or dict.fromkeys(plan.reads)
+    chosen = _chosen(begins, source, keys)
+    reader = parts.source(list(plan.schemas.values())).chunk_reader()
+    try:
+        for name in chosen:
+            look = _Look(parts, plan, TrialRows(parts.spark(), reader, plan), limit, keys)
+            reach = begins[name]
+            yield from look.rows(name) if reach is None else look.grains(reach)
+    finally:
+        reader.close()
+
+
+def _plan(parts: Parts, table: str) -> MappingPlan:
+    if table not in parts.mapping:
+        raise RequestError(
+            f"the mapping makes no table {table!r}",
+            cause=f"it makes {', '.join(target.name for target in parts.mapping)}",
+            remedy="name one of them",
+        )
+    alone = TargetMappings()
+    alone.add(parts.mapping[table])
+    return plans(replace(parts, mapping=alone))[2][table]
+
+
+def _chosen(begins: Mapping[str, object], source: str | None, keys: Sequence[str]) -> list[str]:
+    names = list(begins)
+    if (source is None and keys and len(names) > 1) or (source is not None and source not in begins):
+        raise RequestError(
+            f"{source!r} is no table to begin at" if source else "--key needs to know of which table",
+            cause=f"rows of this target begin at {', '.join(names)}",
+            remedy=f"name one of them: --source {names[0]}",
+        )
+    return names if source is None else [source]
+
+
+@dataclass(frozen=True)
+class _Look:
+    parts: Parts
+    plan: MappingPlan
+    source: TrialRows
+    limit: int
+    keys: Sequence[str]
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self.parts.spark()
+
+    def rows(self, table: str) -> Iterator[Trial]:
+        """Row by row, those that a row-wise mapping reads of one table."""
+        found = self._begun(table)
+        for index in range(found.num_rows):
+            row = found.slice(index, 1)
+            yield self._tried(_named(self.plan.schemas[table], row), {table: row}, {})
+
+    def grains(self, reach: Reach) -> Iterator[Trial]:
+        """Grain by grain, each with all rows linked to it."""
+        root = reach.root
+        for begun in self._grains(reach):
+            old, others = self._linked(reach, begun)
+            rest = others if entangled(self.plan.reaches) else {}
+            more = f" and {begun.num_rows - 1} more" if begun.num_rows > 1 else ""
+            yield self._tried(_named(root.schema, begun.slice(0, 1)) + more, old, rest)
+
+    def _begun(self, table: str) -> pa.Table:
+        """The rows to begin at."""
+        if not self.keys:
+            return self.source.first(table, self.limit)
+        schema = self.plan.schemas[table]
+        keys = tuple(dict.fromkeys(key_of("--key", text, schema) for text in self.keys))
+        self.parts.catalog.check_scope(schema, Scope(keys=keys))
+        found = self.source.of_keys(table, keys)
+        if not found.num_rows:
+            raise RequestError(
+                f"no row of {schema.id} has such a key",
+                where=f"--key {self.keys[0]}",
+                remedy="correct the key",
+            )
+        return found
+
+    def _grains(self, reach: Reach) -> Iterator[pa.Table]:
+        """Per grain the rows of its own table."""
+        table = reach.root.schema.id.name
+        begun = self._begun(table)
+        columns = list(reach.grain)
+        if not columns:
+            begun, columns = self._numbered(reach, begun), [NUMBER]
+        wanted = begun.select(columns).group_by(columns, use_threads=False).aggregate([])
+        for index in range(min(self.limit, wanted.num_rows)):
+            value = wanted.slice(index, 1)
+            if any(column.null_count for column in value.columns):
+                continue  # NULL is looked up by no link: such rows are a grain that only the whole table shows
+            if columns == [NUMBER]:
+                whole = self._numbered(reach, self.source.whole(table))
+                found = whole.filter(pc.equal(whole[NUMBER], value[NUMBER][0]))
+                yield found.drop_columns([NUMBER])
+            else:
+                yield self.source.linked(table, columns, value)
+
+    def _numbered(self, reach: Reach, rows: pa.Table) -> pa.Table:
+        """Rows of a computed grain's table with the number of its values."""
+        key = list(reach.root.schema.key)
+        tables = grain_tables(self.plan.target)
+        whole = {name: self.source.whole(name) for name in tables}
+        numbers = numbered(self.plan.target, reach, self._frames(whole)).toArrow()
+        known = dict(zip(tuples(numbers, key), numbers[NUMBER].to_pylist(), strict=True))
+        return rows.append_column(NUMBER, pa.array([known.get(one) for one in tuples(rows, key)], pa.int64()))
+
+    def _linked(self, reach: Reach, begun: pa.Table) -> tuple[Tables, Tables]:
+        """All rows linked to a grain's own, and the same without the grain's own, by table."""
+        found = [begun]
+        for node in reach.nodes[1:]:
+            above = found[node.above or 0].select(list(node.above_columns))
+            found.append(self.source.linked(node.schema.id.name, node.columns, above))
+        every: Tables = {}
+        others: Tables = {}
+        for node, rows in zip(reach.nodes, found, strict=True):
+            name = node.schema.id.name
+            key = list(node.schema.key)
+            every[name] = _united(every.get(name), rows, key)
+            others[name] = every[name]
+        root = reach.root.schema
+        return every, {**others, root.id.name: _without(every[root.id.name], begun, list(root.key))}
+
+    def _frames(self, tables: Tables) -> dict[str, DataFrame]:
+        return {
+            name: arrow_frame(self._spark, self.source.without_values(name, rows), self.plan.schemas[name])
+            for name, rows in tables.items()
+        }
+
+    def _tried(self, name: str, old: Tables, rest: Tables) -> Trial:
+        """Maps rows; of rows that stand for other grains too, by half, only what the grain itself makes is kept."""
+        shown = {table: self.source.without_values(table, rows) for table, rows in old.items()}
+        try:
+            with named_jvm_end():
+                new = self._mapped(old)
+                if rest:
+                    key = list(self.plan.target.key)
+                    new = _without(new, self._mapped(rest), key)
+        except (PySparkException, Py4JError) as error:
+            return Trial(name, shown, None, self._failing(old) or [("", spark_cause(error))])
+        return Trial(name, shown, new, self._unstorable(new))
+
+    def _mapped(self, tables: Tables) -> pa.Table:
+        return map_rows(self._spark, self.plan, self._frames(tables)).toArrow()
+
+    def _failing(self, tables: Tables) -> list[tuple[str, str]]:
+        """The columns that can't be computed, each asked alone."""
+        found = []
+        with TemporaryDirectory() as folder:
+            # From files: of rows in memory Spark computes every column while it plans, asked for or not.
+            frames = {name: self._stored(name, rows, Path(folder)) for name, rows in tables.items()}
+            for column in self.plan.columns:
+                alone = map_rows(self._spark, self.plan, frames).select(
+                    F.col(f"`{column.name.replace('`', '``')}`")
+                )
+                try:
+                    with named_jvm_end():
+                        alone.toArrow()
+                except (PySparkException, Py4JError) as error:
+                    found.append((column.name, spark_cause(error)))
+        return found
+
+    def _stored(self, table: str, rows: pa.Table, folder: Path) -> DataFrame:
+        path = folder / f"{len(list(folder.iterdir()))}.parquet"
+        pq.write_table(self.source.without_values(table, rows), path)
+        return parquet_frame(self._spark, [path], self.plan.schemas[table])
+
+    def _unstorable(self, new: pa.Table) -> list[tuple[str, str]]:
+        key = self.plan.target.key
+        problems = [
+            (column.name, "NULL, and the target's column is NOT NULL")
+            for column in self.plan.columns
+            if (column.name in key or not column.nullable) and new[column.name].null_count
+        ]
+        if len(set(tuples(new, key))) < new.num_rows:
+            problems.append((", ".join(key), "two rows of one key"))
+        return problems
+
+
+def _united(found: pa.Table | None, rows: pa.Table, key: list[str]) -> pa.Table:
+    """Rows of both, each once: a table may be reached in several parts."""
+    if found is None:
+        return rows
+    return pa.concat_tables([found, _without(rows, found, key)]).combine_chunks()
+
+
+def _without(rows: pa.Table, others: pa.Table, key: list[str]) -> pa.Table:
+    """The rows whose key no other row has."""
+    known = set(tuples(others, key))
+    return rows.filter(pa.array([one not in known for one in tuples(rows, key)], pa.bool_()))
+
+
+def _named(schema: TableSchema, row: pa.Table) -> str:
+    values = [texts(row[name])[0] for name in schema.key]
+    pairs = (
+        f"{name}={value.hex() if isinstance(value, bytes) else value}"
+        for name, value in zip(schema.key, values, strict=True)
+    )
+    return f"{schema.id.name} {', '.join(pairs)}"

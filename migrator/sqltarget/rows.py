@@ -1,0 +1,72 @@
+"""Mapped rows of one target table, checked before the transaction begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from migrator.errors import TargetError
+from migrator.model.table import TableId
+from migrator.model.target import TargetTable
+
+
+def duplicate(table: TableId, key: str) -> TargetError:
+    """The mapping returned one key twice."""
+    return TargetError(
+        f"the mapping returned two rows for key {key} of {table}",
+        where=f"{table}, {key}",
+        cause="a target row must come from one source row (or grain), else the last one would win by chance",
+        remedy="correct the mapping or its key, then start again: nothing of this batch was written",
+    )
+
+
+def key_text(names: Sequence[str], values: Sequence[object]) -> str:
+    """``name=value`` pairs of a key, for messages."""
+    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
+
+
+def filled(rows: pa.Table | None) -> pa.Table | None:
+    """The rows, or None of none."""
+    return rows if rows is not None and rows.num_rows else None
+
+
+def together(table: TableId, written: tuple[str, ...], parts: list[pa.Table]) -> pa.Table:
+    """The written columns of all parts. Raises ``TargetError`` when a part has other columns."""
+    for part in parts:
+        if set(part.column_names) != set(written):
+            raise TargetError(
+                f"dump rows and log rows of {table} have different columns",
+                where=str(table),
+                cause=f"{sorted(part.column_names)} against {sorted(written)}",
+                remedy="the mapping must return the same columns for every input",
+            )
+    if not parts:
+        return pa.table({name: pa.chunked_array([], pa.null()) for name in written})
+    return pa.concat_tables([part.select(written) for part in parts], promote_options="permissive")
+
+
+def no_key(table: TableId) -> TargetError:
+    """The table can't be written."""
+    return TargetError(
+        f"the target table {table} has no primary key",
+        where=str(table),
+        cause="rows are updated and deleted by key",
+        remedy="add a primary key, or a unique index on NOT NULL columns, in a revision of the target",
+    )
+
+
+def check_columns(table: TargetTable, written: tuple[str, ...]) -> None:
+    """Refuses columns that the target hasn't or computes, and a missing key column. Raises ``TargetError``."""
+    unknown = [name for name in written if table.column(name) is None]
+    generated = [column.name for column in table.columns if column.generated and column.name in written]
+    lacking = [name for name in table.key if name not in written]
+    for names, what, remedy in (
+        (unknown, "has no column", "correct the mapping, or add the column in a revision of the target"),
+        (generated, "computes by itself the column", "leave the column out of the mapping"),
+        (lacking, "needs for its key the column", "the mapping must return every key column"),
+    ):
+        if names:
+            raise TargetError(
+                f"the target table {table.id} {what} {', '.join(names)}", where=str(table.id), remedy=remedy
+            )

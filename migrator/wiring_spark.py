@@ -1,0 +1,61 @@
+"""The Spark session of a project: on this machine, or on a cluster with executors that get our code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from migrator.config import Settings
+from migrator.embedded.java import java_home
+from transforms.executors import check_executors, count_executors
+from transforms.session import is_cluster, running_session, spark_session, stop_session
+from transforms.shipping import ship
+
+_MODULES = ("pyarrow", "transforms.staged", "verify.json_text")
+_STAGING = "migrator.adapters.target_postgres.executor_staging"
+
+
+def spark(
+    settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The project's Spark session, started on the first call.
+
+    On a cluster executors get this tool's modules and the mapping's, and are asked whether they can do their part.
+    Raises ``ClusterError`` if they can't, ``ConfigError``, ``MigratorError``.
+    """
+    where = master or settings.spark.master
+    before = running_session()
+    session = spark_session(
+        master=where,
+        conf={**settings.spark.conf, **(conf or {})},
+        java_home=java_home(),
+        log_path=settings.state / "spark.log",
+    )
+    if session is not before and is_cluster(where):
+        try:
+            _prepare(session, settings, where)
+        except BaseException:  # Ctrl-C too: whoever asks next must not be handed what was never checked
+            stop_session()
+            raise
+    return session
+
+
+def executors_now(master: str) -> int | None:
+    """How many executors a cluster has given the running session; None where there is no cluster, or no answer."""
+    session = running_session()
+    return count_executors(session) if session is not None and is_cluster(master) else None
+
+
+def executors_stage(settings: Settings, master: str) -> bool:
+    """One local process loads faster over its one connection: its executors would write every row twice."""
+    staging = settings.apply.staging
+    return staging == "executors" or (staging == "auto" and is_cluster(master))
+
+
+def _prepare(session: SparkSession, settings: Settings, master: str) -> None:
+    passed_over = (settings.state, settings.alembic)
+    ship(session, settings.mapping, passed_over, settings.spark.py_files, settings.state / "spark-code")
+    stages = settings.target.kind == "postgresql" and executors_stage(settings, master)
+    modules = (*_MODULES, _STAGING) if stages else _MODULES
+    check_executors(session, settings.state, modules, settings.spark.wait_s)

@@ -1,0 +1,81 @@
+"""The capture half of ``migrator run`` as a process of its own, whose memory is then its own: no Spark, no target.
+
+``python -m tests.integration.capturing_alone PORT USER DATABASE TABLE FOLDER LIMITS``: captures into an event log
+below FOLDER until it is told to stop on standard input, by a line with the number of row changes to wait for. Says
+``ready``, and at the end its resident memory in bytes: when it was ready, and at its peak since.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+
+from migrator.adapters.files.batch_reader import FileBatchReader
+from migrator.adapters.files.room import FileRoom
+from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.memory.requests import MemoryRequests
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.settings import PostgresSource
+from migrator.model.limits import CaptureLimits
+from migrator.run import capture_steps, fair_inputs
+from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress
+
+
+def main(port: str, user: str, database: str, table: str, folder: str, limits: str) -> None:
+    """Captures one table."""
+    options = json.loads(limits)
+    fair_inputs.MOST_BYTES = options.get("held_bytes", fair_inputs.MOST_BYTES)
+    capture_steps.SEGMENT_BYTES = options.get("held_bytes", capture_steps.SEGMENT_BYTES)
+    source = PostgresSource(
+        host="127.0.0.1", port=int(port), database=database, schema="public", user=user, password=None,
+        migration=database[:31], spill_folder=Path(folder) / "spill", **options.get("source", {}),
+    )  # fmt: skip
+    catalog = PostgresCatalog(source)
+    schemas = catalog.tables([table])
+    catalog.prepare(schemas)
+    directory = Path(folder) / "eventlog"
+    writer = FileSegmentWriter(directory, 1)
+    progress, stopping = Progress(), Stopping()
+    loop = CaptureLoop(
+        SourcePorts(lambda: PostgresLogReader(source, schemas), lambda: PostgresChunkReader(source), None),
+        writer,
+        {schema.id: schema for schema in schemas},
+        None,
+        {},
+        MemoryRequests(),
+        FileRoom(directory, writer, FileBatchReader(directory)),
+        progress,
+        CaptureLimits(**options.get("capture", {})),
+        "1-alone",
+    )
+    thread = stopping.thread("capture", lambda: loop.run(stopping))
+    _await(stopping, lambda: progress.snapshot().captured is not None and not progress.snapshot().dumping())
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here (proc(5))
+    before = _status("VmRSS")
+    print("ready", flush=True)
+    wanted = int(sys.stdin.readline())
+    _await(stopping, lambda: progress.snapshot().captured_changes >= wanted)
+    print(json.dumps({"before": before, "peak": _status("VmHWM")}), flush=True)
+    stopping.request()
+    thread.join(30)
+
+
+def _await(stopping: Stopping, holds) -> None:  # type: ignore[no-untyped-def]
+    while not holds():
+        stopping.raise_failure()
+        threading.Event().wait(0.02)
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

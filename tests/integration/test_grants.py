@@ -1,0 +1,159 @@
+"""What `migrator grants` prints is enough for a whole migration, and nothing of it can be left out.
+
+Each test makes a login by exactly the printed statements. The control takes each right away again, one by one: then
+something fails by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from migrator import config as configuration
+from migrator import schema as control
+from migrator import wiring
+from migrator.errors import MigratorError
+from migrator.model.event import MarkKind
+from migrator.run.migration import preflight
+from migrator.wiring_source import source_database, source_parts
+from scenarios.orders.old_schema import create
+from tests.integration import run_project
+from tests.integration.run_project import Project, scenario_database
+from tests.servers import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+PAIRS = {
+    "postgresql to postgresql": ("old_pg", "new_pg"),
+    "mariadb to mysql": ("old_maria", "new_mysql"),
+    "mysql to mariadb": ("old_mysql", "new_maria"),
+}
+_GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+) TO (?P<who>\S+)")
+
+
+@dataclass
+class Poor:
+    """A project whose logins have what the script gave them; ``needed`` has each statement with its side."""
+
+    project: Project
+    needed: list[tuple[Database, str]]
+
+
+@pytest.fixture(params=PAIRS)
+def poor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Poor]:
+    """Both logins of a pair of servers, which PUBLIC's rights don't help."""
+    old, new = (request.getfixturevalue(name) for name in PAIRS[request.param])
+    create(scenario_database(old), 200)
+    monkeypatch.setenv("POOR", "poor")
+    settings = _configured(run_project.make(tmp_path / "project", old, new))
+    scripts = wiring.grants(settings)
+    needed = []
+    for database, script in zip((old, new), scripts, strict=True):
+        if database.kind == "postgresql":
+            database.execute(
+                f"REVOKE ALL ON DATABASE {database.database} FROM PUBLIC",
+                "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+            )
+        database.execute(script.make.rstrip(";").replace("'...'", "'poor'"), *script.needed)
+        needed += [(database, statement) for statement in script.needed]
+    yield Poor(Project(old, new, settings.file), needed)
+    for database, script in zip((old, new), scripts, strict=True):
+        if database.kind == "postgresql":
+            database.execute(f"DROP OWNED BY {script.account} CASCADE", f"DROP ROLE {script.account}")
+        else:
+            database.execute(f"DROP USER {script.account}")
+    if settings.placement == "watermark":
+        old.execute("DROP DATABASE migrator")
+
+
+def _configured(project: Project) -> configuration.Settings:
+    """The project with logins of its own, and on MySQL with the watermark that an administrator has made."""
+    old, new = project.old, project.new
+    text = project.config.read_text()
+    for database in (old, new):
+        login = f'user = "poor_{database.database[-8:]}"\npassword_env = "POOR"'
+        place = f'database = "{database.database}"\n'
+        text = text.replace(f'{place}user = "{database.user}"', f"{place}{login}")
+    if old.kind == "mysql":
+        text = text.replace("\n\n[target]", '\nplacement = "watermark"\n\n[target]')
+    project.config.write_text(text)
+    settings = configuration.load(project.config)
+    if settings.placement == "watermark":
+        owner = replace(settings.source, user=old.user, password=old.password)
+        control.upgrade_source(source_database(replace(settings, source=owner)))
+    return settings
+
+
+def single_rights(statement: str, owner: str) -> list[tuple[str, str]]:
+    """Per right of a statement: what takes it away, and what gives it back."""
+    grant = _GRANT.fullmatch(statement)
+    if grant is not None:
+        place, who = grant["place"], grant["who"]
+        return [
+            (f"REVOKE {right} ON {place} FROM {who}", f"GRANT {right} ON {place} TO {who}")
+            for right in grant["rights"].split(", ")
+        ]
+    if statement.endswith(" REPLICATION"):
+        return [(statement.replace(" REPLICATION", " NOREPLICATION"), statement)]
+    if statement.endswith(" REPLICA IDENTITY FULL"):
+        return [(statement.replace("FULL", "DEFAULT"), statement)]
+    if statement.startswith("CREATE PUBLICATION"):
+        return [(f"DROP PUBLICATION {statement.split()[2]}", statement)]
+    name = statement.split()[2]
+    owned = f"ALTER SCHEMA {name} OWNER TO"
+    return [(f'{owned} "{owner}"', f"{owned} {statement.split()[-1]}")]
+
+
+def problems(poor: Poor) -> str:
+    """What check, or the first step of a run that check doesn't try, says; empty when nothing."""
+    settings = configuration.load(poor.project.config)
+    try:
+        found = [str(finding) for finding in preflight(wiring.parts(settings)) if finding.fatal]
+        if problem := wiring.revision_problem(settings):
+            found.append(problem)
+        if not found:
+            _steps(settings)
+    except MigratorError as error:
+        return str(error)
+    return "; ".join(found)
+
+
+def _steps(settings: configuration.Settings) -> None:
+    """What a run begins with: control tables, ledger, log reader, watermark."""
+    parts = wiring.parts(settings)
+    assert parts.prepare() is None
+    parts.target.open(wiring.known_epoch(settings) + 1)
+    parts.target.close()
+    if settings.placement == "watermark":
+        _, make = source_parts(settings)
+        marks = make([]).watermarks
+        assert marks is not None
+        writer = marks()
+        writer.write("a token", MarkKind.LOW)
+        writer.write("another", MarkKind.HIGH)
+        writer.close()
+
+
+def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor, spark: SparkSession) -> None:
+    project = poor.project
+    assert problems(poor) == ""
+    project.run_here()
+    project.old.execute("UPDATE orders SET comment = 'new' WHERE id = 3", "DELETE FROM orders WHERE id = 4")
+    project.run_here()
+    assert project.differences() == []
+    assert project.command("verify") == 0
+    for database, statement in poor.needed:
+        for take, give in single_rights(statement, database.user):
+            if "migrator_" in take:  # rights on a ledger that the first run makes
+                database.execute(
+                    "DROP TABLE IF EXISTS migrator_ledger, migrator_version", "DELETE FROM purchase"
+                )
+            database.execute(take)
+            told = problems(poor)
+            database.execute(give)
+            assert told, f"nobody misses it: {take}"
+    assert problems(poor) == "", "not all was given back, so it wasn't the missing rights alone"

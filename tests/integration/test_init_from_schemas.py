@@ -1,0 +1,157 @@
+"""``migrator init`` over two real schemas: what it matches, what it leaves open, and that the project runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.cli import cli
+from migrator.errors import MigratorError
+from tests.integration.run_project import Project
+from tests.servers import Database
+
+pytestmark = [pytest.mark.integration]
+
+OLD = {
+    "mariadb": """CREATE TABLE customer (id int PRIMARY KEY, name varchar(40) NOT NULL, active tinyint(1) NOT NULL,
+        born date, seen datetime(6), changed timestamp(6) NOT NULL DEFAULT current_timestamp(6), credit decimal(10,2),
+        meeting datetime)""",
+    "postgresql": """CREATE TABLE customer (id int PRIMARY KEY, name varchar(40) NOT NULL, active smallint NOT NULL,
+        born date, seen timestamp, changed timestamptz, credit numeric(10,2), meeting timestamp)""",
+}
+OLD["mysql"] = OLD["mariadb"]
+NEW = {
+    "postgresql": """CREATE TABLE customer (id bigint PRIMARY KEY, name text NOT NULL, active boolean NOT NULL,
+        born date, seen timestamp, changed timestamptz NOT NULL, credit numeric(12,2), meeting timestamptz,
+        motto text, made_at timestamptz NOT NULL DEFAULT now(),
+        size int GENERATED ALWAYS AS (length(name)) STORED)""",
+    "mysql": """CREATE TABLE customer (id bigint PRIMARY KEY, name varchar(80) NOT NULL, active tinyint(1) NOT NULL,
+        born date, seen datetime(6), changed timestamp(6) NOT NULL, credit decimal(12,2), meeting timestamp NULL,
+        motto text, made_at datetime NOT NULL DEFAULT now(), size int AS (length(name)) STORED)""",
+}
+NEW["mariadb"] = NEW["mysql"]
+
+
+def url(database: Database) -> str:
+    return f"{database.kind}://{database.user}@{database.host}:{database.port}/{database.database}"
+
+
+def begun(folder: Path, old: Database, new: Database) -> Path:
+    """Two schemas, and the project that init makes of them."""
+    old.execute(OLD[old.kind], "CREATE TABLE old_log (id int PRIMARY KEY)")
+    new.execute(NEW[new.kind], "CREATE TABLE invoice (id int PRIMARY KEY, total int)")
+    arguments = ["init", str(folder), "--source-url", url(old), "--target-url", url(new)]
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert "customer: gaps: meeting, motto" in done.output
+    assert "invoice: gap: no old table has its name" in done.output
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("old_pg", "old_maria"), ("old_mysql", "new_pg"), ("old_maria", "old_mysql")]
+)
+def test_same_names_are_matched_with_conversions_and_the_rest_are_gaps(
+    tmp_path: Path, request: pytest.FixtureRequest, old: str, new: str
+) -> None:
+    source: Database = request.getfixturevalue(old)
+    text = (begun(tmp_path / "shop", source, request.getfixturevalue(new)) / "mapping.py").read_text()
+    assert 'flag("active").alias("active")' in text
+    assert 'gap("customer", "motto", "customer has no column of that name' in text
+    assert 'gap("customer", "meeting", "meeting: ' in text
+    assert 'mapping.gap("invoice", "no old table has its name")' in text
+    assert "# made_at is left to the target's default" in text
+    assert "# Old tables that nothing reads: old_log" in text
+    if source.kind == "postgresql":
+        assert 'F.col("born")' in text
+        assert 'F.col("changed")' in text
+    else:
+        assert 'mysql_date("born").alias("born")' in text
+        assert 'mysql_datetime("seen").alias("seen")' in text
+        assert 'instant(mysql_datetime("changed"), "UTC").alias("changed")' in text
+    configuration.load(tmp_path / "shop" / "migration.toml")
+
+
+def project_tests(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=folder, env=dict(os.environ), capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.mark.spark
+def test_the_project_names_its_gaps_and_runs_without_them(
+    tmp_path: Path,
+    old_maria: Database,
+    new_pg: Database,
+    spark: SparkSession,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    folder = begun(tmp_path / "shop", old_maria, new_pg)
+    old_maria.execute(
+        "INSERT INTO customer (id, name, active, born, seen, credit) VALUES"
+        " (1, 'Ada', 1, '1815-12-10', '2024-02-29 12:30:00.25', 10.5), (2, 'Zoe', 0, NULL, NULL, NULL)"
+    )
+    config = folder / "migration.toml"
+    config.write_text(config.read_text() + '\n[spark]\nmaster = "local[2]"\n')
+    project = Project(old_maria, new_pg, config)
+    wiring.upgrade_user_target(configuration.load(config))
+
+    assert project.command("explain") == 2
+    said = capfd.readouterr().out
+    assert "column 'meeting' is a gap, not mapped yet" in said
+    assert "column 'motto' is a gap, not mapped yet" in said
+    assert "invoice is a gap, not mapped yet" in said
+    with pytest.raises(MigratorError, match="invoice: not mapped yet: no old table has its name"):
+        project.run_here()
+    done = project_tests(folder)
+    assert done.returncode == 1, done.stdout
+    assert "gap: customer.meeting is not mapped yet" in done.stdout
+
+    mapping = folder / "mapping.py"
+    mapping.write_text(re.sub(r"^ *(mapping\.)?gap\(.*\n", "", mapping.read_text(), flags=re.MULTILINE))
+    done = project_tests(folder)
+    assert done.returncode == 0, done.stdout
+    project.run_here()
+    rows = new_pg.query("SELECT id, name, active, born::text, seen::text FROM customer ORDER BY id")
+    assert len(rows) == 2
+    assert rows[0] == (
+        1, "Ada", True, "1815-12-10", "2024-02-29 12:30:00.25",
+    )  # fmt: skip
+    assert project.command("verify", "--wait", "20") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--source-url", "mysql://u@h/d"], "one URL alone"),
+        (["--source-url", "mysql://u:secret@h/d", "--target-url", "mysql://u@h/d"], "--source-password-env"),
+        (["--source-url", "oracle://u@h/d", "--target-url", "mysql://u@h/d"], "'oracle' is none of"),
+        (["--source-url", "mysql://h/d", "--target-url", "mysql://u@h/d"], "it lacks user"),
+        (["--source-url", "mysql://u@h:x/d", "--target-url", "mysql://u@h/d"], "can't be read"),
+        (["--source-url", "mysql://u@h/d?schema=x", "--target-url", "mysql://u@h/d"], "only PostgreSQL"),
+        (["--source-url", "mysql://u@h/d?tls=x", "--target-url", "mysql://u@h/d"], "unknown: tls"),
+    ],
+)
+def test_urls_that_cant_be_used_are_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
+    with pytest.raises(MigratorError) as failure:
+        cli.main(["init", str(tmp_path / "shop"), *arguments], standalone_mode=False)
+    assert says in str(failure.value)
+    assert "secret" not in str(failure.value)
+    assert not (tmp_path / "shop").exists()
+
+
+def test_a_server_that_doesnt_answer_leaves_no_half_project(tmp_path: Path, new_pg: Database) -> None:
+    arguments = ["--source-url", "postgresql://u@127.0.0.1:1/d", "--target-url", url(new_pg)]
+    with pytest.raises(MigratorError):
+        cli.main(["init", str(tmp_path / "shop"), *arguments], standalone_mode=False)
+    assert not (tmp_path / "shop").exists()

@@ -1,0 +1,242 @@
+"""The mirror beside each target: exact values, links that compare as mappings do, indexes, and where it stands."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from migrator.adapters.target_mysql.mirror_names import control_table, grain_column, index_name
+from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.columnar.types import arrow_schema
+from migrator.errors import TargetError
+from migrator.mirror.batch import BatchMirror
+from migrator.model.reach import Node, Reach
+from migrator.model.table import Column, TableId, TableSchema
+from migrator.model.target import TargetTable
+from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
+from migrator.ports.target import Target, TargetBatch
+from tests.contract.target_contract import checkpoint
+from tests.integration import target_bench, target_bench_mysql
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+
+def schema_of(name: str, key: tuple[str, ...], /, **types: str) -> TableSchema:
+    columns = tuple(Column(one, kind, one not in key, kind) for one, kind in types.items())
+    return TableSchema(TableId("old", name), columns, key)
+
+
+THING = schema_of(
+    "thing", ("Code", "part"), Code="string", part="binary", code="string", number="decimal(38,35)",
+    chunk="decimal(20,0)", flag="bool", tiny="int8", small="int16", middle="int32", big="int64", single="float32",
+    double="float64", note="string", bytes="binary", day="date", at="timestamp", instant="timestamptz",
+)  # fmt: skip
+WORD = schema_of("word", ("id",), id="int32", name="string")
+USE = schema_of("use", ("id",), id="int32", word_name="string", times="int32")
+
+
+class Bench:
+    """A writer whose batches bring mirrored rows only."""
+
+    def __init__(self, new: Database, folder: Path):
+        self.new, self.folder, self.segment = new, folder, 0
+        self.target = self.another()
+        self.target.open(1)
+
+    def another(self) -> Target:
+        if self.new.kind == "postgresql":
+            return PostgresTargetWriter(target_bench.settings_of(self.new))
+        return MysqlTargetWriter(target_bench_mysql.settings_of(self.new))
+
+    def apply(self, use: Callable[[Mirror], object], *rows: MirrorRows) -> Any:
+        """One batch; what ``use`` gives inside its transaction."""
+        found = []
+
+        def joined(mirror: Mirror) -> Iterator[Any]:
+            found.append(use(mirror))
+            return iter(())
+
+        self.segment += 1
+        self.target.apply(TargetBatch(self.segment, checkpoint(self.segment), (), rows, joined))
+        return found[0]
+
+    def dumped(self, schema: TableSchema, *rows: tuple[Any, ...]) -> MirrorRows:
+        path = self.folder / f"{schema.id.name}-{self.segment}.parquet"
+        pq.write_table(table(schema, *rows), path)
+        return MirrorRows(schema, (str(path),), None, None)
+
+
+def table(schema: TableSchema, *rows: tuple[Any, ...]) -> pa.Table:
+    shape = arrow_schema(schema)
+    columns = list(zip(*rows, strict=True)) or [()] * len(shape)
+    return pa.table(
+        [pa.array(values, field.type) for values, field in zip(columns, shape, strict=True)], schema=shape
+    )
+
+
+def joined_by(reach: Reach) -> JoinedTarget:
+    made = TargetTable(TableId("new", f"made from {reach.grain}"), (), ("id",))
+    return JoinedTarget(made, (reach,), {name: one.names() for name, one in reach.tables().items()})
+
+
+WORDS = joined_by(
+    Reach(("id",), (Node("word", WORD), Node("use", USE, 0, ("word_name",), ("name",))))
+)  # by a text column, on both sides no key
+NAMES = joined_by(Reach(("name",), (Node("word", WORD),)))
+
+
+@pytest.fixture(params=["pg", "maria", "mysql"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(request.getfixturevalue(f"new_{request.param}"), tmp_path)
+    yield made
+    made.target.close()
+
+
+@pytest.fixture(params=["maria", "mysql"])
+def mysql_bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(request.getfixturevalue(f"new_{request.param}"), tmp_path)
+    yield made
+    made.target.close()
+
+
+def thing(code: str, part: bytes, *rest: Any) -> tuple[Any, ...]:
+    return (code, part, *rest, *[None] * (len(THING.columns) - 2 - len(rest)))
+
+
+def test_every_value_comes_back_as_it_was(bench: Bench) -> None:
+    tiny = Decimal("0.00000000000000000000000000000000001")
+    rows = [
+        thing("a", b"\x00", "A", tiny, Decimal(2**64 - 1), True, -128, -(2**15), -(2**31), -(2**63), -0.0, -0.0, "",
+              b"", -719162, -(2**63) + 1, 2**63 - 1),
+        thing("a", b"\x00\x00", "a ", -tiny, Decimal(0), False, 127, 2**15 - 1, 2**31 - 1, 2**63 - 1, 1.1, 5e-324,
+              "tab\t line\n back\\slash 'quote' \U0001f600", bytes(range(256)), 2**31 - 1, 0, 0),
+        thing("A", b"\x00", None, Decimal("999.99999999999999999999999999999999999"), None, None, 0, 0, 0, 0,
+              math.inf, -math.inf, " " * 70_000, b"\xff" * 300, -(2**31), -(2**63), 1),
+        thing("a ", b"\x00", None, None, None, None, 0, 0, 0, 0, math.nan, math.nan),
+        thing("é", b"\x00"),
+        thing("e\u0301", b"\x00"),
+    ]  # fmt: skip
+    target = joined_by(Reach(("Code", "part"), (Node("thing", THING),)))
+    bench.target.prepare_mirror([target])
+    bench.apply(lambda mirror: mirror.mark_filled(target), bench.dumped(THING, *rows))
+
+    def whole(mirror: Mirror) -> pa.Table:
+        return pa.concat_tables(list(mirror.whole(THING)))
+
+    def shown(found: pa.Table) -> list[str]:
+        days = found.set_column(14, "day", found["day"].cast(pa.int32()))
+        for place, name in ((15, "at"), (16, "instant")):
+            days = days.set_column(place, name, days[name].cast(pa.int64()))
+        return sorted(map(repr, days.to_pylist()))
+
+    assert shown(bench.apply(whole)) == shown(table(THING, *rows))
+    before, after = table(THING, rows[0]), table(THING, thing("a", b"\x00", "new"))
+    changed = bench.apply(
+        lambda mirror: (mirror.trace(target), next(mirror.slices(target, 9))),
+        MirrorRows(THING, (), before, after),
+    )
+    assert changed[0] == 1
+    assert shown(changed[1].before["thing"]) == shown(before)
+    assert shown(changed[1].after["thing"]) == shown(after)
+    gone = MirrorRows(THING, (), table(THING, *rows[1:]), None)
+    assert shown(bench.apply(whole, gone)) == shown(after)
+
+
+def test_links_and_grains_compare_bytes_as_the_mapping_does(bench: Bench) -> None:
+    names = ["a", "A", "a ", "à", "a\u0300", None, None, "x" * 300 + "a", "x" * 300 + "b"]
+    words = list(enumerate(names, 1))
+    bench.target.prepare_mirror([WORDS, NAMES])
+    bench.apply(
+        lambda mirror: [mirror.mark_filled(one) for one in (WORDS, NAMES)],
+        bench.dumped(WORD, *words),
+        bench.dumped(USE, *((number, name, 0) for number, name in words)),
+    )
+    for number, name in words:
+        change = MirrorRows(USE, (), table(USE, (number, name, 0)), table(USE, (number, name, 1)))
+        grains, sides = bench.apply(
+            lambda mirror: (mirror.trace(WORDS), list(mirror.slices(WORDS, 9))), change
+        )
+        if name is None:
+            assert (grains, sides) == (0, [])
+            continue
+        assert grains == 1
+        (side,) = sides
+        assert side.after["word"].to_pylist() == [{"id": number, "name": name}]
+        assert side.after["use"].to_pylist() == [{"id": number, "word_name": name, "times": 1}]
+        assert side.before["use"].to_pylist() == [{"id": number, "word_name": name, "times": 0}]
+    for number, name in ((1, "a"), (6, None)):
+        moved = MirrorRows(WORD, (), table(WORD, (number, name)), table(WORD, (number, "A")))
+        grains, sides = bench.apply(
+            lambda mirror: (mirror.trace(NAMES), list(mirror.slices(NAMES, 9))), moved
+        )
+        assert grains == 2
+        there = {row["id"] for row in sides[0].after["word"].to_pylist()}
+        assert there == ({1, 2} if name == "a" else {1, 2, 6, 7}), "NULLs are one grain"
+
+
+def test_lookups_go_by_an_index(mysql_bench: Bench) -> None:
+    """By a column of bytes too, of which the index has the first ones only."""
+    bench = mysql_bench
+    bench.target.prepare_mirror([WORDS, NAMES])
+    rows = [(number, f"name {number}", 0) for number in range(3000)]
+
+    def explained(mirror: Mirror) -> list[Any]:
+        assert isinstance(mirror, BatchMirror)
+        use, word = mirror._store.mirrored(USE), mirror._store.mirrored(WORD)
+        given = "SELECT CAST('name 7' AS BINARY) AS name, 7 AS id UNION ALL SELECT CAST('y' AS BINARY), 8"
+        return [
+            mirror._store.rows(f"EXPLAIN SELECT m.* FROM ({given}) x {lookup}")
+            for lookup in (
+                use.lookup(("id",), ("word_name",), ["x.name"]),
+                word.lookup(("id",), ("id",), ["x.id"]),
+                word.of_grain(("id",), ("name",), "x.id"),
+            )
+        ]
+
+    plans = bench.apply(explained, bench.dumped(USE, *rows))
+    for plan, index in zip(
+        plans, (index_name(("word_name",)), "PRIMARY", index_name([grain_column(("name",))])), strict=True
+    ):
+        found = rf"index lookup on m using {index}|'m', '(eq_)?ref', .*'{index}'"
+        assert re.search(found, repr(plan), re.IGNORECASE), plan
+
+
+def test_a_mirror_that_is_not_at_the_ledgers_place_is_not_used(mysql_bench: Bench) -> None:
+    bench = mysql_bench
+    bench.target.prepare_mirror([WORDS])
+    bench.apply(lambda mirror: None, bench.dumped(WORD, (1, "a")))
+    bench.apply(lambda mirror: None)  # brings no rows: the mirror is at its end all the same
+    moved = control_table(bench.new.database, "moved")
+    assert bench.new.query(f"SELECT DISTINCT segment FROM {moved}") == [(2,)]
+    later = bench.another()
+    later.open(2)
+    later.prepare_mirror([WORDS])
+    bench.new.execute(f"UPDATE {moved} SET segment = 1 WHERE mirrored LIKE '%word'")
+    with pytest.raises(TargetError, match="isn't where the ledger is"):
+        later.prepare_mirror([WORDS])
+    later.close()
+
+
+def test_a_link_by_floats_is_refused_by_name(mysql_bench: Bench) -> None:
+    price = schema_of("price", ("id",), id="int32", amount="float64")
+    with pytest.raises(TargetError, match="floating-point column"):
+        mysql_bench.target.prepare_mirror([joined_by(Reach(("amount",), (Node("price", price),)))])
+
+
+def test_a_key_longer_than_an_index_is_refused_by_name(mysql_bench: Bench) -> None:
+    name = schema_of("name", ("text",), text="string")
+    target = joined_by(Reach(("text",), (Node("name", name),)))
+    mysql_bench.target.prepare_mirror([target])
+    mysql_bench.apply(lambda mirror: None, mysql_bench.dumped(name, ("x" * 3072,)))
+    with pytest.raises(TargetError, match="can't be kept in the mirror"):
+        mysql_bench.apply(lambda mirror: None, mysql_bench.dumped(name, ("x" * 3073,)))

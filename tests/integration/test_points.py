@@ -1,0 +1,181 @@
+"""Named points: whole runs pass through every one that is listed, and may be killed at every one."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from migrator import wiring
+from migrator.run.steps import POINTS
+from scenarios import catalog_files
+from scenarios.faults.proxy import TcpProxy
+from scenarios.orders.old_schema import create
+from scenarios.run_result import RESUMES
+from scenarios.runner import run
+from tests.integration import run_project, shop
+from tests.integration.run_project import Project, scenario_database
+from tests.servers import Database, PostgresServer, fresh_database
+from verify.history.result import Outcome
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+# Points of other setups than the kills' scenario, each with a test of its own where processes are killed.
+KILLED_ELSEWHERE = {
+    "changes.poll": "test_a_run_on_change_tables_may_be_killed_before_a_poll",
+    "capture.requested": "test_dump_requests.py: test_killed_in_the_middle_a_request_goes_on_where_it_was",
+    "target.mirrored": "test_joined_points_may_be_killed",
+    "joined.mapped": "test_joined_points_may_be_killed",
+    "joined.filled": "test_joined_points_may_be_killed",
+    "target.unknown": "test_killed_before_a_lost_commit_is_looked_up",
+}
+ONCE_A_PROCESS = {"run.led", "log.connected"}
+KILLS_A_RUN = 4
+SEEDS = (1, 2, 3)
+KILLED = """\
+title: Killed at {names}
+workload: {{name: registers, keys: 100, changes: 600, rate_per_s: 100, sessions: 2}}
+settings: {{source: {{placement: message}}}}
+faults:
+"""
+
+
+@pytest.fixture
+def joined(tmp_path: Path, old_pg: Database, new_pg: Database) -> Project:
+    shop.create(old_pg, 50)
+    return shop.make(tmp_path / "shop", old_pg, new_pg)
+
+
+@pytest.fixture
+def polled(
+    tmp_path: Path,
+    postgres: PostgresServer,
+    postgres_target: PostgresServer,
+    capfd: pytest.CaptureFixture[str],
+) -> Iterator[Project]:
+    with fresh_database(postgres, "old") as old, fresh_database(postgres_target, "new") as new:
+        create(scenario_database(old), 300)
+        made = run_project.make(tmp_path / "orders", old, new)
+        text = made.config.read_text().replace("[target]", 'log = "change_tables"\n\n[target]', 1)
+        made.config.write_text(text)
+        capfd.readouterr()
+        assert made.command("changetables") == 0
+        with old.connect() as owner:
+            owner.execute(capfd.readouterr().out)
+        yield made
+
+
+class Passed:
+    """The points that runs of this process pass through; ``first[point]`` is done when one is passed first."""
+
+    def __init__(self) -> None:
+        self.points: set[str] = set()
+        self.first: dict[str, Callable[[], object]] = {}
+
+    def step(self, name: str) -> None:
+        self.points.add(name)
+        self.first.pop(name, lambda: None)()
+
+
+@pytest.fixture
+def passed(monkeypatch: pytest.MonkeyPatch) -> Passed:
+    found = Passed()
+    monkeypatch.setattr(wiring, "step_hook", lambda environment: found.step)
+    return found
+
+
+def test_two_runs_pass_through_every_point_that_is_listed(
+    joined: Project, polled: Project, passed: Passed, spark: SparkSession
+) -> None:
+    source, target = joined.config.read_text().split("[target]", 1)
+    joined.command("dump", "start", "--table", "category")
+    with TcpProxy(joined.new.host, joined.new.port, kind="postgresql") as proxy:
+        target = target.replace(f"port = {joined.new.port}", f"port = {proxy.port}", 1)
+        joined.config.write_text(f'{source}placement = "message"\n[target]{target}')
+        # the COMMIT that comes next
+        passed.first["target.moved"] = lambda: proxy.reset_around_commit("after")
+        joined.run_here()
+    assert shop.differences(joined) == {}
+    assert set(POINTS) - passed.points == {"changes.poll"}
+    polled.run_here()
+    assert polled.differences() == []
+    assert passed.points == set(POINTS)
+
+
+def test_every_point_is_killed_somewhere() -> None:
+    assert set(KILLED_ELSEWHERE) <= set(POINTS)
+    for seed in SEEDS:
+        placed = [point for group in groups(seed) for point, _ in group]
+        assert sorted([*placed, *KILLED_ELSEWHERE]) == sorted(POINTS)
+
+
+def groups(seed: int) -> list[list[tuple[str, int]]]:
+    """The points of a seed in its order, some to a run, each with how often it is reached before the kill."""
+    dice = random.Random(seed)
+    points = sorted(set(POINTS) - set(KILLED_ELSEWHERE))
+    dice.shuffle(points)
+    placed = [(point, 1 if point in ONCE_A_PROCESS else dice.randint(1, 3)) for point in points]
+    return [placed[at : at + KILLS_A_RUN] for at in range(0, len(placed), KILLS_A_RUN)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("seed", "number"), [(seed, number) for seed in SEEDS for number in range(len(groups(seed)))]
+)
+def test_killed_at_every_point_every_checker_holds(seed: int, number: int, tmp_path: Path) -> None:
+    group = groups(seed)[number]
+    names = ", ".join(f"{point}:{count}" for point, count in group)
+    faults = [f'  - {{do: kill_pipeline, at: "{point}:{count}"}}\n' for point, count in group]
+    held(tmp_path, f"killed_{seed}_{number}", KILLED.format(names=number) + "".join(faults), seed, names)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_before_a_lost_commit_is_looked_up(seed: int, tmp_path: Path) -> None:
+    """Whether it arrived or not: nobody but the ledger knows, and the next process asks it."""
+    when = ("before", "after")[seed % 2]
+    faults = (
+        f"  - {{do: reset_around_commit, side: target, when: {when}, count: 1, at: 'target.begun:{seed + 1}'}}\n"
+        '  - {do: kill_pipeline, at: "target.unknown:1"}\n'
+    )
+    held(tmp_path, f"unknown_{seed}", KILLED.format(names=when) + faults, seed, f"target.unknown, {when}")
+
+
+def held(folder: Path, name: str, yaml: str, seed: int, what: str) -> None:
+    """Plays a scenario; all its faults must fire and every checker hold."""
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml)
+    result = run(catalog_files.load(path), "postgresql", seed, folder / "out", yaml)
+    assert (result.ending, result.outcome) == (RESUMES, Outcome.HOLDS), (
+        f"{what}: {result.error or result.reason}"
+    )
+    assert result.counts["processes"] > 1, what
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", SEEDS)
+def test_joined_points_may_be_killed(joined: Project, spark: SparkSession, seed: int) -> None:
+    for point in ("joined.mapped", "joined.filled", f"target.mirrored:{seed}"):
+        process = joined.process("run", "--plain", crash_at=point)
+        joined.old.execute(f"UPDATE product SET price = price + {seed} WHERE product_id % 3 = 0")
+        output, _ = process.communicate(timeout=240)
+        assert process.returncode == -signal.SIGKILL, f"{point} was never reached:\n{output}"
+    joined.run_here()
+    assert shop.differences(joined) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_run_on_change_tables_may_be_killed_before_a_poll(
+    polled: Project, spark: SparkSession, seed: int
+) -> None:
+    process = polled.process("run", "--plain", crash_at=f"changes.poll:{seed}")
+    polled.old.execute("UPDATE orders SET items = items + 1 WHERE id % 5 = 0")
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == -signal.SIGKILL, output
+    polled.run_here()
+    assert polled.differences() == []

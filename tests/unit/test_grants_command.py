@@ -1,0 +1,60 @@
+"""`migrator grants`: what it prints for a project, without any server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from migrator.cli import cli
+
+CONFIG = """
+[migration]
+name = "shop"
+[source]
+kind = "mysql"
+database = "old"
+user = "o`r"
+[target]
+kind = "postgresql"
+database = "new"
+user = 'n"w'
+"""
+MAPPING = """
+from transforms import Mapping
+
+mapping = Mapping()
+
+
+@mapping.target("person", key="id"{grain})
+def person(customer):
+    return customer
+"""
+
+
+def printed(folder: Path, *options: str, grain: str = "") -> str:
+    (folder / "migration.toml").write_text(CONFIG)
+    (folder / "mapping.py").write_text(MAPPING.format(grain=grain))
+    command = ["grants", "--print", "--config", str(folder / "migration.toml"), *options]
+    result = CliRunner().invoke(cli, command, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_names_are_quoted_and_logins_made_by_a_person(tmp_path: Path) -> None:
+    text = printed(tmp_path)
+    assert "\nGRANT SELECT ON `old`.`customer` TO `o``r`@'%';\n" in text
+    assert '\nGRANT SELECT, INSERT, UPDATE, DELETE ON "public"."person" TO "n""w";\n' in text
+    made = [line for line in text.splitlines() if "CREATE USER" in line or "CREATE ROLE" in line]
+    assert len(made) == 2
+    assert all(line.startswith("-- ") for line in made)
+
+
+def test_a_mirror_is_for_joined_mappings_only(tmp_path: Path) -> None:
+    assert "migrator_mirror" not in printed(tmp_path)
+    assert "\nCREATE SCHEMA migrator_mirror" in printed(tmp_path, grain=', grain="customer.id"')
+
+
+def test_one_side_only(tmp_path: Path) -> None:
+    assert "MySQL source" not in printed(tmp_path, "--side", "target")
+    assert "PostgreSQL target" not in printed(tmp_path, "--side", "source")

@@ -1,0 +1,122 @@
+"""Which old column fills which new one, as far as names and types say it. Pure.
+
+Only conversions that keep every value, or are the one reading of an engine's type, are chosen; whatever needs to be
+known about the data is a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import types as T
+
+from migrator.model.table import Column, TableSchema
+from migrator.model.target import TargetColumn, TargetTable
+from transforms.casts import cast_problem
+from transforms.frames import spark_schema
+
+_WANTED: dict[str, T.DataType] = {
+    "boolean": T.BooleanType(), "tinyint": T.ByteType(), "smallint": T.ShortType(), "int": T.IntegerType(),
+    "bigint": T.LongType(), "float": T.FloatType(), "double": T.DoubleType(), "string": T.StringType(),
+    "binary": T.BinaryType(), "date": T.DateType(), "timestamp_ntz": T.TimestampNTZType(),
+    "timestamp": T.TimestampType(),
+}  # fmt: skip
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """How one target column is filled.
+
+    Attributes:
+        target: the column.
+        source: the old column; None where none has its name.
+        call: what of ``transforms.columns`` converts it: ``flag``, ``mysql_date``, ``mysql_datetime``, ``utc`` (an
+            instant from a TIMESTAMP of the MySQL family), or empty for the column as it is.
+        gap: why nothing fills it; empty if something does.
+    """
+
+    target: TargetColumn
+    source: Column | None
+    call: str = ""
+    gap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A target table and what fills it.
+
+    Attributes:
+        target: the table.
+        source: the old table of its name.
+        columns: of every column that needs a value.
+        left: columns that the target fills by itself, and that no old column has the name of.
+        unread: old columns that nothing reads.
+    """
+
+    target: TargetTable
+    source: TableSchema
+    columns: tuple[Filled, ...]
+    left: tuple[str, ...]
+    unread: tuple[str, ...]
+
+
+def same_name(name: str, among: Sequence[str]) -> str | None:
+    """That name, or the only one that differs in case alone."""
+    folded = [other for other in among if other.lower() == name.lower()]
+    return name if name in among else folded[0] if len(folded) == 1 else None
+
+
+def matched(source: TableSchema, target: TargetTable, kind: str) -> Matched:
+    """Fills a target table from the old one of its name; ``kind``: the source's engine."""
+    old: Mapping[str, Column] = {column.name: column for column in source.columns}
+    filled, left, read = [], [], set()
+    for column in target.columns:
+        if column.generated:
+            continue
+        name = same_name(column.name, list(old))
+        # One that may be NULL as well is asked about: catalogs call NULL a default too.
+        if name is None and column.has_default and not column.nullable and column.name not in target.key:
+            left.append(column.name)
+            continue
+        read.add(name)
+        filled.append(_filled(column, old[name] if name else None, source, kind))
+    unread = tuple(name for name in old if name not in read)
+    return Matched(target, source, tuple(filled), tuple(left), unread)
+
+
+def _filled(target: TargetColumn, column: Column | None, source: TableSchema, kind: str) -> Filled:
+    if column is None:
+        default = "; delete the line to leave it to the target's default" if target.has_default else ""
+        return Filled(target, None, gap=f"{source.id.name} has no column of that name{default}")
+    index = source.names().index(column.name)
+    found, wanted = spark_schema(source).fields[index].dataType, _wanted(target.spark_type)
+    problem = cast_problem(found, wanted)
+    if problem is None:
+        return Filled(target, column)
+    call = _conversion(column, found, wanted, kind)
+    types = f"{column.source_type} does not become {target.native_type} by itself"
+    hint = problem.partition("; ")[2]
+    return Filled(target, column, call, "" if call else f"{column.name}: {types}; {hint}")
+
+
+def _conversion(column: Column, found: T.DataType, wanted: T.DataType, kind: str) -> str:
+    declared = column.source_type.lower()
+    if isinstance(wanted, T.BooleanType) and isinstance(found, T.IntegralType):
+        return "flag"
+    if kind == "postgresql":
+        return ""
+    if isinstance(wanted, T.DateType) and declared == "date":
+        return "mysql_date"
+    if isinstance(wanted, T.TimestampNTZType) and declared.startswith("datetime"):
+        return "mysql_datetime"
+    if isinstance(wanted, T.TimestampType) and declared.startswith("timestamp"):
+        return "utc"
+    return ""
+
+
+def _wanted(text: str) -> T.DataType:
+    found = _DECIMAL.fullmatch(text)
+    return T.DecimalType(int(found[1]), int(found[2])) if found else _WANTED[text]
