@@ -105,10 +105,9 @@ class PacketStream:
 
     def _complete(self) -> list[bytes]:
         payloads = self._buffer.packets() if self._ending is None else []
-        place = next((place for place, payload in enumerate(payloads) if payload[0] != _OK), len(payloads))
-        events = [payload[1:] for payload in payloads[:place]]
-        if place < len(payloads):
-            self._ending = payloads[place]
+        events = [payload[1:] for payload in payloads if payload[0] == _OK]
+        if len(events) < len(payloads):  # nothing follows the packet that says why there is no more
+            self._ending = next(payload for payload in payloads if payload[0] != _OK)
         if self._ending is None or events:  # what came before the end is delivered first
             return events
         if self._ending[0] == _ERROR:

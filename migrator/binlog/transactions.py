@@ -27,12 +27,7 @@ from migrator.binlog.track import Opening, Track
 from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
 from migrator.binlog.whole_transactions import WholeTransactions
-from migrator.model.event import (
-    LogProgress,
-    LogRecord,
-    SchemaChange,
-    TransactionPart,
-)
+from migrator.model.event import LogProgress, LogRecord, SchemaChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableId
 

@@ -1,4 +1,4 @@
-"""Transactions that are taken in one go say what the state machine says of them, among all others and wherever cut."""
+"""Transactions taken in one go say what the state machine says of them, among all others and wherever cut."""
 
 from __future__ import annotations
 
