@@ -33,6 +33,7 @@ from scenarios.project import make_project, servers
 from scenarios.resources import PeakMemory, machine
 
 PROJECT = Path(orders.__file__).parent
+_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, source"
 
 
@@ -68,7 +69,11 @@ class Report:
 @click.option("--seconds", default=20.0, show_default=True, help="How long lag is measured.")
 @click.option("--events", default=10_000_000, show_default=True, help="Events of the judged history.")
 @click.option(
-    "--write", type=click.Path(path_type=Path), default=None, help="Put the table into this Markdown file."
+    "--write",
+    type=click.Path(path_type=Path),
+    default=None,
+    callback=lambda _, __, file: marked(file),
+    help="Put the table into this Markdown file.",
 )
 def bench(
     source: str, rows: int, memory_rows: int, rate: int, seconds: float, events: int, write: Path | None
@@ -338,16 +343,24 @@ def _judge(report: Report, events: int) -> Report:
     return report
 
 
-def write_reports(file: Path, reports: list[Report], rows: int) -> None:
-    """Replaces what stands between the two marks of the file."""
-    begin, end = "<!-- measured: begin -->", "<!-- measured: end -->"
-    text = file.read_text()
-    head, _, rest = text.partition(begin)
-    tail = rest.partition(end)[2]
-    if not tail and not rest:
+def marked(file: Path | None) -> Path | None:
+    """The file, if it can take a table. Raises ``MigratorError``, before minutes are spent on measuring."""
+    if file is None:
+        return None
+    text = file.read_text() if file.is_file() else None
+    if text is None or _BEGIN not in text or _END not in text:
         raise MigratorError(
-            f"{file} has no line {begin}", remedy="add both marks where the table should stand"
+            f"{file} can't take the table",
+            cause="there is no such file" if text is None else f"it lacks {_BEGIN} or {_END}",
+            remedy=f"a Markdown file with the lines {_BEGIN} and {_END} where the table should stand",
         )
+    return file
+
+
+def write_reports(file: Path, reports: list[Report], rows: int) -> None:
+    """Replaces what stands between the two marks of a ``marked`` file."""
+    head, _, rest = file.read_text().partition(_BEGIN)
+    tail = rest.partition(_END)[2]
     stamp = f"Measured on {datetime.now(UTC):%Y-%m-%d} on {machine()}; table of {rows:,} rows, ten columns."
     body = "\n".join(each.markdown() for each in reports)
-    file.write_text(f"{head}{begin}\n\n{stamp}\n\n{body}\n{end}{tail}")
+    file.write_text(f"{head}{_BEGIN}\n\n{stamp}\n\n{body}\n{_END}{tail}")

@@ -13,7 +13,7 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring
-from scenarios.benchmark import PROJECT, Report, write_reports
+from scenarios.benchmark import PROJECT, Report, marked, write_reports
 from scenarios.capturebench.debezium import CountedDebezium, missing_extra
 from scenarios.capturebench.library import PlainLibrary
 from scenarios.capturebench.load import Load, between
@@ -41,7 +41,11 @@ _LAG_RATE = 500
     "--load/--no-load", default=True, show_default=True, help="Also pgbench or sysbench beside a dump."
 )
 @click.option(
-    "--write", type=click.Path(path_type=Path), default=None, help="Put the tables into this Markdown file."
+    "--write",
+    type=click.Path(path_type=Path),
+    default=None,
+    callback=lambda _, __, file: marked(file),
+    help="Put the tables into this Markdown file.",
 )
 def capturebench(
     source: str, rows: int, changes: int, small: int, others: bool, load: bool, write: Path | None
