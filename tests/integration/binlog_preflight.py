@@ -27,3 +27,9 @@ def expect_setting_checked(
     assert finding.check in (setting, "expire_logs")
     assert finding.fatal is (finding.check != "expire_logs")
     assert f"SET GLOBAL {setting}" in finding.remedy
+
+
+def without_watermark(database: Database) -> Database:
+    """The database, on a server that lacks our own: other tests may have left it."""
+    database.execute("DROP DATABASE IF EXISTS migrator")
+    return database

@@ -120,6 +120,17 @@ def test_damage_is_refused_or_read_alike(data: st.DataObject) -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["\0x", "x6162", "\\x61 62", "\\x616", "\\xzz"])
+def test_bytes_that_are_not_in_hex_are_refused_both_ways(text: str) -> None:
+    columns = (Column("k", "binary", True, "bytea"), Column("n", "int64", True, "bigint"))
+    codec = RowCodec(TableSchema(TableId("s", "t"), columns, ("n",)))
+    sent = [b"I" + struct.pack("!I", OID) + b"N" + row((text, "1"))]
+    with pytest.raises((SourceError, ValueError)):
+        codec.images(sent)
+    with pytest.raises((SourceError, ValueError)):
+        codec.changes(sent)
+
+
 def test_a_value_that_no_type_holds_is_named_with_its_row() -> None:
     columns = (Column("k", "int64", False, "bigint"), Column("v", "decimal(4,2)", True, "numeric(4,2)"))
     schema = TableSchema(TableId("s", "t"), columns, ("k",))

@@ -136,11 +136,19 @@ class RowCodec:
         values: list[Any] = list(raw)
         for place in self._binary:
             if values[place] is not None:
-                values[place] = bytes.fromhex(values[place][2:])  # bytea_output is pinned to hex: \x...
+                values[place] = _of_hex(values[place])
         return tuple(values)
 
     def _key_of(self, image: Row) -> tuple[Value, ...]:
         return tuple([image[place] for place in self._key])
+
+
+def _of_hex(text: str) -> bytes:
+    """A bytea's value: ``bytea_output`` is pinned to hex."""
+    value = bytes.fromhex(text[2:])
+    if text[:2] != _HEX.decode() or len(text) != 2 + 2 * len(value):  # fromhex passes over blanks
+        raise _malformed("a bytea that isn't written in hex")
+    return value
 
 
 class _OldIncomplete(Exception):
