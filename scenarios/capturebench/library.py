@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 from pymysqlreplication import BinLogStreamReader
@@ -18,10 +20,20 @@ class PlainLibrary:
 
     def __init__(self, old: Database):
         self._old = old
-        self._file, self._place = self._end()
+        self._begin = self._end()
 
     def rate(self, changes: int) -> float:
         """Row changes a second, from the first event to the last."""
+        rows, started = 0, time.monotonic()
+        with closing(self.events()) as events:
+            for size in events:
+                rows += size
+                if rows >= changes:
+                    break
+        return rows / (time.monotonic() - started)
+
+    def events(self) -> Generator[int]:
+        """Of each row event how many rows it has. Waits for more at the end of the log."""
         stream = BinLogStreamReader(
             connection_settings={
                 "host": self._old.host,
@@ -33,26 +45,22 @@ class PlainLibrary:
             is_mariadb=self._old.kind == "mariadb",
             blocking=True,
             resume_stream=True,
-            log_file=self._file,
-            log_pos=self._place,
+            **self._begin,
             only_events=[DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent],
             only_schemas=[self._old.database],
         )
-        rows, started = 0, time.monotonic()
         try:
             for event in stream:
-                rows += len(event.rows)
-                if rows >= changes:
-                    break
+                yield len(event.rows)
         finally:
             stream.close()
-        return rows / (time.monotonic() - started)
 
-    def _end(self) -> tuple[str, int]:
-        statement = "SHOW BINARY LOG STATUS" if self._old.kind == "mysql" else "SHOW MASTER STATUS"
+    def _end(self) -> dict[str, Any]:
+        """Of MariaDB as GTIDs: told a file and an offset, the library reads the log from its first event on."""
+        mariadb = self._old.kind == "mariadb"
         connection: Any = self._old.connect(autocommit=True)
         with connection.cursor() as cursor:
-            cursor.execute(statement)
+            cursor.execute("SELECT @@gtid_binlog_pos" if mariadb else "SHOW BINARY LOG STATUS")
             row = cursor.fetchone()
         connection.close()
-        return str(row[0]), int(row[1])
+        return {"auto_position": row[0]} if mariadb else {"log_file": row[0], "log_pos": row[1]}

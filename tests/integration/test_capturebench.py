@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from click.testing import CliRunner
 
 from migrator.errors import MigratorError
 from scenarios.capturebench.commands import capturebench
+from scenarios.capturebench.library import PlainLibrary
 from scenarios.capturebench.load import Second, between
+from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
@@ -28,6 +31,15 @@ def test_every_part_is_measured_and_written(tmp_path: Path) -> None:
         "log, one row a transaction, into the event log",
     ):
         assert any(what in line and "/s" in line for line in lines), what
+
+
+def test_the_library_reads_from_where_it_was_made(old_binlog: Database) -> None:
+    """It was measured over the whole log of MariaDB once, whatever it was to read."""
+    old_binlog.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)")
+    library = PlainLibrary(old_binlog)
+    old_binlog.execute("INSERT INTO t VALUES (4), (5)")
+    with closing(library.events()) as events:
+        assert next(events) == 2
 
 
 def test_a_load_that_said_nothing_is_no_figure() -> None:
