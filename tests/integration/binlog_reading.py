@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,3 +130,14 @@ def make_watermark_table(database: Database) -> None:
             database.database,
         )
     )
+
+
+@contextmanager
+def max_allowed_packet(database: Database, size: int) -> Iterator[None]:
+    """The setting of a spare server, for as long as the block runs; ``size`` in bytes."""
+    ((before,),) = database.query("SELECT @@GLOBAL.max_allowed_packet")
+    database.execute(f"SET GLOBAL max_allowed_packet = {size}")
+    try:
+        yield
+    finally:
+        database.execute(f"SET GLOBAL max_allowed_packet = {before}")

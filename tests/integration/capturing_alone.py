@@ -1,8 +1,9 @@
 """The capture half of ``migrator run`` as a process of its own, whose memory is then its own: no Spark, no target.
 
-``python -m tests.integration.capturing_alone PORT USER DATABASE TABLE FOLDER LIMITS``: captures into an event log
-below FOLDER until it is told to stop on standard input, by a line with the number of row changes to wait for. Says
-``ready``, and at the end its resident memory in bytes: when it was ready, and at its peak since.
+``python -m tests.integration.capturing_alone SERVER TABLE FOLDER LIMITS`` (SERVER and LIMITS as JSON, SERVER as the
+fields of ``tests.servers.Database``): captures into an event log below FOLDER until it is told to stop on standard
+input, by a line with the number of row changes to wait for. Says ``ready``, and at the end its resident memory in
+bytes: when it was ready, and at its peak since.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.room import FileRoom
@@ -20,30 +23,29 @@ from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.binlog.settings import BinlogSource
 from migrator.model.limits import CaptureLimits
+from migrator.model.table import TableSchema
 from migrator.run import capture_steps, fair_inputs
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
+from tests.integration.binlog_engine import MARIADB, MYSQL
+
+SERVER_ID = 700_001
 
 
-def main(port: str, user: str, database: str, table: str, folder: str, limits: str) -> None:
+def main(server: str, table: str, folder: str, limits: str) -> None:
     """Captures one table."""
     options = json.loads(limits)
     fair_inputs.MOST_BYTES = options.get("held_bytes", fair_inputs.MOST_BYTES)
     capture_steps.SEGMENT_BYTES = options.get("held_bytes", capture_steps.SEGMENT_BYTES)
-    source = PostgresSource(
-        host="127.0.0.1", port=int(port), database=database, schema="public", user=user, password=None,
-        migration=database[:31], spill_folder=Path(folder) / "spill", **options.get("source", {}),
-    )  # fmt: skip
-    catalog = PostgresCatalog(source)
-    schemas = catalog.tables([table])
-    catalog.prepare(schemas)
+    ports, schemas = _source(json.loads(server), table, Path(folder), options)
     directory = Path(folder) / "eventlog"
     writer = FileSegmentWriter(directory, 1)
     progress, stopping = Progress(), Stopping()
     loop = CaptureLoop(
-        SourcePorts(lambda: PostgresLogReader(source, schemas), lambda: PostgresChunkReader(source), None),
+        ports,
         writer,
         {schema.id: schema for schema in schemas},
         None,
@@ -64,6 +66,29 @@ def main(port: str, user: str, database: str, table: str, folder: str, limits: s
     print(json.dumps({"before": before, "peak": _status("VmHWM")}), flush=True)
     stopping.request()
     thread.join(30)
+
+
+def _source(
+    server: Mapping[str, Any], table: str, folder: Path, options: Mapping[str, Any]
+) -> tuple[SourcePorts, list[TableSchema]]:
+    where = {name: server[name] for name in ("host", "port", "database", "user")}
+    where |= {"password": server["password"] or None, "migration": server["database"][:31]}
+    if server["kind"] == "postgresql":
+        pg = PostgresSource(
+            schema="public", spill_folder=folder / "spill", **where, **options.get("source", {})
+        )
+        catalog = PostgresCatalog(pg)
+        schemas = catalog.tables([table])
+        catalog.prepare(schemas)
+        return SourcePorts(
+            lambda: PostgresLogReader(pg, schemas), lambda: PostgresChunkReader(pg), None
+        ), schemas
+    binlog = BinlogSource(tls="prefer", server_id=SERVER_ID, **where)
+    engine = {MYSQL.kind: MYSQL, MARIADB.kind: MARIADB}[server["kind"]]
+    tables = engine.catalog(binlog).tables([table])
+    return SourcePorts(
+        lambda: engine.log_reader(binlog, tables), lambda: engine.chunk_reader(binlog), None
+    ), tables
 
 
 def _await(stopping: Stopping, holds) -> None:  # type: ignore[no-untyped-def]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from tests.fix_postgres_source import parts as parts_of
 from tests.fix_postgres_source import read_to as read_postgres
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_engine import MARIADB, BinlogEngine
-from tests.integration.binlog_reading import read_to, source_of
+from tests.integration.binlog_reading import max_allowed_packet, read_to, source_of
 from tests.servers import Database, MariaDBServer, fresh_database
 
 pytestmark = pytest.mark.integration
@@ -142,16 +140,6 @@ def test_mariadb_can_not_look_behind_an_event_larger_than_its_packets(spare_mari
         database.execute("FLUSH BINARY LOGS")
         reader, _ = MARIADB.started(source, "t")
         reader.close()
-
-
-@contextmanager
-def max_allowed_packet(database: Database, size: int) -> Iterator[None]:
-    ((before,),) = database.query("SELECT @@GLOBAL.max_allowed_packet")
-    database.execute(f"SET GLOBAL max_allowed_packet = {size}")
-    try:
-        yield
-    finally:
-        database.execute(f"SET GLOBAL max_allowed_packet = {before}")
 
 
 def test_on_postgresql(old_pg: Database, tmp_path: Path) -> None:
