@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -156,14 +158,37 @@ def held(folder: Path, name: str, yaml: str, seed: int, what: str) -> None:
     assert result.counts["processes"] > 1, what
 
 
+@contextmanager
+def writing(project: Project, statement: str) -> Iterator[None]:
+    """Runs a statement again and again for as long as the block runs: some points are passed for a change only."""
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.wait(0.3):
+            project.old.execute(statement)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def killed(project: Project, point: str) -> None:
+    """Lets a run begin, which ends at the point."""
+    process = project.process("run", "--plain", crash_at=point)
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == -signal.SIGKILL, f"{point} was never reached:\n{output}"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_joined_points_may_be_killed(joined: Project, spark: SparkSession, seed: int) -> None:
-    for point in ("joined.mapped", "joined.filled", f"target.mirrored:{seed}"):
-        process = joined.process("run", "--plain", crash_at=point)
-        joined.old.execute(f"UPDATE product SET price = price + {seed} WHERE product_id % 3 = 0")
-        output, _ = process.communicate(timeout=240)
-        assert process.returncode == -signal.SIGKILL, f"{point} was never reached:\n{output}"
+    with writing(joined, f"UPDATE product SET price = price + {seed} WHERE product_id % 3 = 0"):
+        for point in ("joined.mapped", "joined.filled", f"target.mirrored:{seed}"):
+            killed(joined, point)
     joined.run_here()
     assert shop.differences(joined) == {}
 
@@ -173,9 +198,7 @@ def test_joined_points_may_be_killed(joined: Project, spark: SparkSession, seed:
 def test_a_run_on_change_tables_may_be_killed_before_a_poll(
     polled: Project, spark: SparkSession, seed: int
 ) -> None:
-    process = polled.process("run", "--plain", crash_at=f"changes.poll:{seed}")
-    polled.old.execute("UPDATE orders SET items = items + 1 WHERE id % 5 = 0")
-    output, _ = process.communicate(timeout=240)
-    assert process.returncode == -signal.SIGKILL, output
+    with writing(polled, "UPDATE orders SET items = items + 1 WHERE id % 5 = 0"):
+        killed(polled, f"changes.poll:{seed}")
     polled.run_here()
     assert polled.differences() == []
