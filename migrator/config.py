@@ -264,6 +264,8 @@ class _Reader:
                 checked = section in ("capture", "apply") or key == "silence_s"
                 if checked and _fits(given, float) and given <= 0:
                     self._problem(section, key, f"{given!r} is not above 0")
+        if self._get("capture", "dump_share", 1.0) > 1:
+            self._problem("capture", "dump_share", "it is a share of the time: 1 at most")
         if self._get("capture", "dump_workers", 1) > MOST_WORKERS:
             self._problem("capture", "dump_workers", f"there may be {MOST_WORKERS} at most")
 

@@ -204,7 +204,12 @@ def _project(
     config = make_project(folder / "project", source.via, target.via, found.project, MIGRATION)
     rows = max(_LEAST_CHUNK_ROWS, scenario.workload.keys // _CHUNKS)
     defaults: dict[str, dict[str, object]] = {
-        "capture": {"chunk_rows": rows, "chunk_rows_min": rows, "chunk_rows_max": rows},
+        "capture": {
+            "chunk_rows": rows,
+            "chunk_rows_min": rows,
+            "chunk_rows_max": rows,
+            "dump_share": 1.0,  # no courtesy: reads are to meet as many writes as they can
+        },
         "apply": {"batch_rows": batch_rows},
         "spark": spark,
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.row_codec import RowCodec
+from migrator.binlog.row_forms import RowForm, forms_of
 from migrator.binlog.table_map import LoggedColumn, TableMap, parse_table_map, table_of
 from migrator.errors import SchemaError
 from migrator.model.table import Column, TableId, TableSchema
@@ -43,6 +44,7 @@ class LoggedTable:
         version: the schema's, computed once.
         columns: how many the log's rows have.
         whole, whole_update: how a row event with complete images says so: number of columns, and bits for all.
+        forms: what follows from that for each type of row events.
     """
 
     codec: RowCodec
@@ -50,6 +52,7 @@ class LoggedTable:
     columns: int
     whole: bytes
     whole_update: bytes
+    forms: Mapping[int, RowForm]
 
     @property
     def schema(self) -> TableSchema:
@@ -69,7 +72,8 @@ def logged_table(
     head = bytes([count]) if count < 251 else b"\xfc" + count.to_bytes(2, "little")
     bits = b"\xff" * ((count + 7) // 8)
     codec = RowCodec(schema, columns, declared, charsets, dialect)
-    return LoggedTable(codec, schema.version(), count, head + bits, head + 2 * bits)
+    whole, whole_update = head + bits, head + 2 * bits
+    return LoggedTable(codec, schema.version(), count, whole, whole_update, forms_of(whole, whole_update))
 
 
 class CapturedTables:

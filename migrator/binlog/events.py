@@ -61,7 +61,7 @@ MODE_NO_BACKSLASH_ESCAPES = 0x100000
 
 _HEADER = struct.Struct("<IBIIIH")
 HEADER_BYTES = _HEADER.size
-_CHECKSUM_BYTES = 4
+CHECKSUM_BYTES = 4
 _CRC32 = 1
 CRC_OF_WHOLE = 0x2144DF1C
 """CRC-32 of anything that ends with its own CRC-32, as an undamaged event does."""
@@ -118,14 +118,14 @@ class EventParser:
             checksummed = crc32(raw) == CRC_OF_WHOLE
         elif checksummed and crc32(raw) != CRC_OF_WHOLE:
             raise _corrupt(f"the checksum of an event of type {kind} before offset {end} is wrong", raw)
-        body = raw[HEADER_BYTES:-_CHECKSUM_BYTES] if checksummed else raw[HEADER_BYTES:]
+        body = raw[HEADER_BYTES:-CHECKSUM_BYTES] if checksummed else raw[HEADER_BYTES:]
         return _new_event(Event, (kind, timestamp, server, end, flags, body))
 
     def _announced(self, raw: bytes) -> bool:
         # the last byte before the checksum names the algorithm; a format description always carries a checksum
-        if raw[-_CHECKSUM_BYTES - 1] not in (0, _CRC32) or crc32(raw) != CRC_OF_WHOLE:
+        if raw[-CHECKSUM_BYTES - 1] not in (0, _CRC32) or crc32(raw) != CRC_OF_WHOLE:
             raise _corrupt("the format description of a binlog file is damaged", raw)
-        self._checksum = raw[-_CHECKSUM_BYTES - 1] == _CRC32
+        self._checksum = raw[-CHECKSUM_BYTES - 1] == _CRC32
         return True
 
 

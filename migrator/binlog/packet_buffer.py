@@ -8,8 +8,10 @@ from typing import Any
 from pymysql.connections import Connection
 
 _RECEIVE_BYTES = 1 << 20
+_GATHERED_BYTES = 1 << 19
 _LARGEST_PACKET = 0xFFFFFF
 _HEAD = struct.Struct("<I")
+_EVENT = b"\0"
 
 
 class PacketBuffer:
@@ -19,6 +21,7 @@ class PacketBuffer:
         self._sock = sock
         self._data = bytearray()
         self._at = 0
+        self._failure: OSError | EOFError | None = None
 
     def read(self, size: int) -> bytes:
         """``size`` bytes, waiting for them; fewer at the end of the stream (what PyMySQL expects of a file)."""
@@ -53,44 +56,77 @@ class PacketBuffer:
         return b"".join(pieces)
 
     def receive_now(self) -> bool:
-        """Takes what the socket holds, without waiting. Raises ``EOFError`` when the server has hung up."""
+        """Takes what the socket holds, without waiting, but no more than about ``_GATHERED_BYTES``.
+
+        Over TLS a socket gives 16 KiB at a time; handed on one by one, each would cost a switch between threads.
+        What came before an end is taken first, and the end is told next time. Raises ``EOFError`` when the server has
+        hung up, and what the socket raises.
+        """
+        if self._failure is not None:
+            raise self._failure
+        pieces: list[bytes] = []
+        size = 0
+        while size < _GATHERED_BYTES:
+            try:
+                piece = self._receive()
+            except (OSError, EOFError) as error:
+                if not pieces:
+                    raise
+                self._failure = error
+                break
+            if piece is None:
+                break
+            pieces.append(piece)
+            size += len(piece)
+        if pieces:
+            self._append(b"".join(pieces))
+        return bool(pieces)
+
+    def _receive(self) -> bytes | None:
+        """A piece that is there; None if there is none now."""
         try:
-            piece = self._sock.recv(_RECEIVE_BYTES)
+            piece: bytes = self._sock.recv(_RECEIVE_BYTES)
         except (BlockingIOError, InterruptedError):
-            return False
+            return None
         except OSError as error:
             # a TLS record is not complete yet (ssl.SSLWantReadError says so by its name only)
             if type(error).__name__ == "SSLWantReadError":
-                return False
+                return None
             raise
         if not piece:
             raise EOFError("the server closed the connection")
-        self._append(piece)
-        return True
+        return piece
 
-    def packets(self) -> list[bytes]:
-        """The payloads of all complete packets; one of 16 MiB or more spans several."""
-        if not self._whole():  # then nothing is copied, however often we are asked
-            return []
-        data, at, end = bytes(self._data), self._at, len(self._data)
+    def events(self) -> tuple[list[bytes], bytes | None]:
+        """What complete packets hold: events, and the payload of the first packet that is none, if there is one.
+
+        A packet is an event if its first byte says so; the event is what follows. One of 16 MiB or more spans several
+        packets. Behind a packet that is no event nothing is looked at.
+        """
         found: list[bytes] = []
-        pieces: list[bytes] = []
-        size_at, last = _HEAD.unpack_from, end - _HEAD.size
+        if not self._whole():  # then nothing is copied, however often we are asked
+            return found, None
+        data, at, end = bytes(self._data), self._at, len(self._data)
+        add, size_at, last = found.append, _HEAD.unpack_from, end - _HEAD.size
         while at <= last:
             size = size_at(data, at)[0] & _LARGEST_PACKET  # above it is the number of the packet
             stop = at + 4 + size
             if stop > end:
                 break
-            if size < _LARGEST_PACKET and not pieces:
-                found.append(data[at + 4 : stop])
-                self._at = stop
-            else:
-                pieces.append(data[at + 4 : stop])
-                if size < _LARGEST_PACKET:
-                    found.append(b"".join(pieces))
-                    pieces, self._at = [], stop
-            at = stop
-        return found
+            if 0 < size < _LARGEST_PACKET and not data[at + 4]:
+                add(data[at + 5 : stop])
+                at = stop
+                continue
+            payload, behind = _joined(data, at)
+            if payload is None:
+                break
+            at = behind
+            if payload[:1] != _EVENT:
+                self._at = at
+                return found, payload
+            add(payload[1:])
+        self._at = at
+        return found, None
 
     def _whole(self) -> bool:
         """Whether the next payload is complete."""
@@ -107,6 +143,21 @@ class PacketBuffer:
             del self._data[: self._at]
             self._at = 0
         self._data += piece
+
+
+def _joined(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """The payload that begins with the packet at ``at``, and the place behind it; None if it isn't complete."""
+    pieces: list[bytes] = []
+    while at + _HEAD.size <= len(data):
+        size: int = _HEAD.unpack_from(data, at)[0] & _LARGEST_PACKET
+        stop = at + 4 + size
+        if stop > len(data):
+            break
+        pieces.append(data[at + 4 : stop])
+        if size < _LARGEST_PACKET:
+            return b"".join(pieces), stop
+        at = stop
+    return None, at
 
 
 class BufferedConnection(Connection):  # type: ignore[misc]

@@ -22,7 +22,7 @@ HANDSHAKE_TIMEOUT_S = 60.0
 _FATAL_READING_LOG = 1236
 _SAME_SERVER_ID = 4052
 """MariaDB's own code for a stream that ends because another replica of this server_id came; MySQL says 1236."""
-_OK, _ERROR = 0x00, 0xFF
+_ERROR = b"\xff"
 
 
 def heartbeat_s(source: BinlogSource) -> float:
@@ -74,11 +74,10 @@ class PacketStream:
         deadline = time.monotonic() + timeout_s
         found = self._complete()
         while not found and self._open:
-            self._wait(deadline - time.monotonic())
-            try:
-                received = self._buffer.receive_now()
-            except (OSError, EOFError) as error:
-                raise self._lost(str(error)) from error
+            received = self._receive_now()
+            if not received:
+                self._wait(deadline - time.monotonic())
+                received = self._receive_now()
             now = time.monotonic()
             if received:
                 self._heard_at = now
@@ -98,19 +97,24 @@ class PacketStream:
                 connection._force_close()  # a COM_QUIT would wait behind a full send buffer
         self._connections.clear()
 
+    def _receive_now(self) -> bool:
+        try:
+            return self._buffer.receive_now()
+        except (OSError, EOFError) as error:
+            raise self._lost(str(error)) from error
+
     def _wait(self, timeout_s: float) -> None:
         pending = getattr(self._sock, "pending", None)
         if pending is None or not pending():
             self._selector.select(max(0.0, timeout_s))
 
     def _complete(self) -> list[bytes]:
-        payloads = self._buffer.packets() if self._ending is None else []
-        events = [payload[1:] for payload in payloads if payload[0] == _OK]
-        if len(events) < len(payloads):  # nothing follows the packet that says why there is no more
-            self._ending = next(payload for payload in payloads if payload[0] != _OK)
+        events: list[bytes] = []
+        if self._ending is None:
+            events, self._ending = self._buffer.events()
         if self._ending is None or events:  # what came before the end is delivered first
             return events
-        if self._ending[0] == _ERROR:
+        if self._ending.startswith(_ERROR):
             code, message = int.from_bytes(self._ending[1:3], "little"), self._ending[9:]
             raise self._named(pymysql.err.OperationalError(code, message.decode("utf-8", "replace")))
         raise self._lost("the server ended the stream")

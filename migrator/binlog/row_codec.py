@@ -1,6 +1,6 @@
 """Row changes as the binary log stores them: cut out of their events, decoded later and many at once.
 
-A change is a byte that says what it is (``_INSERT``, ``_UPDATE``, ``_DELETE``) and its row images as they stand in
+A change is a byte that says what it is (``INSERT``, ``UPDATE``, ``DELETE``) and its row images as they stand in
 the log, an update's before image in front of its after image. To cut them out only lengths are looked at. Images
 become columns by numpy and Arrow (``bulk_numbers``, ``bulk_texts``); a type or a value that these don't know goes
 value by value over the server's text, in its own column only.
@@ -21,6 +21,7 @@ from migrator.binlog.cells import PAD, Cells, Numbers, prefixed
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.row_decoder import ADDRESSES, ColumnPlan, Generator, decoder_of
+from migrator.binlog.row_forms import DELETE, INSERT, MARKS, UPDATE, RowForm
 from migrator.binlog.row_walk import KeyOf, Texts, build_ends, build_key, build_texts
 from migrator.binlog.table_map import LoggedColumn
 from migrator.columnar.text import columns_to_table
@@ -29,12 +30,6 @@ from migrator.errors import SourceError
 from migrator.model.event import Images, Key, Operation, RowChange, Value
 from migrator.model.table import Column, TableSchema
 
-_INSERT, _UPDATE, _DELETE = 1, 2, 3
-_MARKS = {
-    Operation.INSERT: bytes([_INSERT]),
-    Operation.UPDATE: bytes([_UPDATE]),
-    Operation.DELETE: bytes([_DELETE]),
-}
 BATCH_BYTES = 16 << 20
 """Of images that are decoded at once: Arrow's offsets have 32 bits, and the processor's cache is small."""
 
@@ -101,7 +96,7 @@ class RowCodec:
 
         Raises ``IndexError`` or ``ValueError`` on damaged bytes.
         """
-        ends, mark = self._ends(body, at, len(body)), _MARKS[operation]
+        ends, mark = self._ends(body, at, len(body)), MARKS[operation]
         if operation is Operation.UPDATE:
             if len(ends) % 2:
                 raise ValueError("an update has a before image without an after image")
@@ -109,6 +104,17 @@ class RowCodec:
         if len(ends) == 1:
             return [mark + body[at:]]
         return [mark + body[start:end] for start, end in zip([at, *ends], ends, strict=False)]
+
+    def only(self, event: bytes, stop: int, form: RowForm) -> bytes | None:
+        """The change of a row event of that form with images up to ``stop``; None if it has several.
+
+        Raises as ``cut`` does.
+        """
+        return (
+            form.mark + event[form.at : stop]
+            if len(self._ends(event, form.at, stop)) == form.images
+            else None
+        )
 
     def changes(self, items: Sequence[bytes]) -> list[RowChange]:
         """See ``ChangeCodec``."""
@@ -118,9 +124,9 @@ class RowCodec:
                 rows = self._decode(item, 1, len(item))
             except (ValueError, LookupError, struct.error) as error:
                 raise self._undecodable("a row", error) from error
-            if item[0] == _INSERT:
+            if item[0] == INSERT:
                 found.append(RowChange(table, Operation.INSERT, None, rows[0]))
-            elif item[0] == _DELETE:
+            elif item[0] == DELETE:
                 found.append(RowChange(table, Operation.DELETE, rows[0], None))
             else:
                 found.append(RowChange(table, Operation.UPDATE, rows[0], rows[1]))
@@ -130,7 +136,7 @@ class RowCodec:
         """See ``ChangeCodec``."""
         key = self._key
         try:
-            return [(key(item, 1),) if item[0] != _UPDATE else self._both_keys(item) for item in items]
+            return [(key(item, 1),) if item[0] != UPDATE else self._both_keys(item) for item in items]
         except (ValueError, LookupError, struct.error) as error:
             raise self._undecodable("the key", error) from error
 
@@ -166,15 +172,15 @@ class RowCodec:
         stops = np.cumsum(lengths) + len(PAD)
         starts = stops - lengths
         kinds = np.frombuffer(data, np.uint8)[starts]
-        updates = np.flatnonzero(kinds == _UPDATE)
-        counts = np.where(kinds == _UPDATE, 2, 1)
+        updates = np.flatnonzero(kinds == UPDATE)
+        counts = np.where(kinds == UPDATE, 2, 1)
         firsts = np.cumsum(counts) - counts
         at = np.empty(int(counts.sum()), np.int64)
         at[firsts] = starts + 1
         if len(updates):
             at[firsts[updates] + 1] = _Layout(data, at[firsts[updates]], self._plans).ends
         signs = np.full(len(at), 1, np.int8)
-        signs[firsts[kinds != _INSERT]] = -1
+        signs[firsts[kinds != INSERT]] = -1
         layout = _Layout(data, at, self._plans)
         if not np.array_equal(layout.ends[firsts + counts - 1], stops):
             raise ValueError("a row image doesn't end where its change ends")

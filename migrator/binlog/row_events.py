@@ -5,16 +5,9 @@ from __future__ import annotations
 from migrator.binlog import events
 from migrator.binlog.captured_tables import LoggedTable
 from migrator.binlog.events import Event
+from migrator.binlog.row_forms import OPERATIONS, POST_HEADER
 from migrator.errors import SourceError
-from migrator.model.event import Operation, RowChange
-
-_POST_HEADER = 8
-"""Table number and flags."""
-OPERATIONS = {
-    **dict.fromkeys(events.WRITE_ROWS, Operation.INSERT),
-    **dict.fromkeys(events.UPDATE_ROWS, Operation.UPDATE),
-    **dict.fromkeys(events.DELETE_ROWS, Operation.DELETE),
-}
+from migrator.model.event import RowChange
 
 
 def items_of(event: Event, table: LoggedTable) -> list[bytes]:
@@ -44,8 +37,8 @@ def images_at(kind: int, body: bytes) -> tuple[int, int, bytes]:
 
 def _columns_at(kind: int, body: bytes) -> int:
     if kind in events.ROWS_V2:
-        return _POST_HEADER + int.from_bytes(body[8:10], "little")
-    return _POST_HEADER
+        return POST_HEADER + int.from_bytes(body[8:10], "little")
+    return POST_HEADER
 
 
 def whole_images_at(kind: int, body: bytes, table: LoggedTable) -> int:

@@ -39,6 +39,13 @@ class Track(Protocol):
         """
         ...
 
+    def begin_next(self, raw: bytes) -> TransactionId | None:
+        """The same of a whole event, for a plain transaction that follows the last one; None: ask ``begin``.
+
+        It gives the id that ``begin`` would, with ``known`` and ``prepared`` false.
+        """
+        ...
+
     def before(self) -> str:
         """The GTIDs before the open transaction, as the server writes them."""
         ...
@@ -57,6 +64,10 @@ class Track(Protocol):
 
     def end(self, offset: int) -> None:
         """The open transaction ended there."""
+        ...
+
+    def ended(self, offset: int) -> Position:
+        """``ending`` and ``end`` in one, of a transaction that wasn't read before."""
         ...
 
     def position(self) -> Position:

@@ -131,13 +131,10 @@ class TransactionAssembler:
         """Takes transactions that are nothing but rows, as long as nothing else comes; the place behind them."""
         if self._state is not _State.BETWEEN or not self._beyond_start or not self._guard.idle:
             return at
-        while at < len(raw) and not self._full():
-            taken = self._whole.taken(raw, at, self._latest)
-            if taken is None:
-                break
-            at, part = taken
-            self._records.append(part)
-            self._rows += part.size()
+        at, parts, rows = self._whole.taken(raw, at, self._latest, self._part_rows - self._rows)
+        if parts:
+            self._records += parts
+            self._rows += rows
             self._progress = False
         return at
 

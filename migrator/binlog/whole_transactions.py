@@ -13,8 +13,9 @@ from zlib import crc32
 
 from migrator.binlog import events
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
-from migrator.binlog.events import CRC_OF_WHOLE, HEADER_BYTES, EventParser
-from migrator.binlog.row_events import OPERATIONS, whole_images_at
+from migrator.binlog.events import CHECKSUM_BYTES, CRC_OF_WHOLE, HEADER_BYTES, EventParser
+from migrator.binlog.row_events import whole_images_at
+from migrator.binlog.row_forms import HEAD_AT, OPERATIONS
 from migrator.binlog.track import Track
 from migrator.model.event import ChangeRun, TransactionPart
 
@@ -22,7 +23,10 @@ _TYPE_AT = 4
 _NUMBER = slice(HEADER_BYTES, HEADER_BYTES + 6)
 _SHAPE = slice(HEADER_BYTES + 6, -4)
 _BODY = slice(HEADER_BYTES, -4)
+_AROUND_BODY = HEADER_BYTES + CHECKSUM_BYTES
 _BEGIN = slice(-10, -4)
+_TEXT_OF_QUERY = slice(HEADER_BYTES + 8, -4)
+"""And the lengths before it: what stands in front of them is the session's number and a time."""
 _TIME_AND_END = struct.Struct("<I9xI")
 """Of an event: its time, and where in its file it ends."""
 _MOST_ROWS = 100
@@ -46,40 +50,66 @@ class WholeTransactions:
         self._parser = parser
         self._track = track
         self._tables = tables
+        self._begin = b""
 
     def taken(
-        self, raw: Sequence[bytes], at: int, announced: Container[int]
-    ) -> tuple[int, TransactionPart] | None:
-        """The place behind the transaction that begins at ``at``, and the transaction; None if it isn't of that form.
+        self, raw: Sequence[bytes], at: int, announced: Container[int], most_rows: int
+    ) -> tuple[int, list[TransactionPart], int]:
+        """Transactions from ``at`` on, as long as they are of that form and have fewer than ``most_rows`` changes.
 
-        ``announced``: ids of the layouts that are the latest of their tables; any other is news, and not for here.
-        Raises what ``Track.begin`` raises.
+        Gives the place behind them, the transactions, and how many changes they have. ``announced``: ids of the
+        layouts that are the latest of their tables; any other is news, and not for here. Raises what ``Track.begin``
+        raises.
         """
+        parts: list[TransactionPart] = []
+        rows = 0
         if not self._parser.checksums:
-            return None
-        try:
-            first = at + 1
-            if raw[first][_TYPE_AT] == events.QUERY:
-                if not _is_begin(raw[first]):
-                    return None
-                first += 1
-            last, runs = self._runs(raw, first, announced)
-            if not runs:
-                return None
-            opening = self._track.begin(self._parser.parse(raw[at]))
-        except _OTHER_FORM:
-            return None
-        if opening.known or opening.prepared:
-            return None
-        timestamp_s, end = _TIME_AND_END.unpack_from(raw[last])
-        position = self._track.ending(end)
-        self._track.end(end)
-        return last + 1, _new(
-            TransactionPart, (opening.id, position, timestamp_s * 1_000_000, 0, tuple(runs), True)
-        )
+            return at, parts, rows
+        while rows < most_rows:
+            try:
+                found = self._one(raw, at, announced)
+            except _OTHER_FORM:
+                break
+            if found is None:
+                break
+            at, part, size = found
+            parts.append(part)
+            rows += size
+        return at, parts, rows
 
-    def _runs(self, raw: Sequence[bytes], at: int, announced: Container[int]) -> tuple[int, list[ChangeRun]]:
-        """Where XID stands, and the changes before it; no changes if something is in the way."""
+    def _one(
+        self, raw: Sequence[bytes], at: int, announced: Container[int]
+    ) -> tuple[int, TransactionPart, int] | None:
+        """The place behind the transaction at ``at``, the transaction, and how many changes it has."""
+        first = at + 1
+        begin = raw[first]
+        if begin[_TYPE_AT] == events.QUERY:
+            text = begin[_TEXT_OF_QUERY]  # the same in all transactions of a session, mostly in all of a log
+            if text != self._begin:
+                if not _is_begin(begin):
+                    return None
+                self._begin = text
+            if crc32(begin) != CRC_OF_WHOLE:
+                return None
+            first += 1
+        last, runs, rows = self._runs(raw, first, announced)
+        gtid = raw[at]
+        if not rows or crc32(gtid) != CRC_OF_WHOLE:
+            return None
+        transaction = self._track.begin_next(gtid)
+        if transaction is None:
+            opening = self._track.begin(self._parser.parse(gtid))
+            if opening.known or opening.prepared:
+                return None
+            transaction = opening.id
+        timestamp_s, end = _TIME_AND_END.unpack_from(raw[last])
+        part = (transaction, self._track.ended(end), timestamp_s * 1_000_000, 0, tuple(runs), True)
+        return last + 1, _new(TransactionPart, part), rows
+
+    def _runs(
+        self, raw: Sequence[bytes], at: int, announced: Container[int]
+    ) -> tuple[int, list[ChangeRun], int]:
+        """Where XID stands, the changes before it, and their number; 0 if something is in the way."""
         runs: list[ChangeRun] = []
         table: LoggedTable | None = None
         number = b""
@@ -90,23 +120,29 @@ class WholeTransactions:
                 number, table = event[_NUMBER], self._tables.known(event[_SHAPE])
                 if id(table) not in announced:
                     break
-            elif kind in events.ROWS:
-                if table is None or event[_NUMBER] != number:
-                    break
-                body = event[_BODY]
-                items, size = (
-                    table.codec.cut(body, whole_images_at(kind, body, table), OPERATIONS[kind]),
-                    len(body),
-                )
+            elif kind == events.XID:
+                return at, runs, rows
+            elif table is None or kind not in events.ROWS or event[_NUMBER] != number:
+                break
+            else:
+                items, size = self._items(event, kind, table), len(event) - _AROUND_BODY
                 rows += len(items)
                 if runs and runs[-1][0] is table.codec:
                     _, before, more = runs.pop()
                     items, size = [*before, *items], size + more
                 runs.append(_new(ChangeRun, (table.codec, items, size)))
-            else:
-                return (at, runs) if kind == events.XID and rows else (at, [])
             at += 1
-        return at, []
+        return at, [], 0
+
+    @staticmethod
+    def _items(event: bytes, kind: int, table: LoggedTable) -> list[bytes]:
+        form = table.forms[kind]
+        if event.startswith(form.head, HEAD_AT):
+            only = table.codec.only(event, len(event) - CHECKSUM_BYTES, form)
+            if only is not None:
+                return [only]
+        body = event[_BODY]
+        return table.codec.cut(body, whole_images_at(kind, body, table), OPERATIONS[kind])
 
 
 def _is_begin(query: bytes) -> bool:

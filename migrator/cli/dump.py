@@ -152,6 +152,12 @@ def list_requests(config: Path, as_json: bool) -> None:
     default=None,
     help="While a replica of the source is more seconds behind, the same. 0: as configured.",
 )
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1),
+    default=None,
+    help="Share of the time that chunks are read while others work on the source; 1: all. 0: as configured.",
+)
 def pace(config: Path, **given: float | None) -> None:
     """Show or change how gently chunks are read, by the first dump too; holds from the next chunk on."""
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -195,6 +201,7 @@ def _pace_line(book: RequestBook) -> str:
     workers = f", {pace.workers} worker(s)" if pace.workers else ""
     load = f", at most {pace.active_sessions} active session(s)" if pace.active_sessions else ""
     load += f", at most {pace.replica_lag_s:g} s of replica lag" if pace.replica_lag_s else ""
+    load += f", {pace.share:.0%} of the time while others work" if pace.share else ""
     return f"pace: {rows}, {pace.delay_s:g} s between chunks{bound}{workers}{load}"
 
 

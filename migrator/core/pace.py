@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from migrator.core.courtesy import SHORTER, Courtesy, p95
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
 from migrator.model.request import Pace
@@ -29,6 +30,9 @@ class Pacer:
     While the source is busier than a bound allows, one worker reads, and the rest is doubled at each sample, up to
     10 s; each sample within the bounds halves it again.
 
+    While others work on the source, one worker reads, in smaller chunks, for ``dump_share`` of the time (see
+    ``core.courtesy``).
+
     Args:
         limits: the bounds of the adaptation.
         pace: what the operator wants.
@@ -42,6 +46,7 @@ class Pacer:
         self._rest_s = 0.0
         self._load_rest_s = 0.0
         self._times_s: deque[float] = deque(maxlen=_LATEST)
+        self._courtesy = Courtesy()
         self._pace = pace
 
     def follow(self, pace: Pace) -> None:
@@ -63,12 +68,27 @@ class Pacer:
     @property
     def workers(self) -> int:
         """How many reads may be under way."""
-        return 1 if self._load_rest_s else self._pace.workers or self._limits.dump_workers
+        return 1 if self._load_rest_s or self._yields else self._pace.workers or self._limits.dump_workers
 
     @property
     def rest_s(self) -> float:
         """How long to rest before the next read, in seconds."""
-        return self._pace.delay_s + self._rest_s + self._load_rest_s
+        owed_s = min(_LONGEST_REST_S, self._courtesy.rest_s(self.share))
+        return self._pace.delay_s + self._rest_s + max(self._load_rest_s, owed_s)
+
+    @property
+    def share(self) -> float:
+        """For which share of the time chunks may be read while others work on the source; 1: all the time."""
+        return self._pace.share or self._limits.dump_share
+
+    @property
+    def watches(self) -> bool:
+        """Whether it matters how busy the source is."""
+        return self.share < 1 or self.bounds != Load()
+
+    @property
+    def _yields(self) -> bool:
+        return self.share < 1 and self._courtesy.others_work
 
     @property
     def bounds(self) -> Load:
@@ -78,6 +98,7 @@ class Pacer:
 
     def sampled(self, load: Load | None) -> str:
         """The source is this busy (None: nobody looks any more); what there is to say about it, or an empty text."""
+        self._courtesy.sampled(load)
         if load is None:
             self._load_rest_s = 0.0
             return ""
@@ -110,11 +131,12 @@ class Pacer:
         ``full``: it had as much to do as it might; only then does it tell about the size.
         """
         limits = self._limits
+        self._courtesy.note(elapsed_s)
         if full:
             self._adapted_rows[table] = next_limit(
                 limit_rows,
                 elapsed_s,
-                target_s=limits.chunk_target_s,
+                target_s=limits.chunk_target_s / SHORTER if self._yields else limits.chunk_target_s,
                 least=limits.chunk_rows_min,
                 most=limits.chunk_rows_max,
             )
@@ -123,7 +145,7 @@ class Pacer:
 
     def _throttle(self, limit_rows: int, elapsed_s: float) -> None:
         self._times_s.append(elapsed_s)
-        slow = sorted(self._times_s)[max(0, -(-95 * len(self._times_s) // 100) - 1)] > self._pace.p95_s
+        slow = p95(self._times_s) > self._pace.p95_s
         if slow:
             self._ceiling_rows = max(self._limits.chunk_rows_min, min(limit_rows, self._ceiling_rows) // 2)
             self._rest_s = min(_LONGEST_REST_S, max(2 * self._rest_s, elapsed_s))

@@ -247,6 +247,7 @@ def _pace(pace: Pace) -> dict[str, Any]:
         "workers": pace.workers,
         "active_sessions": pace.active_sessions,
         "replica_lag_s": pace.replica_lag_s,
+        "share": pace.share,
     }
     return document | {name: value for name, value in later.items() if value}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -17,3 +18,16 @@ class Position:
 
     order: int
     token: str = field(compare=False)
+
+
+_new = object.__new__
+_set_order: Callable[[Position, int], None] = Position.__dict__["order"].__set__
+_set_token: Callable[[Position, str], None] = Position.__dict__["token"].__set__
+
+
+def position_at(order: int, token: str) -> Position:
+    """A ``Position`` in half the time of calling the class: a log of small transactions has one for each."""
+    position = _new(Position)
+    _set_order(position, order)
+    _set_token(position, token)
+    return position

@@ -107,6 +107,8 @@ class Pace:
         active_sessions: while more of them are active on the source, reading slows down; 0:
             ``CaptureLimits.max_active_sessions``.
         replica_lag_s: while a replica is further behind, the same; 0: ``CaptureLimits.max_replica_lag_s``.
+        share: for which share of the time chunks may be read while others work on the source, 1: all the time; 0:
+            ``CaptureLimits.dump_share``.
     """
 
     chunk_rows: int = 0
@@ -115,6 +117,7 @@ class Pace:
     workers: int = 0
     active_sessions: int = 0
     replica_lag_s: float = 0.0
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

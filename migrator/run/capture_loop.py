@@ -16,6 +16,7 @@ from migrator.ports.requests import RequestStore
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.fair_inputs import FairInputs
+from migrator.run.garbage import seldom_collected
 from migrator.run.progress import Progress
 from migrator.run.retention_watch import RetentionWatch
 from migrator.run.room_gate import RoomGate
@@ -67,6 +68,10 @@ class CaptureLoop:
 
     def run(self, stopping: Stopping) -> None:
         """Captures until a stop is requested; what was read but isn't durable then will be read again."""
+        with seldom_collected():
+            self._run(stopping)
+
+    def _run(self, stopping: Stopping) -> None:
         gate = RoomGate(self._room, self._limits, self._progress, stopping)
         inputs: Inputs = FairInputs(maxsize=16)
         steps = self._begun(inputs, stopping)

@@ -196,7 +196,7 @@ class CaptureSteps:
         self._pacer.note(request.table, request.limit_rows, chunk.elapsed_s, full=_full(chunk))
 
     def _watches_load(self) -> bool:
-        return self._pacer.bounds != Load() and self._progress.snapshot().dumping()
+        return self._pacer.watches and self._progress.snapshot().dumping()
 
     def _slow_down(self, load: Load | None) -> None:
         said = self._pacer.sampled(load)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from migrator.embedded.process import plain_environment
@@ -21,6 +21,7 @@ _CLIENTS = 2
 _LONGEST_S = 600
 _PGBENCH = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps, lat ([\d.]+) ms")
 _SYSBENCH = re.compile(r"\[ \d+s \] .*?tps: ([\d.]+) .*?lat \(ms,95%\): ([\d.]+)")
+_USER = "loader"
 _SCRIPT = "oltp_read_write"
 _ROWS = 100_000
 
@@ -55,6 +56,13 @@ class Load:
             program = find("pgbench", "pip install 'dbmigrator[embedded]'")
             run_to_set_up([program, "--initialize", "--scale=5", *_where(self.old)], _secret(self.old))
             return
+        # an account of its own: a dump gives way to others, and tells them from us by their names
+        connection = self.old.connect(autocommit=True)
+        cursor = connection.cursor()
+        cursor.execute(f"CREATE USER {_USER}@'%'")
+        cursor.execute(f"GRANT ALL ON `{self.old.database}`.* TO {_USER}@'%'")
+        connection.close()
+        self.old = replace(self.old, user=_USER, password="")
         with settings(self.old, [f"table-size={_ROWS}"]) as file:
             run_to_set_up([_sysbench(), f"--config-file={file}", _SCRIPT, "prepare"], {})
 

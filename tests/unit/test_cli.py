@@ -153,7 +153,9 @@ def test_a_wrong_dump_request_is_refused_with_place_and_remedy(
     assert not (project.parent / ".migrator" / "requests.json").exists()
 
 
-@pytest.mark.parametrize("option", [("--chunk-rows", "-1"), ("--delay", "soon"), ("--p95", "-0.1")])
+@pytest.mark.parametrize(
+    "option", [("--chunk-rows", "-1"), ("--delay", "soon"), ("--p95", "-0.1"), ("--share", "2")]
+)
 def test_a_wrong_pace_is_refused(
     project: Path, monkeypatch: pytest.MonkeyPatch, option: tuple[str, str]
 ) -> None:
@@ -191,6 +193,8 @@ def test_requests_and_pace_are_changed_and_shown_without_any_server(
     assert "50 rows a chunk, 0.5 s between" in shown("pace", "--chunk-rows", "50", "--delay", "0.5")
     assert "0.5 s between chunks, p95 below 2 s" in shown("pace", "--p95", "2")
     assert "p95 below 2 s, 3 worker(s)" in shown("pace", "--workers", "3")
+    assert "3 worker(s), 50% of the time while others work" in shown("pace", "--share", "0.5")
+    assert "of the time" not in shown("pace", "--share", "0")  # as configured
     slowed = shown("pace", "--max-active", "40", "--max-lag", "2.5")
     assert "at most 40 active session(s), at most 2.5 s of replica lag" in slowed
     assert "r1  running  customer: keys from 1 to ff" in shown("list")
@@ -204,6 +208,7 @@ def test_requests_and_pace_are_changed_and_shown_without_any_server(
         "workers": 3,
         "active_sessions": 40,
         "replica_lag_s": 2.5,
+        "share": 0.0,
     }
 
 

@@ -62,7 +62,9 @@ def test_a_source_that_cannot_be_asked_is_told_of_and_asked_again() -> None:
 def test_a_busy_source_is_dumped_slowly_and_its_log_is_read_as_ever() -> None:
     link = Link(Source(False, initial_rows()), 10, True, records=10)
     event_log, progress, meter = MemoryEventLog(), Progress(), Meter(Load(50, None))
-    limits = CaptureLimits(chunk_rows=1, chunk_rows_max=1, linger_s=0.005, max_active_sessions=10)
+    limits = CaptureLimits(
+        chunk_rows=1, chunk_rows_max=1, linger_s=0.005, max_active_sessions=10, dump_share=1.0
+    )
     held = threading.Event()  # no chunk is read before the first sample was heeded
 
     class Held(SimulatedChunkReader):

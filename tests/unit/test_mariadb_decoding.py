@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import cycle
 
 import pytest
 from hypothesis import given
@@ -255,42 +256,80 @@ def test_transaction_control_is_recognised() -> None:
 
 
 class Pieces:
-    """A socket that hands out bytes in given pieces."""
+    """A socket that hands out bytes in pieces of given sizes, one after the other and again from the first."""
 
-    def __init__(self, data: bytes, size: int):
-        self._pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    def __init__(self, data: bytes, sizes: Sequence[int]):
+        self._data = data
+        self._sizes = cycle(sizes)
 
     def recv(self, _: int) -> bytes:
-        return self._pieces.pop(0) if self._pieces else b""
+        size = next(self._sizes)
+        piece, self._data = self._data[:size], self._data[size:]
+        return piece
 
 
 def packet(payload: bytes) -> bytes:
     return len(payload).to_bytes(3, "little") + b"\0" + payload
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_packets_survive_any_slicing(size: int) -> None:
-    payloads = [b"one", b"", b"x" * 300, b"four"]
-    buffer = PacketBuffer(Pieces(b"".join(map(packet, payloads)), size))
-    found = []
-    while len(found) < len(payloads):
-        pieces = buffer.packets()
-        found += pieces
-        if not pieces and not buffer.receive_now():
+@given(
+    st.lists(st.binary(max_size=300)),
+    st.sampled_from([b"", b"\xff\xd4\x04#HY000gone", b"\xfe\0\0\2\0"]),
+    st.lists(st.integers(1, 400), min_size=1),
+)
+def test_events_survive_any_slicing(events: list[bytes], ending: bytes, sizes: list[int]) -> None:
+    data = b"".join(packet(b"\0" + event) for event in events)
+    data += packet(ending) + packet(b"\0behind") if ending else b""
+    buffer = PacketBuffer(Pieces(data, sizes))
+    found, end = buffer.events()
+    while end is None:
+        try:
+            buffer.receive_now()
+        except EOFError:
             break
-    assert found == payloads
-    with pytest.raises(EOFError):
-        buffer.receive_now()
+        more, end = buffer.events()
+        found += more
+    assert found == events
+    assert end == (ending or None)
+
+
+class Cut(Pieces):
+    """One that is cut behind its bytes."""
+
+    def recv(self, most: int) -> bytes:
+        piece = super().recv(most)
+        if not piece:
+            raise ConnectionResetError("reset by peer")
+        return piece
+
+
+def test_what_came_before_a_cut_is_taken_before_the_cut_is_told() -> None:
+    buffer = PacketBuffer(Cut(packet(b"\0one") + packet(b"\0two")[:-1], [3]))
+    assert buffer.receive_now()
+    assert buffer.events() == ([b"one"], None)
+    for _ in range(2):
+        with pytest.raises(ConnectionResetError):
+            buffer.receive_now()
+
+
+def test_a_packet_without_anything_is_no_event() -> None:
+    buffer = PacketBuffer(Pieces(packet(b"\0one") + packet(b"") + packet(b"\0two"), [100]))
+    buffer.receive_now()
+    assert buffer.events() == ([b"one"], b"")
 
 
 @pytest.mark.parametrize("more", [0, 5], ids=["an empty packet ends it", "a short packet ends it"])
 def test_a_payload_of_sixteen_megabytes_is_joined(more: int) -> None:
-    payload = b"y" * (0xFFFFFF + more)
+    payload = b"\0" + b"y" * (0xFFFFFF + more - 1)
     data = packet(payload[:0xFFFFFF]) + packet(payload[0xFFFFFF:])
-    buffer = PacketBuffer(Pieces(data, 1 << 20))
-    while not (found := buffer.packets()):
+    buffer = PacketBuffer(Pieces(packet(b"\0first") + data + packet(b"\0last"), [1 << 20]))
+    found: list[bytes] = []
+    while len(found) < 3:
         buffer.receive_now()
-    assert found == [payload]
+        events, end = buffer.events()
+        found += events
+        assert end is None
+    assert found == [b"first", payload[1:], b"last"]
     assert result_set.join_packets(data, 0) == (payload, len(data))
     assert result_set.join_packets(data[:-1], 0)[0] is None
 

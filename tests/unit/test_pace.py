@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migrator.core.courtesy import QUIET_SAMPLES, Courtesy
 from migrator.core.pace import Pacer
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
 from migrator.model.request import Pace
 from tests.unit.test_core import OTHER, TABLE
 
-LIMITS = CaptureLimits(chunk_rows=1000, chunk_rows_min=100, chunk_rows_max=8000, chunk_target_s=0.4)
+LIMITS = CaptureLimits(
+    chunk_rows=1000, chunk_rows_min=100, chunk_rows_max=8000, chunk_target_s=0.4, dump_share=1.0
+)
 
 
 def weighed(limits: CaptureLimits, pace: Pace) -> Pacer:
@@ -143,3 +147,68 @@ def test_chunks_and_rests_stay_in_their_bounds(
         pacer.note(TABLE, pacer.limit_rows(TABLE), elapsed_s, full)
         assert 1 <= pacer.limit_rows(TABLE) <= LIMITS.chunk_rows_max
         assert 0.2 <= pacer.rest_s <= 10.2
+
+
+def worked(pacer: Pacer, samples: int = 1) -> None:
+    for _ in range(samples):
+        pacer.sampled(Load(2, None))
+
+
+def test_while_others_work_one_worker_reads_for_its_share_of_the_time() -> None:
+    pacer = weighed(replace(LIMITS, dump_share=0.25), Pace())
+    pacer.note(TABLE, 1000, 0.4, full=True)
+    assert (pacer.workers, pacer.rest_s) == (2, 0.0), "nobody was seen yet"
+    worked(pacer)
+    assert (pacer.workers, pacer.rest_s) == (1, 0.0)
+    pacer.note(TABLE, 1000, 0.1, full=True)
+    assert pacer.rest_s == pytest.approx(0.3)
+    pacer.note(TABLE, 1000, 0.2, full=True)
+    assert pacer.rest_s == pytest.approx(0.6), "the slowest of few reads"
+    assert pacer.limit_rows(TABLE) == 500, "a read should take a fourth of what it may take alone"
+
+
+def test_a_dump_goes_at_full_speed_once_nobody_was_seen_for_a_while() -> None:
+    pacer = weighed(replace(LIMITS, dump_share=0.5), Pace())
+    worked(pacer)
+    pacer.note(TABLE, 1000, 0.1, full=True)
+    for _ in range(QUIET_SAMPLES - 1):
+        pacer.sampled(Load(0, None))
+        assert (pacer.workers, pacer.rest_s) == (1, 0.1)
+    pacer.sampled(Load(0, None))
+    assert (pacer.workers, pacer.rest_s) == (2, 0.0)
+    worked(pacer)
+    assert pacer.workers == 1
+    pacer.sampled(None)
+    assert pacer.workers == 2, "nobody looks any more"
+
+
+def test_who_cannot_be_seen_is_taken_to_work() -> None:
+    pacer = weighed(replace(LIMITS, dump_share=0.5), Pace())
+    assert pacer.sampled(Load(None, None)) == ""
+    pacer.note(TABLE, 1000, 0.1, full=True)
+    assert (pacer.workers, pacer.rest_s) == (1, 0.1)
+
+
+def test_an_operator_lifts_the_share() -> None:
+    pacer = weighed(replace(LIMITS, dump_share=0.5), Pace())
+    worked(pacer)
+    pacer.note(TABLE, 1000, 0.1, full=True)
+    assert (pacer.watches, pacer.rest_s) == (True, 0.1)
+    pacer.follow(Pace(share=1.0))
+    assert (pacer.watches, pacer.workers, pacer.rest_s) == (False, 2, 0.0)
+    pacer.follow(Pace(share=0.2))
+    assert pacer.rest_s == pytest.approx(0.4)
+    pacer.note(TABLE, 1000, 9.0, full=True)
+    assert pacer.rest_s == 10.0, "no rest is longer"
+
+
+@given(st.lists(st.floats(0.001, 60), min_size=1, max_size=60), st.floats(0.01, 1))
+def test_reads_take_no_more_than_their_share(times: list[float], share: float) -> None:
+    courtesy = Courtesy()
+    courtesy.sampled(Load(1, None))
+    reading = resting = 0.0
+    for elapsed_s in times:
+        courtesy.note(elapsed_s)
+        reading, resting = reading + elapsed_s, resting + courtesy.rest_s(share)
+    if len(times) < 20:  # of more, one in twenty may be slower than the rest that follows it says
+        assert reading <= share * (reading + resting) * (1 + 1e-9)

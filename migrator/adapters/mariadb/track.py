@@ -6,15 +6,21 @@ import struct
 from collections.abc import Mapping
 
 from migrator.adapters.mariadb.position import Gtid, LogPlace, file_number, gtid_text
+from migrator.binlog import events
 from migrator.binlog.events import Event
 from migrator.binlog.track import Opening
 from migrator.binlog.undecided import NONE, Tokens, Undecided, xid_number, xid_text
 from migrator.errors import SourceError
-from migrator.model.position import Position
+from migrator.model.event import TransactionId
+from migrator.model.position import Position, position_at
 
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA, _COMPLETED_XA = 1, 2, 64, 128
 _XID_AT, _XID_AT_AFTER_GROUP = 13, 21
+_NOT_PLAIN = _STANDALONE | _PREPARED_XA | _COMPLETED_XA
 _HEAD = struct.Struct("<QIB")
+_SERVER_AND_END = struct.Struct("<5xI4xI")
+_TYPE_AT = 4
+_new = tuple.__new__
 
 
 class DomainTrack:
@@ -56,6 +62,20 @@ class DomainTrack:
             known,
         )
 
+    def begin_next(self, raw: bytes) -> TransactionId | None:
+        """See ``Track``."""
+        if raw[_TYPE_AT] != events.MARIADB_GTID:
+            return None
+        sequence, domain, flags = _HEAD.unpack_from(raw, events.HEADER_BYTES)
+        last = self._gtids.get(domain)
+        if last is None or sequence <= last.sequence or flags & _NOT_PLAIN:
+            return None
+        server, end = _SERVER_AND_END.unpack_from(raw)
+        self._open = _new(Gtid, (domain, server, sequence))
+        if self._number is None:
+            self._number = file_number(self._file)
+        return self._number, end
+
     def before(self) -> str:
         """The GTIDs before the open transaction, as the server writes them."""
         return gtid_text(self._gtids)
@@ -74,12 +94,12 @@ class DomainTrack:
         """The position of the open transaction, which ends at ``offset`` of the file."""
         gtid = self._open
         if gtid is None:
-            return Position(self._order, self._tokens.token(gtid_text(self._gtids), offset))
+            return position_at(self._order, self._tokens.token(gtid_text(self._gtids), offset))
         if self._others is None or self._others[0] != gtid.domain:
             self._others = _others(self._gtids, gtid.domain)
         last = self._gtids.get(gtid.domain)
         order = self._order + gtid.sequence - (last.sequence if last is not None else 0)
-        return Position(order, self._tokens.token(f"{self._others[1]}{gtid}{self._others[2]}", offset))
+        return position_at(order, self._tokens.token(f"{self._others[1]}{gtid}{self._others[2]}", offset))
 
     def end(self, offset: int) -> None:
         """The open transaction ended there."""
@@ -89,6 +109,12 @@ class DomainTrack:
             self._order += gtid.sequence - (last.sequence if last is not None else 0)
             self._gtids[gtid.domain] = gtid
         self._open, self._offset = None, offset
+
+    def ended(self, offset: int) -> Position:
+        """See ``Track``."""
+        position = self.ending(offset)
+        self.end(offset)
+        return position
 
     def position(self) -> Position:
         """The end of the last finished transaction."""

@@ -169,6 +169,12 @@ class GrowingSet:
     def add(self, origin: Origin, number: int) -> None:
         """Adds a transaction that isn't in it."""
         same = self._last == (origin, number - 1)
+        if same and self._around is not None:
+            intervals = self._intervals[origin]
+            intervals[-1] = (intervals[-1][0], number)
+            self._last = origin, number
+            self.count += 1
+            return
         if not same and self._last is not None:  # its text was not kept up while only its number changed
             self._texts[self._last[0]] = origin_text(self._last[0], tuple(self._intervals[self._last[0]]))
         intervals = self._intervals.setdefault(origin, [])

@@ -10,7 +10,11 @@ from migrator.binlog.track import Opening
 from migrator.binlog.undecided import NONE, Tokens, Undecided
 from migrator.errors import SourceError
 from migrator.model.event import TransactionId
-from migrator.model.position import Position
+from migrator.model.position import Position, position_at
+
+_TYPE_AT = 4
+_UUID = slice(events.HEADER_BYTES + 1, events.HEADER_BYTES + 17)
+_GNO = slice(events.HEADER_BYTES + 17, events.HEADER_BYTES + 25)
 
 
 class SetTrack:
@@ -27,6 +31,7 @@ class SetTrack:
         self._open: tuple[Origin, int] | None = None
         self._origins: dict[bytes, Origin] = {}
         self._names: dict[Origin, str] = {}
+        self._latest: tuple[bytes, Origin] = b"", (0, "")
 
     def _plain(self, body: bytes) -> tuple[Origin, int]:
         """GTID event: flags, 16 bytes UUID, 8 bytes number."""
@@ -34,6 +39,7 @@ class SetTrack:
         origin = self._origins.get(uuid)
         if origin is None:
             origin = self._origins[uuid] = int.from_bytes(uuid, "big"), ""
+        self._latest = uuid, origin
         return origin, int.from_bytes(body[17:25], "little")
 
     def _name(self, origin: Origin, number: int) -> str:
@@ -68,6 +74,17 @@ class SetTrack:
         self._open = origin, number
         return Opening(name, transaction_id(origin, number), begun=False)
 
+    def begin_next(self, raw: bytes) -> TransactionId | None:
+        """See ``Track``."""
+        uuid, origin = self._latest
+        if raw[_TYPE_AT] != events.MYSQL_GTID or raw[_UUID] != uuid:
+            return None
+        number = int.from_bytes(raw[_GNO], "little")
+        if not self._gtids.is_next(origin, number):
+            return None
+        self._open, self._ending = (origin, number), None
+        return origin[0], 0, number
+
     def before(self) -> str:
         """The GTIDs before the open transaction, as the server writes them."""
         return str(self._gtids)
@@ -94,6 +111,16 @@ class SetTrack:
         """The open transaction ended there."""
         self._position, self._offset = self.ending(offset), offset
         self._ending = None
+
+    def ended(self, offset: int) -> Position:
+        """See ``Track``."""
+        gtids = self._gtids
+        if self._open is not None:
+            gtids.add(*self._open)
+        self._open = self._ending = None
+        self._position = position_at(gtids.count, self._tokens.token(str(gtids), offset))
+        self._offset = offset
+        return self._position
 
     def position(self) -> Position:
         """The end of the last finished transaction."""
