@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from migrator import schema as control
+from migrator import wiring_target
 from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import newest_manifest
@@ -31,16 +32,19 @@ from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import RequestBook
+from migrator.model.sequence import Advance
 from migrator.model.table import TableId
 from migrator.ports.output import EventOutput
+from migrator.ports.sequences import TargetNumbers
 from migrator.ports.source import SourceCatalog
+from migrator.run import hand_over
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.progress import Progress
 from migrator.run.retention_watch import RetentionWatch
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
-from migrator.wiring_source import source_database, source_grants, source_parts
+from migrator.wiring_source import source_database, source_grants, source_numbers, source_parts
 from migrator.wiring_spark import executors_now, executors_stage, spark
 from migrator.wiring_target import filled, forget_filled, peek, target_database, target_grants, target_writer
 from transforms.load import load_mapping
@@ -286,6 +290,23 @@ def remap(settings: Settings, table: str) -> bool:
             remedy="rows of a row-wise target come again with `migrator dump start --table <source table>`",
         )
     return forget_filled(settings, table)
+
+
+def target_numbers(settings: Settings) -> TargetNumbers:
+    """What hands out numbers in the target. Connects to nothing yet."""
+    return wiring_target.target_numbers(settings)
+
+
+def advances(
+    settings: Settings,
+    margin: int,
+    with_source: bool,
+    master: str | None = None,
+    conf: MappingType[str, str] | None = None,
+) -> list[Advance]:
+    """What is to be done with the target's sequences for the hand-over (see ``run.hand_over``). Changes nothing."""
+    source = source_numbers(settings) if with_source else None
+    return hand_over.advances(parts(settings, master, conf), target_numbers(settings), source, margin)
 
 
 def applied_reaches(settings: Settings, position: Position) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from sqlalchemy import URL, Engine, create_engine, pool
 
@@ -21,16 +22,19 @@ from migrator.adapters.postgres.grants import source_grants as postgres_grants
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.retention import slot_retention
+from migrator.adapters.postgres.sequences import handed_out as postgres_handed_out
 from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
 from migrator.adapters.postgres.watermark import mark_writer
 from migrator.binlog.grants import source_grants as binlog_grants
 from migrator.binlog.load import BinlogLoadMeter
 from migrator.binlog.retention import binlog_retention
+from migrator.binlog.sequences import handed_out as binlog_handed_out
 from migrator.binlog.settings import BinlogSource, default_server_id, tls_options
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
 from migrator.model.grants import Grants
 from migrator.model.table import TableSchema
+from migrator.ports.sequences import SourceNumbers
 from migrator.ports.source import SourceCatalog
 from migrator.run.capture_loop import SourcePorts
 from migrator.run.steps import Step, no_step
@@ -128,6 +132,13 @@ def _mysql(settings: Settings, step: Step) -> Source:
         )
 
     return catalog, ports
+
+
+def source_numbers(settings: Settings) -> SourceNumbers:
+    """How far the source's sequences are. Connects to nothing yet."""
+    if settings.source.kind == "postgresql":
+        return partial(postgres_handed_out, _postgres_source(settings))
+    return partial(binlog_handed_out, _binlog(settings))
 
 
 def source_grants(settings: Settings, tables: Sequence[str]) -> Grants:

@@ -9,16 +9,19 @@ from sqlalchemy import URL, Engine
 from migrator.adapters.target_mysql import grants as mysql_grants
 from migrator.adapters.target_mysql import peek as mysql_peek
 from migrator.adapters.target_mysql import remap as mysql_remap
+from migrator.adapters.target_mysql.sequences import MysqlNumbers
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.target import MysqlTargetWriter
 from migrator.adapters.target_postgres import grants as postgres_grants
 from migrator.adapters.target_postgres import peek as postgres_peek
 from migrator.adapters.target_postgres import remap as postgres_remap
+from migrator.adapters.target_postgres.sequences import PostgresNumbers
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.config import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
+from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
 from migrator.run.steps import Step
 
@@ -55,6 +58,13 @@ def forget_filled(settings: Settings, table: str) -> bool:
     if settings.target.kind == "postgresql":
         return postgres_remap.forget_filled(_postgres(settings), table)
     return mysql_remap.forget_filled(_mysql(settings), table)
+
+
+def target_numbers(settings: Settings) -> TargetNumbers:
+    """What hands out numbers in the target. Connects to nothing yet."""
+    if settings.target.kind == "postgresql":
+        return PostgresNumbers(_postgres(settings))
+    return MysqlNumbers(_mysql(settings))
 
 
 def target_grants(settings: Settings, tables: Sequence[str], joined: bool) -> Grants:

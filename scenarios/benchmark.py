@@ -10,51 +10,26 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 import psycopg
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, Parts, caught_up
+from migrator.run.migration import Migration, caught_up
 from migrator.run.progress import Snapshot
-from scenarios import orders
+from scenarios import benchmark_shapes, orders
+from scenarios.benchmark_bed import Bed, Report, Steady, Watch, fresh
 from scenarios.database import Database
 from scenarios.orders.old_schema import OrderWriters, create, touch
-from scenarios.project import make_project, servers
 from scenarios.resources import PeakMemory, machine
 
 PROJECT = Path(orders.__file__).parent
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, source"
-
-
-@dataclass
-class Report:
-    """Rows of the result table, printed as they come."""
-
-    engine: str
-    lines: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def add(self, what: str, value: str, ratio: str = "") -> None:
-        """One measured figure; ``ratio`` compares it within this run."""
-        self.lines.append((what, value, ratio))
-        click.echo(f"  {what:<58} {value:>22}  {ratio}")
-
-    def markdown(self) -> str:
-        """The table for docs/benchmarks.md."""
-        rows = [f"| {what} | {value} | {ratio} |" for what, value, ratio in self.lines]
-        return "\n".join(
-            [f"### {self.engine}", "", "| what | measured | ratio |", "|---|---:|---|", *rows, ""]
-        )
 
 
 @click.command()
@@ -67,6 +42,12 @@ class Report:
 )
 @click.option("--rate", default=1000, show_default=True, help="Row changes per second for the lag.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long lag is measured.")
+@click.option(
+    "--lines",
+    default=20_000,
+    show_default=True,
+    help="Rows of the joined table at 1x, and reached by one row.",
+)
 @click.option("--events", default=10_000_000, show_default=True, help="Events of the judged history.")
 @click.option(
     "--write",
@@ -76,49 +57,32 @@ class Report:
     help="Put the table into this Markdown file.",
 )
 def bench(
-    source: str, rows: int, memory_rows: int, rate: int, seconds: float, events: int, write: Path | None
+    source: str,
+    rows: int,
+    memory_rows: int,
+    rate: int,
+    seconds: float,
+    lines: int,
+    events: int,
+    write: Path | None,
 ) -> None:
-    """Measure this machine: dump, streaming, lag, source slow-down, memory, the checkers D1 to D8."""
+    """Measure this machine: dump, streaming, joins, lag, source slow-down, memory, the checkers D1 to D8."""
     click.echo(f"machine: {machine()}")
     reports = []
     for engine in ("postgresql", "mariadb") if source == "both" else (source,):
         report = Report(engine)
         click.echo(engine)
-        with _fresh(engine, rows) as bed:
+        with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:
             plain = _plain_copy(bed, rows, report)
             _dump_and_stream(bed, rows, rate, seconds, plain, report)
         _slow_down(engine, rows, report)
         _memory(engine, memory_rows, report)
         reports.append(report)
+    reports.append(benchmark_shapes.measure(lines, rate, seconds))
     reports.append(_judge(Report("the judge of histories"), events))
     if write is not None:
         write_reports(write, reports, rows)
         click.echo(f"written to {write}")
-
-
-@dataclass(frozen=True)
-class Bed:
-    """Two servers, the filled old table, the project."""
-
-    old: Database
-    new: Database
-    config: Path
-
-    def parts(self) -> Parts:
-        """The run's parts, as ``migrator run`` makes them."""
-        return wiring.parts(configuration.load(self.config))
-
-
-@contextmanager
-def _fresh(engine: str, rows: int) -> Iterator[Bed]:
-    """Fresh servers, the old table with ``rows`` rows, the new schema."""
-    with ExitStack() as stack:
-        old, new = servers(stack, engine)
-        create(old, rows)
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="migrator-bench-")))
-        config = make_project(folder / "project", old, new, PROJECT, "orders")
-        wiring.upgrade_user_target(configuration.load(config))
-        yield Bed(old, new, config)
 
 
 # -- the plain copy ---------------------------------------------------------------------------------------------
@@ -184,7 +148,7 @@ def _dsn(database: Database) -> str:
 def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: float, report: Report) -> None:
     parts = bed.parts()
     parts.spark()  # the JVM's start is no part of a rate
-    dumped = _Watch(lambda now: now.applied_dump_complete)
+    dumped = Watch(lambda now: now.applied_dump_complete)
     Migration(parts).run(Stopping(), dumped)
     _rate(report, "dump with mapping, to a committed target", rows, dumped.elapsed_s, plain)
 
@@ -192,15 +156,17 @@ def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: floa
     for rows_a_commit, size in ((1000, changes), (1, 20_000)):
         touch(bed.old, 1, size, rows_a_commit)
         parts = bed.parts()
-        streamed = _Watch(caught_up(parts.catalog.position))
+        streamed = Watch(caught_up(parts.catalog.position))
         Migration(parts).run(Stopping(), streamed)
         what = f"streamed backlog, {rows_a_commit:,} row(s) a transaction, {size:,} changes"
         _rate(report, what, size, streamed.elapsed_s, plain)
+        used = f"{streamed.processor_s / size * 1e6:,.1f} us"
+        report.add("  processor time a change (all servers included)", used)
 
     parts = bed.parts()
     migration = Migration(parts)
     writers = OrderWriters(bed.old, rows, rate_per_s=rate)
-    steady = _Steady(migration, writers, seconds)
+    steady = Steady(migration, writers, seconds)
     migration.run(Stopping(), steady)
     achieved = steady.row_changes / steady.measured_s
     p50_s, p99_s = migration.progress.lag_quantiles_s() or (float("nan"), float("nan"))
@@ -218,59 +184,9 @@ def _rate(report: Report, what: str, rows: int, elapsed_s: float, plain: float) 
     report.add(what, f"{rate:,.0f} rows/s", f"{rate / plain:.2f}x of the plain copy")
 
 
-class _Watch:
-    """Times a run from the moment capture works until a condition holds."""
-
-    def __init__(self, goal: Callable[[Snapshot], bool]):
-        self._goal = goal
-        self._started: float | None = None
-        self.elapsed_s = 0.0
-
-    def __call__(self, now: Snapshot) -> bool:
-        if self._started is None and now.captured is not None:
-            self._started = time.monotonic()
-        if self._started is None or not self._goal(now):
-            return False
-        self.elapsed_s = time.monotonic() - self._started
-        return True
-
-
-class _Steady:
-    """Starts writers once the run works, lets them warm up, then measures for some seconds."""
-
-    _WARM_UP_S = 8.0
-
-    def __init__(self, migration: Migration, writers: OrderWriters, seconds: float):
-        self._migration = migration
-        self._writers = writers
-        self._seconds = seconds
-        self._started: float | None = None
-        self._warm_changes: int | None = None
-        self.row_changes = 0
-        self.measured_s = seconds
-
-    def __call__(self, now: Snapshot) -> bool:
-        if self._started is None:
-            if now.captured is not None:
-                self._writers.start()
-                self._started = time.monotonic()
-            return False
-        elapsed_s = time.monotonic() - self._started
-        if self._warm_changes is None:
-            if elapsed_s >= self._WARM_UP_S:
-                self._warm_changes = self._writers.report().row_changes
-                self._migration.progress.forget_lags()
-            return False
-        if elapsed_s < self._WARM_UP_S + self._seconds:
-            return False
-        self.measured_s = elapsed_s - self._WARM_UP_S
-        self.row_changes = self._writers.stop().row_changes - self._warm_changes
-        return True
-
-
 def _slow_down(engine: str, rows: int, report: Report) -> None:
     """Transactions/s of two unthrottled writers, alone and beside a dump, on the same machine."""
-    with _fresh(engine, rows) as bed:
+    with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:
         parts = bed.parts()
         parts.spark()
         writers = OrderWriters(bed.old, rows, rate_per_s=None)
@@ -301,7 +217,7 @@ def _memory(engine: str, rows: int, report: Report) -> None:
     """Peak memory of ``migrator run`` with everything below it, for a table and one ten times as large."""
     peaks = []
     for times in (1, 10):
-        with _fresh(engine, rows * times) as bed:
+        with fresh(engine, PROJECT, partial(create, rows=rows * times)) as bed:
             command = [
                 sys.executable,
                 "-m",

@@ -11,20 +11,33 @@ from typing import Self
 
 def tree_bytes(root: int) -> int:
     """Proportional set size of a process and its descendants, in bytes (shared pages are counted once)."""
+    return sum(_proportional_bytes(process) for process in _tree(root))
+
+
+def tree_processor_s(root: int) -> float:
+    """Processor time that a process, its descendants and those they have waited for have used, in seconds."""
+    ticks = sum(sum(map(int, fields[11:15])) for fields in _tree(root).values())
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _tree(root: int) -> dict[int, list[str]]:
+    """A process and its descendants, each with its fields of ``/proc/<pid>/stat`` from the state on."""
     children: dict[int, list[int]] = {}
+    known: dict[int, list[str]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # ended meanwhile
+            known[int(entry.name)] = fields
             children.setdefault(int(fields[1]), []).append(int(entry.name))
-    total, pending = 0, [root]
+    found, pending = {}, [root]
     while pending:
         process = pending.pop()
         pending += children.get(process, [])
-        total += _proportional_bytes(process)
-    return total
+        found[process] = known.get(process, ["0"] * 15)
+    return found
 
 
 def _proportional_bytes(process: int) -> int:

@@ -34,6 +34,11 @@ def source_grants(source: BinlogSource, kind: str, names: Sequence[str]) -> Gran
         (f"GRANT TRIGGER ON {everything} TO {user}", "if triggers do what those foreign keys would do"),
         (f"GRANT {_MONITOR[kind]} ON *.* TO {user}", "if `migrator check` is to see filters of the log"),
     ]
+    if kind == "mariadb":
+        numbers = (
+            "if defaults take from sequences, which `migrator sequences` is to look at, for each of them"
+        )
+        perhaps.append((f"GRANT SELECT ON <sequence> TO {user}", numbers))
     if kind == "mysql":
         xa = "if XA transactions may be prepared when the migration begins"
         perhaps.append((f"GRANT XA_RECOVER_ADMIN ON *.* TO {user}", xa))

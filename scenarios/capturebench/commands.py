@@ -13,7 +13,8 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring
-from scenarios.benchmark import PROJECT, Report, marked, write_reports
+from scenarios.benchmark import PROJECT, marked, write_reports
+from scenarios.benchmark_bed import Report
 from scenarios.capturebench.debezium import CountedDebezium, missing_extra
 from scenarios.capturebench.library import PlainLibrary
 from scenarios.capturebench.load import Load, between

@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from migrator.errors import MigratorError
-from scenarios.benchmark import Report, bench, write_reports
+from scenarios.benchmark import bench, write_reports
+from scenarios.benchmark_bed import Report
 from scenarios.capturebench.commands import capturebench
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

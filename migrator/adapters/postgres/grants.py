@@ -20,6 +20,8 @@ def source_grants(source: PostgresSource, names: Sequence[str]) -> Grants:
     needed += [f"GRANT USAGE ON SCHEMA {name_of(schema)} TO {role}" for schema in schemas]
     needed += [f"GRANT SELECT ON {quoted(table)} TO {role}" for table in tables]
     perhaps = [(f"ALTER ROLE {role} BYPASSRLS", "if row-level security hides rows from the login")]
+    numbers = f"GRANT SELECT ON ALL SEQUENCES IN SCHEMA {name_of(source.schema)} TO {role}"
+    perhaps.append((numbers, "if `migrator sequences` is to look at the source's as well"))
     if source.log == CHANGE_TABLES:
         perhaps.append(("the script of `migrator changetables`", "with change tables; it grants the rest"))
     else:

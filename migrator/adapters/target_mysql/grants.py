@@ -14,6 +14,7 @@ from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER
 
 _VERSIONS = "migrator_version"
+_SEQUENCES = "`migrator sequences --apply`"
 
 
 def target_grants(settings: MysqlTarget, names: Sequence[str], joined: bool) -> Grants:
@@ -40,4 +41,11 @@ def target_grants(settings: MysqlTarget, names: Sequence[str], joined: bool) -> 
         user,
         f"CREATE USER {user} IDENTIFIED BY '...';",
         tuple(needed),
+        tuple(
+            (
+                f"GRANT ALTER, CREATE ON {table(name)} TO {user}",
+                f"if it is to run {_SEQUENCES} and {name} counts",
+            )
+            for name in names
+        ),
     )

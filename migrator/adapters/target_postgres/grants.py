@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from migrator.adapters.target_postgres.merge import qualified, quoted
 from migrator.adapters.target_postgres.mirror_tables import SCHEMA as MIRROR_SCHEMA
+from migrator.adapters.target_postgres.sequences import sequence_grant
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.writer import relax_grant
 from migrator.model.grants import Grants
@@ -38,5 +39,8 @@ def target_grants(settings: PostgresTarget, names: Sequence[str], joined: bool) 
         role,
         f"CREATE ROLE {role} LOGIN PASSWORD '...';",
         tuple(needed),
-        ((relax, "if a foreign key begins or ends at one of these tables, as a superuser"),),
+        (
+            (relax, "if a foreign key begins or ends at one of these tables, as a superuser"),
+            (sequence_grant(settings), "if this login is to run `migrator sequences`"),
+        ),
     )

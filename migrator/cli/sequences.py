@@ -1,0 +1,84 @@
+"""``migrator sequences``: what hands out numbers in the target, made ready for the application."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.errors import ConfigError
+from migrator.model.sequence import Advance
+
+
+@click.command()
+@config_option
+@master_option
+@conf_option
+@click.option("--apply", "applied", is_flag=True, help="Set those that are behind.")
+@click.option("--print", "printed", is_flag=True, help="Print the SQL that would set them, and run nothing.")
+@click.option(
+    "--margin",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Leave out so many further values.",
+)
+@click.option(
+    "--no-source",
+    is_flag=True,
+    help="Look at the target's rows only, not at how far the source's own sequences are.",
+)
+def sequences(
+    config: Path,
+    master: str | None,
+    conf: tuple[str, ...],
+    applied: bool,
+    printed: bool,
+    margin: int,
+    no_source: bool,
+) -> int:
+    """Set the target's sequences, identity columns and AUTO_INCREMENT counters beyond what is in use.
+
+    Looks at every column of the mapping's target tables, changes nothing without --apply, never moves one backwards.
+    May be run beside the run, and again. Exit code 0: all are far enough (now), 1: some are behind, 2: some can't be
+    set, each named; --apply sets the others all the same.
+    """
+    if applied and printed:
+        raise ConfigError("--apply and --print exclude each other", remedy="choose one")
+    settings = configuration.load(config)
+    numbers = wiring.target_numbers(settings)
+    found = wiring.advances(settings, margin, not no_source, master, spark_options(conf))
+    due = [each for each in found if each.moves()]
+    failed = [each for each in found if each.problem]
+    if printed:
+        for each in found:
+            click.echo(f"{numbers.statement(each)};" if each.moves() else f"-- {_line(each, 'ok')}")
+        return 2 if failed else 0
+    if applied:
+        numbers.move(due)
+    for each in found:
+        click.echo(_line(each, "set" if applied else "behind"))
+        for text in filter(
+            None, (each.note if each.moves() else "", each.remedy and f"remedy: {each.remedy}")
+        ):
+            click.echo(f"    {text}")
+    moved = f"{len(due)} {'set' if applied else 'behind'}"
+    click.echo(f"{len(found)} sequence(s): {moved}, {len(failed)} can't be set")
+    return 2 if failed else 1 if due and not applied else 0
+
+
+def _line(each: Advance, moves: str) -> str:
+    found = each.sequence
+    columns = ", ".join(f"{table}.{column}" for table, column in found.columns)
+    head = f"{found.kind} {found.name} ({columns})"
+    if each.problem:
+        return f"refused  {head}: {each.problem}"
+    reasons = [f"holds {'nothing' if found.held is None else found.held}"]
+    if each.source is not None:
+        reasons.append(f"source at {each.source}")
+    if not each.moves():
+        return f"ok       {head}: next {found.following}; {', '.join(reasons)}"
+    return f"{moves:<8} {head}: next {found.following} -> {each.following}; {', '.join(reasons)}"

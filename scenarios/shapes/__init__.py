@@ -1,0 +1,1 @@
+"""Old and new schemas of the benchmark whose shape is what matters: many tables, joined tables."""

@@ -1,0 +1,1 @@
+"""One target over four source tables: what a change costs that reaches it through foreign keys."""
