@@ -15,6 +15,7 @@ import click
 from migrator import __version__
 from migrator.cli.changetables import changetables
 from migrator.cli.check import check
+from migrator.cli.dual_read import dual_read
 from migrator.cli.dump import dump
 from migrator.cli.events import events
 from migrator.cli.explain import explain
@@ -27,7 +28,7 @@ from migrator.cli.try_ import try_
 from migrator.cli.verify import verify
 from migrator.errors import MigratorError
 
-_PRIVATE = ("check", "try", "run", "status", "dump", "remap", "explain", "events", "verify")
+_PRIVATE = ("check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "dual-read")
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
 _OWN_PROCESS = object()
 """Tells that the process is this command's: elsewhere its umask is not ours to set."""
@@ -60,7 +61,21 @@ def cli(context: click.Context) -> None:
         os.umask(0o077)  # rows rest in what we and Spark's JVM write: for this user only
 
 
-for command in (init, check, grants, changetables, try_, run, status, dump, remap, explain, events, verify):
+for command in (
+    init,
+    check,
+    grants,
+    changetables,
+    try_,
+    run,
+    status,
+    dump,
+    remap,
+    explain,
+    events,
+    verify,
+    dual_read,
+):
     cli.add_command(command)
 
 
