@@ -54,6 +54,8 @@ def make_project(
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     shutil.copy(origin / "mapping.py", folder)
+    if (origin / "queries.yaml").exists():
+        shutil.copy(origin / "queries.yaml", folder)
     shutil.copytree(origin / "alembic", folder / "alembic", ignore=shutil.ignore_patterns("__pycache__"))
     config = folder / "migration.toml"
     config.write_text(

@@ -24,27 +24,7 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
 
     Raises ``ConnectionFailed``, and ``VerifyError`` for what the server refuses inside.
     """
-    try:
-        connection = pymysql.connect(
-            host=settings.host,
-            port=settings.port,
-            user=settings.user,
-            password=settings.password.encode(),
-            database=settings.database,
-            charset="utf8mb4",
-            autocommit=True,
-            conv={},
-            connect_timeout=CONNECT_TIMEOUT_S,
-            **_tls(settings),
-        )
-    except (pymysql.err.MySQLError, OSError, RuntimeError, ValueError) as error:
-        raise ConnectionFailed(
-            "the server can't be reached for verification",
-            where=settings.where(),
-            cause=str(error),
-            remedy="check host, port, login and TLS settings",
-            retryable=isinstance(error, pymysql.err.OperationalError),
-        ) from error
+    connection = connect_mysql(settings, conv={})
     try:
         rows_of(connection, "SET SESSION time_zone = '+00:00'")
         rows_of(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -58,6 +38,31 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
         ) from error
     finally:
         connection.close()
+
+
+def connect_mysql(settings: ServerSettings, **options: Any) -> Any:
+    """An autocommit connection as the settings say. Raises ``ConnectionFailed``."""
+    try:
+        return pymysql.connect(
+            host=settings.host,
+            port=settings.port,
+            user=settings.user,
+            password=settings.password.encode(),
+            database=settings.database,
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            **options,
+            **_tls(settings),
+        )
+    except (pymysql.err.MySQLError, OSError, RuntimeError, ValueError) as error:
+        raise ConnectionFailed(
+            "the server can't be reached for verification",
+            where=settings.where(),
+            cause=str(error),
+            remedy="check host, port, login and TLS settings",
+            retryable=isinstance(error, pymysql.err.OperationalError),
+        ) from error
 
 
 def rows_of(session: Any, statement: str, parameters: Sequence[str] = ()) -> list[tuple[Any, ...]]:

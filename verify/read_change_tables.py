@@ -39,7 +39,7 @@ class ChangeTableSource(PostgresSource):
         """Twice the number of transaction ids that ended, as the pipeline counts its positions."""
         with connect_postgres(self._settings) as connection:
             try:
-                row = connection.execute(_PLACE).fetchone()
+                return snapshot_place(connection)
             except psycopg.Error as error:
                 raise VerifyError(
                     "the source's snapshot can't be read",
@@ -47,8 +47,6 @@ class ChangeTableSource(PostgresSource):
                     cause=str(error).strip(),
                     remedy="verify against the primary server",
                 ) from error
-        assert row is not None
-        return LogPlace(int(row[0]), str(row[1]))
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
         """Whether change tables hold rows that the ledger's snapshot doesn't show."""
@@ -80,3 +78,10 @@ class ChangeTableSource(PostgresSource):
         return Pending(
             PendingAnswer.NO, "change tables hold no change of these tables after the ledger's position"
         )
+
+
+def snapshot_place(connection: psycopg.Connection[Any]) -> LogPlace:
+    """The place of the connection's snapshot. Raises ``psycopg.Error``."""
+    row = connection.execute(_PLACE).fetchone()
+    assert row is not None
+    return LogPlace(int(row[0]), str(row[1]))

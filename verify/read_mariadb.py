@@ -59,9 +59,9 @@ class MariaDBSource:
     def snapshot(self, tables: Sequence[str], directory: Path, viewed: Viewed = unheard) -> SourceSnapshot:
         """See ``verify.source_reader.SourceReader``."""
         with self._session() as session, self._session() as places:
-            low = self._place_before(places)
+            low = self.place_before(places)
             rows_of(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-            high = self._place_after(places)
+            high = self.place_after(places)
             viewed(high)
             found = {
                 name: self._read(session, name, directory / f"source-{index}.parquet")
@@ -72,7 +72,7 @@ class MariaDBSource:
     def position(self) -> LogPlace:
         """The log's end now."""
         with self._session() as session:
-            return self._place_after(session)
+            return self.place_after(session)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
         """Whether the log holds anything after the ledger's position; other tables' changes count too."""
@@ -83,11 +83,11 @@ class MariaDBSource:
     def _prepare(self, session: Any) -> None:
         """What a session needs before it reads, of what MariaDB and MySQL don't share."""
 
-    def _place_before(self, session: Any) -> LogPlace:
+    def place_before(self, session: Any) -> LogPlace:
         """A place in the log for the beginning of a read view."""
         return _place(session)
 
-    def _place_after(self, session: Any) -> LogPlace:
+    def place_after(self, session: Any) -> LogPlace:
         """A place in the log at or after everything that is visible."""
         return _place(session)
 

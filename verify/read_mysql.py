@@ -28,11 +28,11 @@ class MySQLSource(MariaDBSource):
     def _prepare(self, session: Any) -> None:
         rows_of(session, "SET /*!80030 show_gipk_in_create_table_and_information_schema = ON, */ @judge = 1")
 
-    def _place_before(self, session: Any) -> LogPlace:
+    def place_before(self, session: Any) -> LogPlace:
         """What every later read view contains: a GTID is executed once its transaction is visible."""
         return _place(_executed(session))
 
-    def _place_after(self, session: Any) -> LogPlace:
+    def place_after(self, session: Any) -> LogPlace:
         """At or after all that is visible: a transaction is visible shortly before its GTID is executed.
 
         Until then its GTID is owned. Owned ones are asked first, so what moves in between is seen in the other set.

@@ -124,8 +124,7 @@ class PostgresSource:
         """The log's end now, as the order of "every commit record that ends at or before it": one byte less."""
         with connect_postgres(self._settings) as connection:
             try:
-                standby = connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
-                row = connection.execute(_REPLAYED if standby else _POSITION, ()).fetchone()
+                return place_in(connection)
             except psycopg.Error as error:
                 raise VerifyError(
                     "the source's log position can't be read",
@@ -133,8 +132,6 @@ class PostgresSource:
                     cause=str(error).strip(),
                     remedy="start again; if it repeats, verify against the primary server",
                 ) from error
-        assert row is not None
-        return LogPlace(int(row[0]) - 1, str(row[1]))
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
         """Whether the log holds row changes of ``tables`` after the ledger's position, up to ``upto``."""
@@ -154,6 +151,14 @@ class PostgresSource:
             query, schema.names(), path, lambda batch: _convert(schema, batch), f"table {schema.id}"
         )
         return SourceTable(schema, path, rows)
+
+
+def place_in(connection: psycopg.Connection[Any]) -> LogPlace:
+    """See ``PostgresSource.position``; the connection may be in any transaction. Raises ``psycopg.Error``."""
+    standby = connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
+    row = connection.execute(_REPLAYED if standby else _POSITION, ()).fetchone()
+    assert row is not None
+    return LogPlace(int(row[0]) - 1, str(row[1]))
 
 
 def reflect_table(view: PostgresSnapshot, table: TableId) -> TableSchema:

@@ -1,8 +1,9 @@
-"""The result as text for a terminal, as JSON and as one HTML page.
+"""The result as text for a terminal, as JSON, as JUnit XML and as one HTML page.
 
 JSON (``format`` 1): the fields of ``verify.result`` as they are named there, with ``verdict`` as ``equal``,
 ``different`` or ``unknown``, ``exit_code`` beside it, tuples as lists and pairs as lists of two. Cell values are text
-or null. A change that could break a reader raises the number.
+or null. ``likely_causes`` groups all differences (``verify.likely``), ``repair`` is the command that mends them, or
+empty. A change that could break a reader raises the number.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
+from verify.files import write_private
+from verify.junit import Case, junit
+from verify.likely import likely_causes
 from verify.report_html import html_report
 from verify.result import FORMAT, Sample, TableResult, Verdict, VerifyResult
 
@@ -20,18 +25,33 @@ _STATUSES = ("equal", "different", "missing", "extra", "duplicate", "set_aside")
 
 
 def write_reports(result: VerifyResult, directory: Path) -> None:
-    """Writes ``verify.txt``, ``verify.json`` and ``verify.html`` into ``directory``, for this user only."""
-    reports = {"txt": text_report(result), "json": json_report(result), "html": html_report(result)}
-    for kind, text in reports.items():
-        path = directory / f"verify.{kind}"
-        path.touch(mode=0o600)
-        path.chmod(0o600)  # one of an earlier run
-        path.write_text(text, encoding="utf-8")
+    """Writes ``verify.txt``, ``.json``, ``.xml`` and ``.html`` into ``directory``, for this user only."""
+    repair = repair_command(result, directory)
+    texts = {
+        "verify.txt": text_report(result, repair),
+        "verify.json": json_report(result, repair),
+        "verify.xml": junit_report(result),
+        "verify.html": html_report(result, repair),
+    }
+    write_private(directory, texts)
 
 
-def json_report(result: VerifyResult) -> str:
+def repair_command(result: VerifyResult, directory: Path) -> str:
+    """What mends the rows that differ, or empty where none does."""
+    if result.verdict is not Verdict.DIFFERENT:
+        return ""
+    return f"migrator repair --from {quote(str(directory / 'verify.json'))}"
+
+
+def json_report(result: VerifyResult, repair: str = "") -> str:
     """The result as JSON, see the module's text."""
-    document: dict[str, Any] = {"format": FORMAT, "exit_code": result.verdict.exit_code, **asdict(result)}
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "exit_code": result.verdict.exit_code,
+        **asdict(result),
+        "likely_causes": [asdict(group) for group in likely_causes(result)],
+        "repair": repair,
+    }
     return json.dumps(document, indent=2, ensure_ascii=False, default=_plain) + "\n"
 
 
@@ -41,8 +61,22 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def text_report(result: VerifyResult) -> str:
-    """The result for a terminal: verdict first, then numbers, then samples."""
+def junit_report(result: VerifyResult) -> str:
+    """One test case for each target table."""
+    cases = [
+        Case(table.target, table.verdict, table.reason or _numbers(table), "\n".join(_details(table)))
+        for table in result.tables
+    ]
+    return junit(f"verify {result.migration}", result.started_at, result.elapsed_s, cases)
+
+
+def _numbers(table: TableResult) -> str:
+    found = [(name.replace("_", " "), getattr(table.counts, name)) for name in _STATUSES]
+    return ", ".join(f"{number:,} {name}" for name, number in found if number) or "nothing compared"
+
+
+def text_report(result: VerifyResult, repair: str = "") -> str:
+    """The result for a terminal: verdict first, then numbers, likely causes, then samples."""
     lines = [f"{result.verdict.value.upper()}  migration {result.migration}", ""]
     lines += [f"source  {result.source}", f"target  {result.target}"]
     for done in result.rounds:
@@ -50,14 +84,26 @@ def text_report(result: VerifyResult) -> str:
             f"round {done.number}  source read in log {done.low.state or 0} .. {done.high.state or 0},"
             f" target at {done.ledger_state or 'no position'}; {done.detail} ({done.elapsed_s:.1f} s)"
         )
-    lines += ["", *_table_lines(result), ""]
+    lines += ["", *_table_lines(result), "", *_cause_lines(result)]
     for table in result.tables:
         lines += _details(table)
     if result.remedy:
-        lines += [f"remedy: {result.remedy}", ""]
+        lines += [f"remedy: {result.remedy}", *([f"repair: {repair}"] if repair else []), ""]
     lines += ["What this check cannot detect:", *[f"  - {line}" for line in result.cannot_detect], ""]
     lines.append(f"{result.started_at}, {result.elapsed_s:.1f} s")
     return "\n".join(lines) + "\n"
+
+
+def _cause_lines(result: VerifyResult) -> list[str]:
+    groups = likely_causes(result)
+    if not groups:
+        return []
+    width = max(len(f"{group.rows:,}") for group in groups) + 1
+    shown = [
+        f"  {f'{group.rows:,}' + ('+' if group.sampled else ''):>{width}}  {group.cause}: {', '.join(group.places)}"
+        for group in groups
+    ]
+    return ["likely causes (rows)", *shown, ""]
 
 
 def _table_lines(result: VerifyResult) -> list[str]:

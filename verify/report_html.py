@@ -1,128 +1,169 @@
-"""The result as one self-contained HTML page: no scripts, no external resources, light and dark."""
+"""The result of a verification as one self-contained HTML page. ``verify.page`` has what our pages share."""
 
 from __future__ import annotations
 
 from html import escape
 
+from verify import page
+from verify.likely import likely_causes
 from verify.result import Sample, TableResult, VerifyResult
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; --bad: #c62828; --good: #2e7d32; --open: #b26a00; }
-@media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #81c784; --open: #ffb74d; } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 small { font-weight: normal; opacity: .7; }
-.equal { color: var(--good); } .different { color: var(--bad); } .unknown { color: var(--open); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
-th, td { border: 1px solid var(--line); padding: .25rem .6rem; text-align: left; vertical-align: top; }
-th { background: var(--soft); } td.n { text-align: right; font-variant-numeric: tabular-nums; }
-td.v, code { font-family: ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
-tr.differs td { color: var(--bad); font-weight: 600; } .null { opacity: .5; font-style: italic; }
-details { margin: .4rem 0; } summary { cursor: pointer; }
-"""
-_COUNTS = ("compared", "equal", "different", "missing", "extra", "duplicate", "set_aside")
+_SEGMENTS = ("equal", "different", "missing", "extra", "duplicate", "set_aside")
+_OPEN_MAX = 10
+"""Entries of the difference browser that are open at first, if there are no more."""
 
 
-def html_report(result: VerifyResult) -> str:
-    """The whole page."""
+def html_report(result: VerifyResult, repair: str = "") -> str:
+    """The whole page. ``repair`` is the command that mends what differs, or empty."""
     verdict = result.verdict.value
-    body = [
-        f'<h1><span class="{verdict}">{verdict.upper()}</span> <small>{escape(result.migration)}</small></h1>',
-        f"<p><code>{escape(result.source)}</code> mapped, against <code>{escape(result.target)}</code><br>"
-        f"{escape(result.started_at)}, {result.elapsed_s:.1f} s</p>",
-        f"<p><b>What to do:</b> {escape(result.remedy)}</p>" if result.remedy else "",
-        _overview(result),
-        *[_table(table) for table in result.tables],
-        _rounds(result),
-        "<h2>What this check cannot detect</h2><ul>",
-        *[f"<li>{escape(line)}</li>" for line in result.cannot_detect],
-        "</ul>",
+    compared = sum(table.counts.compared for table in result.tables)
+    facts = [
+        ("source", result.source),
+        ("target", result.target),
+        ("compared", f"{compared:,} keys of {len(result.tables)} tables, mapping(source) against the target"),
+        ("when", f"{result.started_at}, {result.elapsed_s:.1f} s"),
     ]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><title>'
-        f"{escape(result.migration)}: {verdict}</title><style>{_STYLE}</style></head><body>"
-        + "\n".join(filter(None, body))
-        + "</body></html>\n"
-    )
+    body = [
+        page.header(verdict, result.migration, facts),
+        _what_to_do(result, repair),
+        "<h2>Tables</h2>",
+        f'<div class="cards">{"".join(map(_card, result.tables))}</div>',
+        _causes(result),
+        _differences(result),
+        _columns(result),
+        _rounds(result),
+        "<h2>What this check cannot detect</h2>",
+        page.bullets(result.cannot_detect),
+    ]
+    return page.page(f"{verdict}: {result.migration}", body)
 
 
-def _overview(result: VerifyResult) -> str:
-    head = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in ("table", "verdict", *_COUNTS))
-    rows = []
-    for table in result.tables:
-        numbers = "".join(f'<td class="n">{getattr(table.counts, name):,}</td>' for name in _COUNTS)
-        verdict = table.verdict.value
-        rows.append(f'<tr><td>{escape(table.target)}</td><td class="{verdict}">{verdict}</td>{numbers}</tr>')
-    return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+def _what_to_do(result: VerifyResult, repair: str) -> str:
+    if not result.remedy and not repair:
+        return ""
+    words = f"<p>{escape(result.remedy)}</p>" if result.remedy else ""
+    if repair:
+        words += f"<p>Shows what a repair would do; with <code>--apply</code> it does it.</p>{page.command(repair)}"
+    return page.panel("What to do", words)
 
 
-def _table(table: TableResult) -> str:
-    parts = []
-    if table.reason:
-        parts.append(f"<p>{escape(table.reason)}</p>")
+def _segments(table: TableResult) -> list[page.Segment]:
+    return [(name.replace("_", "-"), getattr(table.counts, name)) for name in _SEGMENTS]
+
+
+def _card(table: TableResult) -> str:
+    verdict, segments = table.verdict.value, _segments(table)
+    notes = [f"from {', '.join(table.sources)}; key {', '.join(table.key)}"]
+    notes += [table.reason] if table.reason else []
     if table.uncompared_columns:
-        parts.append(
-            f"<p>Not filled by the mapping, not compared: {escape(', '.join(table.uncompared_columns))}</p>"
-        )
-    if table.columns:
-        parts.append(_columns(table))
-    parts += [_sample(sample) for sample in table.samples]
-    return f"<h2>{escape(table.target)}</h2>" + "\n".join(parts) if parts else ""
-
-
-def _columns(table: TableResult) -> str:
-    rows = []
-    for column in table.columns:
-        causes = "<br>".join(f"{escape(cause)} ({rows_:,})" for cause, rows_ in column.causes)
-        examples = "<br>".join(f"{_value(a)} → {_value(b)}" for a, b in column.examples)
-        rows.append(
-            f'<tr><td>{escape(column.column)}</td><td class="n">{column.unequal_rows:,}</td>'
-            f'<td class="n">{column.explained_rows:,}</td><td>{causes}</td><td class="v">{examples}</td></tr>'
-        )
-    head = "<tr><th>column</th><th>rows that differ</th><th>explained</th><th>likely cause</th><th>examples</th></tr>"
-    note = f"<p>Causes come from at most {table.explained_rows_cap:,} rows; the counts are of all rows.</p>"
-    return f'<div class="wide"><table>{head}{"".join(rows)}</table></div>{note}'
-
-
-def _sample(sample: Sample) -> str:
-    key = ", ".join(f"{escape(name)}={_value(value)}" for name, value in sample.key)
-    rows = "".join(
-        f"<tr{' class=differs' if cell.differs else ''}><td>{escape(cell.column)}</td>"
-        f'<td class="v">{_value(cell.mapped) if sample.rows_mapped else ""}</td>'
-        f'<td class="v">{_value(cell.target) if sample.rows_target else ""}</td><td>{escape(cell.cause)}</td></tr>'
-        for cell in sample.cells
+        notes.append(f"not filled by the mapping, not compared: {', '.join(table.uncompared_columns)}")
+    return (
+        f'<article class="card"><div class="top"><h3>{escape(table.target)}</h3>'
+        f'<span class="verdict {verdict}">{verdict}</span></div>'
+        f"{page.bar(table.target, segments)}{page.numbers(segments)}"
+        + "".join(f"<p>{escape(note)}</p>" for note in notes)
+        + "</article>"
     )
-    old = "".join(
-        f"<p>old row of {escape(row.table)}: "
-        + ", ".join(f"<code>{escape(name)}={_value(value)}</code>" for name, value in row.values)
+
+
+def _causes(result: VerifyResult) -> str:
+    groups = likely_causes(result)
+    if not groups:
+        return ""
+    rows = [
+        page.row(
+            [
+                escape(group.cause),
+                f"{group.rows:,}{'+' if group.sampled else ''}",
+                escape(", ".join(group.places)),
+            ]
+        )
+        for group in groups
+    ]
+    note = (
+        "<p class=dim>+: of the rows that were explained; more differ.</p>"
+        if any(g.sampled for g in groups)
+        else ""
+    )
+    return f"<h2>Likely causes</h2>{page.table(('cause', 'rows', 'where'), rows, 'Likely causes')}{note}"
+
+
+def _differences(result: VerifyResult) -> str:
+    found = [(table, sample) for table in result.tables for sample in table.samples]
+    if not found:
+        return ""
+    items = [_item(table, sample, len(found) <= _OPEN_MAX) for table, sample in found]
+    statuses = sorted({sample.status for _, sample in found})
+    groups = [table.target for table in result.tables if table.samples]
+    total = sum(sum(getattr(table.counts, name) for name in _SEGMENTS[1:]) for table in result.tables)
+    note = f"<p class=dim>{len(found):,} samples of {total:,} keys that are not equal.</p>"
+    return f"<h2>Differences</h2>{note}{page.browser(statuses, groups, items, 'Table')}"
+
+
+def _item(table: TableResult, sample: Sample, opened: bool) -> str:
+    key = ", ".join(f"{escape(name)}={page.value(value)}" for name, value in sample.key)
+    olds = "".join(
+        f'<p class="old">old row of <b>{escape(row.table)}</b>: '
+        + ", ".join(f"{escape(name)}=<wbr>{page.value(value)}" for name, value in row.values)
         + "</p>"
         for row in sample.old_rows
     )
-    rows_seen = f"{sample.rows_mapped} mapped, {sample.rows_target} in the target"
-    return (
-        f"<details open><summary><b>{escape(sample.status)}</b> {key} ({rows_seen})</summary>{old}"
-        f'<div class="wide"><table><tr><th>column</th><th>mapped row</th><th>target row</th><th>cause</th></tr>'
-        f"{rows}</table></div></details>"
-    )
+    title = f"<b>{escape(table.target)}</b> {key}"
+    return page.item(sample.status, table.target, title, olds + _cells(sample), opened)
+
+
+def _cells(sample: Sample) -> str:
+    if sample.status == "duplicate":
+        rows_seen = f"{sample.rows_mapped} rows in mapping(source), {sample.rows_target} in the target"
+        seen = f"<p>{rows_seen}; one of each:</p>"
+    else:
+        seen = ""
+    rows = []
+    for cell in sample.cells:
+        mapped = page.value(cell.mapped) if sample.rows_mapped else '<span class="null">no row</span>'
+        target = page.value(cell.target) if sample.rows_target else '<span class="null">no row</span>'
+        kind = "differs" if cell.differs or not (sample.rows_mapped and sample.rows_target) else ""
+        rows.append(_cell_row(cell.column, mapped, target, cell.cause, kind))
+    head = ("column", "mapped row", "target row", "likely cause")
+    return seen + page.table(head, rows, "Cells of both rows")
+
+
+def _cell_row(column: str, mapped: str, target: str, cause: str, kind: str) -> str:
+    mark = '<span aria-label="differs">≠ </span>' if kind else ""
+    cells = "".join(f"<td>{cell}</td>" for cell in (f"{mark}{escape(column)}", mapped, target, escape(cause)))
+    return f'<tr class="{kind}">{cells}</tr>' if kind else f"<tr>{cells}</tr>"
+
+
+def _columns(result: VerifyResult) -> str:
+    rows = []
+    for table in result.tables:
+        for column in table.columns:
+            causes = "<br>".join(f"{escape(cause)} ({number:,})" for cause, number in column.causes)
+            examples = "<br>".join(f"{page.value(a)} → {page.value(b)}" for a, b in column.examples)
+            name = escape(f"{table.target}.{column.column}")
+            rows.append(
+                page.row([name, f"{column.unequal_rows:,}", f"{column.explained_rows:,}", causes, examples])
+            )
+    if not rows:
+        return ""
+    cap = max(table.explained_rows_cap for table in result.tables)
+    note = f"<p class=dim>Causes come from at most {cap:,} rows of a table; the counts are of all rows.</p>"
+    head = ("column", "rows that differ", "explained", "likely causes", "mapped → target")
+    return f"<h2>Columns that differ</h2>{page.table(head, rows, 'Columns that differ')}{note}"
 
 
 def _rounds(result: VerifyResult) -> str:
-    if not result.rounds:
-        return ""
-    rows = "".join(
-        f'<tr><td class="n">{done.number}</td><td class="v">{escape(done.low.state)} … {escape(done.high.state)}</td>'
-        f'<td class="v">{escape(done.ledger_state)}</td><td>{escape(done.detail)}</td>'
-        f'<td class="n">{done.elapsed_s:.1f} s</td></tr>'
+    rows = [
+        page.row(
+            [
+                f"{done.number}",
+                f'<span class="v">{escape(done.low.state)} … {escape(done.high.state)}</span>',
+                f'<span class="v">{escape(done.ledger_state)}</span>',
+                escape(done.detail),
+                f"{done.elapsed_s:.1f} s",
+            ]
+        )
         for done in result.rounds
-    )
-    head = "<tr><th>round</th><th>source read in log</th><th>target at</th><th></th><th></th></tr>"
-    return f'<h2>Rounds</h2><div class="wide"><table>{head}{rows}</table></div>'
-
-
-def _value(value: str | None) -> str:
-    return (
-        '<span class="null">NULL</span>'
-        if value is None
-        else escape(value) or '<span class="null">empty</span>'
-    )
+    ]
+    head = ("round", "source read in log", "target at", "", "")
+    return f"<h2>Rounds</h2>{page.table(head, rows, 'Rounds')}" if rows else ""

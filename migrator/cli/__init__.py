@@ -15,6 +15,7 @@ import click
 from migrator import __version__
 from migrator.cli.changetables import changetables
 from migrator.cli.check import check
+from migrator.cli.dual_read import dual_read
 from migrator.cli.dump import dump
 from migrator.cli.events import events
 from migrator.cli.explain import explain
@@ -28,7 +29,9 @@ from migrator.cli.try_ import try_
 from migrator.cli.verify import verify
 from migrator.errors import MigratorError
 
-_PRIVATE = ("check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "sequences")
+_PRIVATE = (
+    "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "sequences", "dual-read",
+)  # fmt: skip
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
 _OWN_PROCESS = object()
 """Tells that the process is this command's: elsewhere its umask is not ours to set."""
@@ -62,7 +65,7 @@ def cli(context: click.Context) -> None:
 
 
 for command in (
-    init, check, grants, changetables, try_, run, status, dump, remap, explain, events, verify, sequences
+    init, check, grants, changetables, try_, run, status, dump, remap, explain, events, verify, sequences, dual_read,
 ):  # fmt: skip
     cli.add_command(command)
 

@@ -17,7 +17,7 @@ from migrator.cli.options import (
 )
 from migrator.config import Server
 from migrator.wiring_spark import spark
-from verify.report import text_report
+from verify.report import repair_command, text_report
 from verify.result import Verdict
 from verify.run import verify as compare
 from verify.settings import ServerSettings
@@ -64,8 +64,8 @@ def verify(
         wait_s=wait_s,
         max_rounds=max_rounds,
     )
-    click.echo(text_report(result))
-    click.echo(f"reports: {settings.reports()}/verify.html, verify.json, verify.txt")
+    click.echo(text_report(result, repair_command(result, settings.reports())))
+    click.echo(f"reports: {settings.reports()}/verify.html, verify.json, verify.xml, verify.txt")
     return EXIT_CODES[result.verdict]
 
 

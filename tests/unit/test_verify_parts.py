@@ -27,7 +27,6 @@ from verify.pending import (
 from verify.read_mariadb import logical_type as mariadb_type
 from verify.read_postgres import logical_type as postgres_type
 from verify.report import json_report, text_report
-from verify.report_html import html_report
 from verify.result import (
     CANNOT_DETECT,
     Cell,
@@ -260,13 +259,6 @@ def test_json_report_can_be_read_back() -> None:
     document = json.loads(json_report(RESULT))
     assert (document["format"], document["verdict"], document["exit_code"]) == (1, "different", 1)
     assert document["tables"][0]["samples"][0]["cells"][1]["target"] is None
-
-
-def test_html_report_is_self_contained_and_escaped() -> None:
-    page = html_report(RESULT)
-    assert "&lt;b&gt;" in page
-    assert "<b>" not in page.replace("<b>What to do:</b>", "").replace("<b>different</b>", "")
-    assert not any(word in page for word in ("http:", "https:", "<script", "src=", "url("))
 
 
 def test_settings_never_show_the_password() -> None:

@@ -1,0 +1,110 @@
+"""Where a read view of the old database stands in its log: the view is opened here, and bracketed by two places.
+
+Everything up to ``low`` is in the view; nothing after ``high`` is. Why that holds differs by engine, so each has a
+function of its own. They run on a driver's connection in autocommit mode and leave the view open on it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from verify.mysql_session import rows_of
+from verify.pending import gtid_state
+from verify.read_change_tables import snapshot_place
+from verify.read_mariadb import MariaDBSource
+from verify.read_mysql import MySQLSource
+from verify.read_postgres import place_in
+from verify.settings import ServerSettings
+from verify.snapshot import LogPlace
+
+_HELD = (
+    "SELECT transactionid::text FROM pg_locks"
+    " WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted"
+)
+_VISIBLE_S = 2.0
+_NOWHERE = ServerSettings("mysql", "", 0, "", "")
+"""The readers are asked for places on a connection that is there already; where they would connect to is not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Both places. ``low`` is None when nobody can say what the view surely contains."""
+
+    low: LogPlace | None
+    high: LogPlace
+
+
+OpenView = Callable[[Any], View]
+
+
+def postgres_view(connection: Any) -> View:
+    """PostgreSQL, captured from its log.
+
+    A commit is in the log a moment before it is visible: a moment that no pipeline outruns, except where commits wait
+    for a synchronous standby. There, what was under way must have ended before the view is opened.
+    """
+    certain = connection.execute("SHOW synchronous_standby_names").fetchone() == ("",) or _ended(connection)
+    low = place_in(connection)
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    connection.execute("SELECT pg_current_snapshot()")
+    return View(low if certain else None, place_in(connection))
+
+
+def _ended(connection: Any) -> bool:
+    """Whether all transactions that are under way now end soon; their locks go after they became visible."""
+    held = {number for (number,) in connection.execute(_HELD).fetchall()}
+    deadline = time.monotonic() + _VISIBLE_S
+    while held := held & {number for (number,) in connection.execute(_HELD).fetchall()}:
+        if time.monotonic() >= deadline:
+            return False
+        pause(0.02)
+    return True
+
+
+def change_table_view(connection: Any) -> View:
+    """PostgreSQL, captured by triggers: the place is the view's own snapshot."""
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    place = snapshot_place(connection)
+    return View(place, place)
+
+
+def mysql_view(connection: Any) -> View:
+    """MySQL: a GTID counts as executed once its transaction is visible, as owned before that."""
+    reader = MySQLSource(_NOWHERE)
+    low = reader.place_before(connection)
+    _begin(connection)
+    return View(low, reader.place_after(connection))
+
+
+def mariadb_view(connection: Any) -> View:
+    """MariaDB: a consistent snapshot knows its own place in the log; the log's end may lie before what is visible."""
+    _begin(connection)
+    found = dict(rows_of(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
+    folded = {str(name).lower(): str(value) for name, value in found.items()}
+    place = (folded.get("binlog_snapshot_file", ""), folded.get("binlog_snapshot_position", "0"))
+    gtid = rows_of(connection, f"SELECT BINLOG_GTID_POS(%s, {int(place[1])})", (place[0],))[0][0]
+    state = gtid_state(str(gtid or ""))
+    low = LogPlace(sum(state.values()), str(gtid)) if state else None
+    return View(low, MariaDBSource(_NOWHERE).place_after(connection))
+
+
+def _begin(connection: Any) -> None:
+    rows_of(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    rows_of(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+
+def opener(kind: str, change_tables: bool) -> OpenView:
+    """The function for the engine of the old side."""
+    if kind == "postgresql":
+        return change_table_view if change_tables else postgres_view
+    return mariadb_view if kind == "mariadb" else mysql_view
+
+
+def pause(at_most_s: float) -> None:
+    """Waits a random moment, so that no writer's rhythm is followed by accident."""
+    threading.Event().wait(random.uniform(0, at_most_s))

@@ -1,0 +1,198 @@
+"""Captured query logs as parameters of pairs: which logged SELECT asks what a pair asks, and with which values.
+
+The statements of a log are never run. A pair's ``log`` is a template; a logged statement that equals it word by word,
+apart from case, white space and one literal for each ``:name``, gives the pair one set of parameters.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from migrator.errors import ConfigError
+from verify.dual_read.queries import QueryPair
+
+FORMATS = ("mysql", "postgresql")
+"""The general log of MySQL and MariaDB as a file, and PostgreSQL's csvlog."""
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|/\*.*?\*/|--[^\n]*|\#[^\n]*)
+      | (?P<text>[eE]?'(?:[^'\\]|''|\\.)*')
+      | (?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
+      | (?P<number>(?<![\w$.])\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|(?<![\w.])\.\d+)
+      | (?P<parameter>(?<!:):[A-Za-z_]\w*)
+      | (?P<place>\$\d+)
+      | (?P<word>[\w$]+)
+      | (?P<other>::|<=|>=|<>|!=|\|\||.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_MYSQL_LINE = re.compile(
+    r"^(?:\d{4}-\d\d-\d\dT\S+\t|\d{6}\s+\d{1,2}:\d\d:\d\d\t|\t)?\s*\d+ "
+    r"(?P<command>[A-Z][A-Za-z ]*?)(?:\t(?P<text>.*))?$",
+    re.DOTALL,
+)
+_POSTGRES = re.compile(
+    r"^(?:duration: [\d.]+ ms\s+)?(?:statement|execute [^:]*): (?P<text>.*)$", re.DOTALL | re.IGNORECASE
+)
+_DETAIL = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
+_MESSAGE, _DETAILS = 13, 14
+"""Columns of csvlog, from 0 (PostgreSQL documentation, "Using CSV-Format Log Output")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One statement of a log; ``bound`` holds the values of ``$1``, ``$2``, ... as the log prints them."""
+
+    text: str
+    bound: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+
+
+def read_log(file: Path, form: str) -> Iterator[Logged]:
+    """The statements of a log file, in order. Raises ``ConfigError`` where it is none of the format."""
+    try:
+        with file.open(encoding="utf-8", errors="replace", newline="") as lines:
+            yield from _postgres(lines) if form == "postgresql" else _mysql(lines)
+    except (OSError, csv.Error) as error:
+        raise ConfigError(
+            f"the query log {file} can't be read",
+            cause=str(error),
+            remedy="give the file of general_log (MySQL, MariaDB) or of log_destination = csvlog (PostgreSQL)",
+        ) from error
+
+
+def _postgres(lines: Iterable[str]) -> Iterator[Logged]:
+    csv.field_size_limit(1 << 24)
+    for row in csv.reader(lines):
+        found = _POSTGRES.match(row[_MESSAGE]) if len(row) > _DETAILS else None
+        if found is None:
+            continue
+        values = {
+            int(n): None if v == "NULL" else v[1:-1].replace("''", "'")
+            for n, v in _DETAIL.findall(row[_DETAILS])
+        }
+        yield Logged(found["text"], tuple(values.get(i) for i in range(1, max(values, default=0) + 1)))
+
+
+def _mysql(lines: Iterable[str]) -> Iterator[Logged]:
+    current: str | None = None
+    for line in lines:
+        found = _MYSQL_LINE.match(line.rstrip("\r\n"))
+        if found is None:
+            current = None if current is None else f"{current}\n{line.rstrip()}"
+            continue
+        if current:
+            yield Logged(current)
+        current = found["text"] if found["command"] in ("Query", "Execute") else None
+    if current:
+        yield Logged(current)
+
+
+def tokens(statement: str) -> list[_Token]:
+    """The words of a statement without white space and comments; words outside quotes in lower case."""
+    found = []
+    for match in _TOKEN.finditer(statement.strip().rstrip(";")):
+        kind = match.lastgroup or "other"
+        if kind != "space":
+            found.append(_Token(kind, match[0].lower() if kind == "word" else match[0]))
+    return found
+
+
+class Template:
+    """A pair's ``log``: matches statements and takes the values of its parameters from them."""
+
+    def __init__(self, text: str, form: str):
+        self._wanted = tokens(text)
+        self._escapes = form == "mysql"
+
+    def match(self, logged: Logged) -> dict[str, Any] | None:
+        """The parameters of a statement that is of this form, or None."""
+        found: dict[str, Any] = {}
+        given, at = tokens(logged.text), 0
+        for token in self._wanted:
+            if token.kind != "parameter":
+                if at >= len(given) or given[at] != token:
+                    return None
+                at += 1
+                continue
+            taken = self._literal(given, at, logged.bound)
+            if taken is None:
+                return None
+            value, at = taken
+            name = token.text[1:]
+            if name in found and found[name] != value:
+                return None
+            found[name] = value
+        return found if at == len(given) else None
+
+    def _literal(self, given: Sequence[_Token], at: int, bound: Sequence[Any]) -> tuple[Any, int] | None:
+        """One literal, and the place after it."""
+        sign = ""
+        if at < len(given) and given[at].text in ("-", "+"):
+            sign, at = given[at].text, at + 1
+        if at >= len(given):
+            return None
+        token = given[at]
+        if token.kind == "number":
+            number = Decimal(sign + token.text)
+            return (int(number) if token.text.isdigit() else number), at + 1
+        if sign:
+            return None
+        if token.kind == "text":
+            return self._unquoted(token.text), at + 1
+        if token.kind == "place" and int(token.text[1:]) <= len(bound):
+            return bound[int(token.text[1:]) - 1], at + 1
+        words = {"null": None, "true": True, "false": False}
+        return (words[token.text], at + 1) if token.kind == "word" and token.text in words else None
+
+    def _unquoted(self, text: str) -> str:
+        escaped = self._escapes or text[0] in "eE"
+        inner = text[text.index("'") + 1 : -1].replace("''", "'")
+        if not escaped:
+            return inner
+        special = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
+        return re.sub(r"\\(.)", lambda found: special.get(found[1], found[1]), inner, flags=re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class LogMatches:
+    """What a log gave: parameters for each pair that has a template, and how much of the log no pair describes."""
+
+    parameters: dict[str, list[dict[str, Any]]]
+    statements: int
+    unmatched: int
+
+
+def match_log(statements: Iterable[Logged], pairs: Sequence[QueryPair], form: str, limit: int) -> LogMatches:
+    """Goes through a log once; at most ``limit`` different sets of parameters per pair are kept, the first ones."""
+    templates = {pair.name: Template(pair.log, form) for pair in pairs if pair.log}
+    found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in templates}
+    seen = unmatched = 0
+    for logged in statements:
+        if not tokens(logged.text[:20])[:1] or tokens(logged.text[:20])[0].text not in ("select", "with"):
+            continue
+        seen += 1
+        unmatched += not _first(templates, found, logged, limit)
+    return LogMatches({name: list(sets.values()) for name, sets in found.items()}, seen, unmatched)
+
+
+def _first(
+    templates: dict[str, Template], found: dict[str, dict[str, dict[str, Any]]], logged: Logged, limit: int
+) -> bool:
+    for name, template in templates.items():
+        parameters = template.match(logged)
+        if parameters is not None:
+            if len(found[name]) < limit:
+                found[name].setdefault(repr(sorted(parameters.items(), key=lambda each: each[0])), parameters)
+            return True
+    return False
