@@ -21,13 +21,14 @@ from migrator.cli.explain import explain
 from migrator.cli.grants import grants
 from migrator.cli.init import init
 from migrator.cli.remap import remap
+from migrator.cli.repair import repair
 from migrator.cli.run import run
 from migrator.cli.status import status
 from migrator.cli.try_ import try_
 from migrator.cli.verify import verify
 from migrator.errors import MigratorError
 
-_PRIVATE = ("check", "try", "run", "status", "dump", "remap", "explain", "events", "verify")
+_PRIVATE = ("check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair")
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
 _OWN_PROCESS = object()
 """Tells that the process is this command's: elsewhere its umask is not ours to set."""
@@ -60,7 +61,21 @@ def cli(context: click.Context) -> None:
         os.umask(0o077)  # rows rest in what we and Spark's JVM write: for this user only
 
 
-for command in (init, check, grants, changetables, try_, run, status, dump, remap, explain, events, verify):
+for command in (
+    init,
+    check,
+    grants,
+    changetables,
+    try_,
+    run,
+    status,
+    dump,
+    remap,
+    explain,
+    events,
+    verify,
+    repair,
+):
     cli.add_command(command)
 
 
