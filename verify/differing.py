@@ -20,6 +20,7 @@ from migrator.errors import VerifyError
 from verify.compare import EXTRA, MISSING, STATUS, key_names
 from verify.display import shown
 from verify.normalise import kind_of
+from verify.result import table_verdict
 from verify.rounds import TableProgress
 
 DIFFERING_FORMAT = 1
@@ -40,6 +41,7 @@ class DifferingTable:
         columns: name, declared type and base type of each compared column.
         differ: keys that differ.
         listed: how many of them the file has.
+        verdict: of the table; ``unknown`` where keys were set aside, or nothing could be compared.
     """
 
     table: str
@@ -47,6 +49,7 @@ class DifferingTable:
     columns: tuple[tuple[str, str, str], ...]
     differ: int
     listed: int
+    verdict: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,9 @@ def write_differing(migration: str, tables: Sequence[TableProgress], path: Path)
         counts = table.counts()
         number = counts.different + counts.missing + counts.extra + counts.duplicate
         columns = tuple((column.name, column.native, column.base) for column in table.columns)
-        head = DifferingTable(table.target.name, table.target.key, columns, number, min(number, MOST_LISTED))
-        heads.append(head)
+        verdict = table_verdict(counts, table.unknown).value
+        listed = min(number, MOST_LISTED)
+        heads.append(DifferingTable(table.target.name, table.target.key, columns, number, listed, verdict))
     path.touch(mode=0o600)
     path.chmod(0o600)  # one of an earlier run
     with path.open("w", encoding="utf-8") as file:
@@ -141,6 +145,7 @@ def read_differing(report: Path) -> Differing:
                 tuple((name, native, base) for name, native, base in each["columns"]),
                 each["differ"],
                 each["listed"],
+                each["verdict"],
             )
             for each in head["tables"]
         ),

@@ -103,7 +103,7 @@ class _Postgres:
     def literal(self, value: str | None, base: str) -> str:
         if value is None:
             return "NULL"
-        return sql.Literal("\\x" + value if base == "bytea" else value).as_string(None)
+        return sql.Literal("\\x" + value if base == "bytea" else value).as_string(None).strip()
 
     def same(self, column: str, literal: str) -> str:
         return f"{column} IS NOT DISTINCT FROM {literal}"

@@ -142,6 +142,6 @@ def _verified(
         tables or None,
         lambda: spark(settings, master, options),
         settings.reports(),
-        max_rounds=8,
+        max_rounds=5,
     )
     return read_differing(settings.reports() / "verify.json")

@@ -30,6 +30,7 @@ class Outcome:
         others: per table, keys that differ now and weren't to be repaired.
         requests: id, what became of it, and the reason.
         left: some of the keys that still differ: table, status, key.
+        open: tables of which some keys couldn't be judged afterwards, because they change all the time.
     """
 
     before: dict[str, dict[str, int]]
@@ -37,14 +38,15 @@ class Outcome:
     others: dict[str, int]
     requests: tuple[tuple[str, str, str], ...]
     left: tuple[tuple[str, str, tuple[str, ...]], ...]
+    open: tuple[str, ...] = ()
 
     def failed(self) -> bool:
         """Whether a request came to no good end."""
         return any(state != RequestState.DONE.value for _, state, _ in self.requests)
 
     def exit_code(self) -> int:
-        """0: all is right; 1: something still differs; 3: a request didn't end well, though nothing differs."""
-        return 1 if any(self.after.values()) else 3 if self.failed() else 0
+        """0: all is right; 1: something still differs; 3: a request didn't end well, or not all could be judged."""
+        return 1 if any(self.after.values()) else 3 if self.failed() or self.open else 0
 
     def lines(self) -> list[str]:
         """For a terminal."""
@@ -53,6 +55,7 @@ class Outcome:
             after = self.after.get(table, {})
             lines.append(f"{table}: before {_counted(before)}; after {_counted(after)}")
         lines += [f"still {status} in {table}: {', '.join(key)}" for table, status, key in self.left]
+        lines += [f"{table}: not every key settled: verify again when less is written" for table in self.open]
         lines += [
             f"{table}: {number:,} other keys differ, which weren't to be repaired"
             for table, number in self.others.items()
@@ -68,6 +71,8 @@ def planned_lines(differing: Differing, steps: Sequence[RepairStep]) -> list[str
         if keys:
             lines.append(f"{table.table}: {_counted(Counter(key.status for key in keys))}")
             lines += [f"  {_sample(key)}" for key in keys[:_SAMPLE]]
+        if table.verdict == "unknown":
+            lines.append(f"{table.table}: could not be judged wholly; what is listed differs for sure")
         if table.listed < table.differ:
             lines.append(
                 f"  {table.differ - table.listed:,} more keys differ than the report lists: repair again"
@@ -107,6 +112,7 @@ def outcome(
         others=dict(others),
         requests=tuple((each.id, each.state.value, each.reason) for each in requests),
         left=tuple((key.table, key.status, key.key) for key in left[:_SAMPLE]),
+        open=tuple(table.table for table in after.tables if table.verdict == "unknown"),
     )
 
 

@@ -79,12 +79,17 @@ def _leads(settings: configuration.Settings) -> bool:
 
 @contextmanager
 def hitting(project: Project) -> Iterator[None]:
-    """A writer that does nothing but change the rows under repair."""
+    """A writer that does nothing but change the rows under repair, until they are repaired."""
     stop = threading.Event()
+    store = wiring.requests(configuration.load(project.config))
+
+    def closed() -> bool:
+        asked = store.read().requests
+        return bool(asked) and not any(request.is_open() for request in asked)
 
     def write() -> None:
         connection, number = project.old.connect(), 0
-        while not stop.wait(0.005):
+        while not stop.wait(0.005) and not closed():
             number += 1
             with connection.cursor() as cursor:
                 cursor.execute(f"UPDATE orders SET customer = {number} WHERE id = {HIT[number % len(HIT)]}")
