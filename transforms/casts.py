@@ -31,6 +31,13 @@ def spark_type(text: str) -> T.DataType:
     return T.DataType.fromDDL(text)
 
 
+def parsed(text: Column, wanted: T.DataType) -> Column:
+    """A value from its text as servers print it, binary ones as hexadecimal digits; NULL where it isn't one."""
+    if isinstance(wanted, T.BinaryType):
+        return F.unhex(F.regexp_replace(text, r"^(\\x|0x)", ""))
+    return text.try_cast(wanted)
+
+
 def cast_problem(found: T.DataType, wanted: T.DataType) -> str | None:
     """Why values of one type can't become another unchanged, with what to write instead; None if they can."""
     if _exact(found, wanted) or _checked(found, wanted):

@@ -1,6 +1,6 @@
 """The result as text for a terminal, as JSON, as JUnit XML and as one HTML page.
 
-JSON (``format`` 1): the fields of ``verify.result`` as they are named there, with ``verdict`` as ``equal``,
+JSON (``format`` 2): the fields of ``verify.result`` as they are named there, with ``verdict`` as ``equal``,
 ``different`` or ``unknown``, ``exit_code`` beside it, tuples as lists and pairs as lists of two. Cell values are text
 or null. ``likely_causes`` groups all differences (``verify.likely``), ``repair`` is the command that mends them, or
 empty. A change that could break a reader raises the number.

@@ -8,7 +8,7 @@ from enum import Enum
 from verify.compare import Counts
 from verify.live import Round
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Verdict(Enum):
@@ -116,6 +116,9 @@ class VerifyResult:
         rounds: what each round saw.
         remedy: what to do next, or empty.
         cannot_detect: what this check is blind to.
+        differing_file: name of the file beside the report that lists the keys that differ (``verify.differing``).
+        differing_listed: how many it lists.
+        differing_left_out: how many more differ.
     """
 
     migration: str
@@ -128,6 +131,9 @@ class VerifyResult:
     rounds: tuple[Round, ...]
     remedy: str
     cannot_detect: tuple[str, ...]
+    differing_file: str = ""
+    differing_listed: int = 0
+    differing_left_out: int = 0
 
 
 CANNOT_DETECT = (

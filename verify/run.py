@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from migrator.errors import VerifyError
 from transforms.load import load_mapping
 from transforms.registry import TargetMapping
+from verify.differing import DIFFERING_FILE, write_differing
 from verify.explain import EXPLAINED_ROWS_MAX, explain
 from verify.live import Limits, LiveComparison, Round, Step
 from verify.report import write_reports
@@ -76,6 +77,7 @@ def verify(
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
             found, rounds, snapshot = live.run(targets)
             results = tuple(_table(spark, table, rounds, snapshot, scratch) for table in found)
+            listed, left_out = write_differing(migration, found, report_dir / DIFFERING_FILE)
     finally:
         rmtree(scratch, ignore_errors=True)
     result = VerifyResult(
@@ -89,6 +91,9 @@ def verify(
         rounds=tuple(rounds),
         remedy=_remedy(results, rounds),
         cannot_detect=CANNOT_DETECT,
+        differing_file=DIFFERING_FILE,
+        differing_listed=listed,
+        differing_left_out=left_out,
     )
     write_reports(result, report_dir)
     return result
@@ -165,7 +170,7 @@ def _table(
 def _remedy(tables: Sequence[TableResult], rounds: Sequence[Round]) -> str:
     verdicts = {table.verdict for table in tables}
     if Verdict.DIFFERENT in verdicts:
-        return "see the samples; correct the cause, then dump the tables named again and verify again"
+        return "see the samples; correct the cause, then `migrator repair --from verify.json` shows what it would do"
     if Verdict.UNKNOWN not in verdicts:
         return ""
     if not rounds or not rounds[-1].reached:

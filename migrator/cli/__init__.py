@@ -22,6 +22,7 @@ from migrator.cli.explain import explain
 from migrator.cli.grants import grants
 from migrator.cli.init import init
 from migrator.cli.remap import remap
+from migrator.cli.repair import repair
 from migrator.cli.run import run
 from migrator.cli.sequences import sequences
 from migrator.cli.status import status
@@ -30,7 +31,8 @@ from migrator.cli.verify import verify
 from migrator.errors import MigratorError
 
 _PRIVATE = (
-    "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "sequences", "dual-read",
+    "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "sequences",
+    "dual-read",
 )  # fmt: skip
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
 _OWN_PROCESS = object()
@@ -65,7 +67,8 @@ def cli(context: click.Context) -> None:
 
 
 for command in (
-    init, check, grants, changetables, try_, run, status, dump, remap, explain, events, verify, sequences, dual_read,
+    init, check, grants, changetables, try_, run, status, dump, remap, explain, events, verify, repair, sequences,
+    dual_read,
 ):  # fmt: skip
     cli.add_command(command)
 

@@ -9,7 +9,7 @@ import click
 from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.options import config_option
-from migrator.cli.run import stop_on_signals
+from migrator.cli.signals import stop_on_signals
 from migrator.errors import ConfigError
 from migrator.run.event_stream import EventStream
 from migrator.run.failure import Stopping

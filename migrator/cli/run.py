@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
-from types import FrameType
 
 import click
 
@@ -19,9 +17,12 @@ from migrator.cli.options import (
     spark_options,
     with_py_files,
 )
+from migrator.cli.signals import stop_on_signals
+from migrator.cli.verifier import Verifier, command
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration, caught_up
 from migrator.run.progress import Progress
+from verify.continuous import DEFAULT_RATE
 
 
 @click.command()
@@ -42,6 +43,14 @@ from migrator.run.progress import Progress
     is_flag=True,
     help="Of several processes one leads; this one stands by while another does, and again when it was replaced.",
 )
+@click.option("--verify", "verified", is_flag=True, help="Keep verifying beside it, in a process of its own.")
+@click.option(
+    "--verify-rate",
+    default=DEFAULT_RATE,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="Rows of both sides that the verifier reads a second, on average.",
+)
 def run(
     config: Path,
     master: str | None,
@@ -50,6 +59,8 @@ def run(
     until: str | None,
     plain: bool,
     standby: bool,
+    verified: bool,
+    verify_rate: float,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
     settings = with_py_files(configuration.load(config), py_files)
@@ -59,19 +70,18 @@ def run(
     stop_on_signals(stopping)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
     with Display(migration.progress, plain=plain or None):
-        migration.run(stopping, goal)
+        beside = None
+        if verified:
+            log = settings.state / "verify.log"
+            made = Verifier(command(config, verify_rate), settings.reports(), log, migration.progress)
+            beside = stopping.thread("verifier", lambda: made.run(stopping))
+        try:
+            migration.run(stopping, goal)
+        finally:
+            stopping.request()
+            if beside is not None:
+                beside.join(timeout=15)
     click.echo(summary(migration.progress))
-
-
-def stop_on_signals(stopping: Stopping) -> None:
-    """The first Ctrl-C or SIGTERM asks for a clean stop; the second one kills the process."""
-
-    def stop(number: int, _: FrameType | None) -> None:
-        stopping.request()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
 
 
 def summary(progress: Progress) -> str:

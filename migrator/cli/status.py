@@ -14,6 +14,8 @@ from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.dump import plain, request_lines
 from migrator.cli.options import config_option
+from migrator.cli.verifier import coverage_lines
+from verify.coverage import read_coverage
 
 
 @click.command()
@@ -24,7 +26,9 @@ def status(config: Path, as_json: bool) -> None:
     settings = configuration.load(config)
     found = wiring.status(settings)
     if as_json:
-        click.echo(json.dumps(asdict(found), default=plain, indent=2))
+        covered = read_coverage(settings.reports())
+        document = asdict(found) | {"verified": None if covered is None else asdict(covered)}
+        click.echo(json.dumps(document, default=plain, indent=2))
         return
     ledger = found.ledger
     click.echo(f"migration  {settings.name}")
@@ -57,6 +61,9 @@ def status(config: Path, as_json: bool) -> None:
         )
     for name, segment in found.filled:
         click.echo(f"joined     {name}: filled from the mirror at segment {segment}, in step since")
+    covered = read_coverage(settings.reports())
+    for line in coverage_lines(covered, lambda at_us: age(at_us, time.time())) if covered is not None else ():
+        click.echo(f"verified   {line}")
     if found.book.requests:
         for line in request_lines(found.book, found.requests):
             click.echo(f"requests   {line}")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from migrator import config as configuration
+from migrator import wiring
 from migrator.cli.options import (
     conf_option,
     config_option,
@@ -15,13 +19,17 @@ from migrator.cli.options import (
     spark_options,
     with_py_files,
 )
+from migrator.cli.signals import stop_on_signals
 from migrator.config import Server
+from migrator.run.failure import Stopping
 from migrator.wiring_spark import spark
+from verify.continuous import DEFAULT_RATE, Rotation
 from verify.report import repair_command, text_report
-from verify.result import Verdict
+from verify.result import Verdict, VerifyResult
 from verify.run import verify as compare
 from verify.settings import ServerSettings
 
+_NICENESS = 19
 EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
 
 
@@ -39,6 +47,16 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
 @click.option(
     "--max-rounds", default=8, show_default=True, help="Rounds at most, for keys that keep changing."
 )
+@click.option(
+    "--continuous", is_flag=True, help="Table after table until stopped; what `migrator run --verify` starts."
+)
+@click.option(
+    "--rate",
+    default=DEFAULT_RATE,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="Of --continuous: rows of both sides read a second, on average.",
+)
 def verify(
     config: Path,
     master: str | None,
@@ -47,23 +65,47 @@ def verify(
     tables: tuple[str, ...],
     wait_s: float,
     max_rounds: int,
+    continuous: bool,
+    rate: float,
 ) -> int:
     """Compare mapping(source) with the target exactly, also while both change.
 
     Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
     """
     settings = with_py_files(configuration.load(config), py_files)
-    result = compare(
-        server_settings(settings.source, change_tables=settings.log == "change_tables"),
-        server_settings(settings.target),
-        settings.name,
-        settings.mapping,
-        tables or None,
-        lambda: spark(settings, master, spark_options(conf)),
-        settings.reports(),
-        wait_s=wait_s,
-        max_rounds=max_rounds,
-    )
+
+    def compared(names: Sequence[str] | None, reports: Path) -> VerifyResult:
+        return compare(
+            server_settings(settings.source, change_tables=settings.log == "change_tables"),
+            server_settings(settings.target),
+            settings.name,
+            settings.mapping,
+            names,
+            lambda: spark(settings, master, spark_options(conf)),
+            reports,
+            wait_s=wait_s,
+            max_rounds=max_rounds,
+        )
+
+    if continuous:
+        made = tables or tuple(target.name for target in wiring.mapping(settings))
+        ended, parent = Stopping(), os.getppid()
+        os.nice(_NICENESS)
+        stop_on_signals(ended)
+
+        def wait(seconds: float) -> bool:
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline and os.getppid() == parent:
+                if ended.wait(0.5):
+                    return True
+            return os.getppid() != parent  # whoever started it is gone
+
+        each = Rotation(
+            made, lambda name, folder: compared([name], folder), settings.reports(), rate, wait, click.echo
+        )
+        each.run()
+        return 0
+    result = compared(tables or None, settings.reports())
     click.echo(text_report(result, repair_command(result, settings.reports())))
     click.echo(f"reports: {settings.reports()}/verify.html, verify.json, verify.xml, verify.txt")
     return EXIT_CODES[result.verdict]

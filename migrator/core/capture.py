@@ -17,20 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 from migrator.core.dump import DumpPlan
+from migrator.core.hold import Hold
+from migrator.core.partial import rest_of
 from migrator.core.passes import Passes
 from migrator.core.touched import EVERY_KEY, Stale, TouchedKeys
+from migrator.core.windows import Window, Windows
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import (
-    ChangeRun,
     Key,
     LogProgress,
     LogRecord,
-    MarkKind,
     SchemaChange,
     TransactionId,
     TransactionPart,
@@ -71,15 +71,6 @@ DropKeys = Callable[[TableSchema, Any, frozenset[Key]], tuple[Any, int]]
 """``(schema, rows, keys) -> (rows without those keys, how many are left)``; pure."""
 
 
-@dataclass(slots=True)
-class _Window:
-    """Keys of one chunk's table touched since its low watermark came by (``EVERY_KEY``: too many)."""
-
-    table: TableId
-    keys: set[Key] | None
-    high_seen: bool = False
-
-
 class Capture:
     """Reconciles chunks with the log.
 
@@ -107,7 +98,6 @@ class Capture:
         self._schemas = dict(schemas)
         self._plan = plan
         self._drop_keys = drop_keys
-        self._max_keys = max_keys
         self._has_witness = has_witness
         self._position = checkpoint.position
         self._partial = (checkpoint.partial_order, checkpoint.partial_index)
@@ -115,9 +105,12 @@ class Capture:
         self._waiting: list[Chunk] = []
         self._newest_witness: Witness | None = None
         self._bounds: dict[int, Witness | None] = {}
-        self._windows: dict[str, _Window] = {}
+        self._windows = Windows(max_keys)
         self._passes = Passes(checkpoint.passes)
         self._last_changes = dict(checkpoint.last_changes)
+        self._hold = Hold()
+        self._settles = ""
+        self._given_up: list[str] = []
         self._collected = self._begins_batch = self._wants_segment = False
 
     # -- what the shell asks ------------------------------------------------------------------------------------
@@ -127,12 +120,17 @@ class Capture:
         table, newest = self._plan.next_table(), self._newest_witness
         if table is not None and newest is not None and self._touched.must_wait(table, newest):
             return None
+        doubting = self._plan.must_hold()
+        if doubting:
+            if not self._hold.name:
+                self._hold.wanted, self._wants_segment = doubting, True
+            return None
         request = self._plan.next_request()
         if request is not None:
             # The SELECT has not begun: its witness will contain whatever the newest one does.
             self._bounds[request.id] = self._newest_witness
             if request.token:
-                self._windows[request.token] = _Window(request.table, set())
+                self._windows[request.token] = Window(request.table, set())
         return request
 
     def checkpoint(self) -> Checkpoint:
@@ -161,6 +159,19 @@ class Capture:
         """Whether a batch must begin with the segment that is being collected (see ``core.passes``)."""
         return self._begins_batch
 
+    def continues(self) -> bool:
+        """Whether the batch must go on after the segment that is being collected (see ``core.hold``)."""
+        return bool(self._hold.name)
+
+    def settles(self) -> str:
+        """The request whose doubts belong to the segment that is being collected, or empty."""
+        return self._settles
+
+    def given_up(self) -> list[str]:
+        """Requests given up since it was last asked: more than one batch may hold had to go with their chunks."""
+        found, self._given_up = self._given_up, []
+        return found
+
     def wants_segment(self) -> bool:
         """Whether what was collected should be written now: a chunk waits for a segment of its own."""
         return self._wants_segment and not self.in_transaction()
@@ -180,7 +191,7 @@ class Capture:
                 self._schemas[record.schema.id] = record.schema
                 return [EmitSchema(record.schema)]
             case WatermarkSeen():
-                return self._on_watermark(record)
+                return self._place_chunks() if self._windows.mark(record) else []
 
     def on_bounded(self, request: ChunkRequest) -> None:
         """Where a chunk ends that is being read is known (see ``DumpPlan.bounded``)."""
@@ -199,6 +210,13 @@ class Capture:
     def on_segment(self) -> list[Output]:
         """Everything that was output so far is durable, in segments of its own."""
         self._collected = self._begins_batch = self._wants_segment = False
+        self._settles = ""
+        if self._hold.wanted and not self.in_transaction():
+            self._hold.begin(frozenset(self._touched.unconfirmed()))
+            self._plan.hold(self._hold.name)
+            self._drop_unwanted()
+            self._passes.begin()
+            self._begins_batch = True
         return self._place_chunks()
 
     def on_reconnect(self) -> None:
@@ -231,6 +249,22 @@ class Capture:
         for chunk in [each for each in self._waiting if not self._plan.expects(each)]:
             self._waiting.remove(chunk)
             self._forget(chunk)
+        if self._hold.name and not self._plan.open(self._hold.name):
+            self._let_go()  # cancelled, or given up
+
+    def _let_go(self) -> None:
+        """Ends the hold. A segment must follow, even an empty one: what was held waits for it."""
+        self._hold.end()
+        self._plan.hold("")
+        self._wants_segment = True
+
+    def _held(self, rows: int) -> None:
+        """Counts what a hold holds."""
+        self._hold.rows += rows
+        if self._hold.full():
+            self._given_up.append(self._hold.name)
+            self._plan.refuse(self._hold.name)
+            self._drop_unwanted()
 
     def on_witness(self, witness: Witness | None) -> None:
         """A witness of now was taken: forget what every read view, present or to come, contains."""
@@ -270,13 +304,15 @@ class Capture:
                 remedy="point the source settings at the server that was captured so far, and start again",
             )
         stored = index if order == part.position.order else 0
-        part = _skip(part, stored)
+        part = rest_of(part, stored)
+        if self._hold.name:
+            self._held(part.size())
         if self._has_witness and part.runs and not self._surely_visible(part.id):
             self._touched.note(part.id, part.runs)
         for run in part.runs:
             table = run.codec.schema.id
             if self._windows:
-                self._note_in_windows(table, run)
+                self._windows.note(table, run)
             self._last_changes[table] = part.committed_at_us
         if part.last:
             self._partial = (None, 0)
@@ -288,30 +324,6 @@ class Capture:
     def _advance(self, position: Position) -> None:
         if position.order > self._position.order:
             self._position = position
-
-    def _note_in_windows(self, table: TableId, run: ChangeRun) -> None:
-        windows = [
-            window
-            for window in self._windows.values()
-            if window.table == table and window.keys is not EVERY_KEY
-        ]
-        if not windows:
-            return
-        keys = set(chain.from_iterable(run.codec.keys(run.items)))
-        for window in windows:
-            window.keys = keys | (window.keys or set())
-            if len(window.keys) > self._max_keys:
-                window.keys = EVERY_KEY
-
-    def _on_watermark(self, seen: WatermarkSeen) -> list[Output]:
-        window = self._windows.get(seen.token)
-        if window is None:
-            return []  # stale token: the watermark of an earlier attempt
-        if seen.kind is MarkKind.LOW:
-            window.keys = set()
-            return []
-        window.high_seen = True
-        return self._place_chunks()
 
     # -- chunk side ---------------------------------------------------------------------------------------------
 
@@ -336,21 +348,34 @@ class Capture:
         table = chunk.request.table
         stale = self.stale(chunk)
         schema = self._schemas[table]
-        if stale.reread or chunk.schema_version != schema.version():
+        missed = chunk.request.doubting and not self._hold.admits(chunk.request.dump, chunk.witness)
+        if stale.reread or missed or chunk.schema_version != schema.version():
             self._plan.read_again(table, chunk.request.dump)
             self._drop_unwanted()
             return []
         if not self._admitted(chunk.request):
-            self._wants_segment = True
+            self._wants_segment = not self._hold.name
             return []
         self._collected = True
         rows, kept = self._drop_keys(schema, chunk.rows, stale.keys)
         self._waiting.remove(chunk)
         self._forget(chunk)
-        return [EmitChunk(chunk, rows, kept, self._plan.emitted(chunk, chunk.row_count - kept))]
+        emitted: list[Output] = [
+            EmitChunk(chunk, rows, kept, self._plan.emitted(chunk, chunk.row_count - kept))
+        ]
+        if chunk.request.doubting:
+            self._held(kept)
+            if self._hold.name and not self._plan.open(self._hold.name):
+                self._settles = self._hold.name
+                self._let_go()
+        return emitted
 
     def _admitted(self, request: ChunkRequest) -> bool:
         """Whether its rows may come into the batch that is being collected, or into one that begins with them."""
+        if self._hold.name and request.dump != self._hold.name:
+            return (
+                False  # another dump's rows of a table would need a batch of their own, and end the held one
+            )
         if not self._passes.admits(request.table, request.brings()):
             if self._collected or self.in_transaction():
                 return False
@@ -373,16 +398,3 @@ class Capture:
     def _forget(self, chunk: Chunk) -> None:
         self._bounds.pop(chunk.request.id, None)
         self._windows.pop(chunk.request.token, None)
-
-
-def _skip(part: TransactionPart, index: int) -> TransactionPart:
-    """The part without the changes before ``index``: they were delivered before the log was read again."""
-    if index <= part.first_index:
-        return part
-    known = min(index - part.first_index, part.size())
-    runs, left = [], known
-    for run in part.runs:
-        if left < len(run.items):
-            runs.append(run._replace(items=run.items[left:]))
-        left = max(0, left - len(run.items))
-    return part._replace(first_index=part.first_index + known, runs=tuple(runs))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrator.core.passes import FIRST
-from migrator.model.chunk import Chunk, ChunkRequest
+from migrator.model.chunk import MOST_LISTED, Chunk, ChunkRequest
 from migrator.model.event import Key
 from migrator.model.progress import TableDump
 from migrator.model.request import WHOLE, DumpRequest, RequestState, Scope
@@ -95,6 +95,8 @@ class DumpPlan:
         self._reading = {job: _begun(dump) for job, dump in self._dumps.items()}
         self._scopes: dict[str, Scope] = {FIRST: WHOLE}
         self._running = [FIRST]
+        self._doubting: frozenset[str] = frozenset()
+        self._held = ""
         self._refused: set[str] = set()
         self._served = FIRST
         self._in_flight: set[int] = set()
@@ -137,6 +139,7 @@ class DumpPlan:
             FIRST,
             *(name for name, request in opened.items() if request.state is RequestState.RUNNING),
         ]
+        self._doubting = frozenset(name for name, request in opened.items() if request.doubts)
 
     def refuse(self, name: str) -> None:
         """Gives a request up that can't be read; it stays so, whatever the next ``follow`` says."""
@@ -146,6 +149,27 @@ class DumpPlan:
     def _give_up(self, jobs: Sequence[_Job]) -> None:
         for job in jobs:
             del self._dumps[job], self._reading[job]
+
+    def hold(self, name: str) -> None:
+        """Until its last chunk goes out, or another name is given, only this request's chunks are asked for.
+
+        It begins anew: what was emitted of it before lies in another batch. Empty: all take turns again.
+        """
+        self._held = name
+        for job in [job for job in self._dumps if job[0] == name and name]:
+            self._dumps[job] = TableDump(job[1], estimated_rows=self._dumps[job].estimated_rows, request=name)
+            self._reading[job] = _begun(self._dumps[job])
+
+    def open(self, name: str) -> bool:
+        """Whether something of this request is still to be emitted, and it isn't paused."""
+        return name in self._running and any(
+            job[0] == name and not dump.done for job, dump in self._dumps.items()
+        )
+
+    def must_hold(self) -> str:
+        """Name of the request that the next chunk is of, if that must not be read before a hold stands for it."""
+        job = self._next_job()
+        return "" if job is None or job[0] not in self._doubting or job[0] == self._held else job[0]
 
     # -- chunks -------------------------------------------------------------------------------------------------
 
@@ -188,7 +212,7 @@ class DumpPlan:
         for job, reading in self._reading.items():
             if reading.goes_on():
                 first.setdefault(job[0], job)
-        lanes = self._running
+        lanes = [self._held] if self._held and self._held in self._running else self._running
         start = lanes.index(self._served) + 1 if self._served in lanes else 0
         turns = (*lanes[start:], *lanes[:start])
         return next((first[lane] for lane in turns if lane in first), None)
@@ -196,17 +220,19 @@ class DumpPlan:
     def _request(self, job: _Job, piece: _Piece) -> ChunkRequest:
         name, table = job
         scope = self._scopes[name]
+        listed = name in self._doubting and bool(scope.keys)  # one chunk: two would be two dumps to a batch
         return ChunkRequest(
             id=piece.id,
             table=table,
             after=piece.after,
-            limit_rows=self._limit_rows(table),
+            limit_rows=max(self._limit_rows(table), MOST_LISTED if listed else 0),
             token=f"{self._token_prefix}{piece.id}" if self._token_prefix else "",
             dump=name,
             scope=scope,
             end=self._reading[job].end,
             until=piece.until,
             ahead=not scope.keys and (self._workers > 1 or bool(scope.predicate)),
+            doubting=name in self._doubting,
         )
 
     def _new_id(self) -> int:

@@ -43,6 +43,7 @@ class ChunkRequest:
             the log. None: not looked for yet, or there was no row.
         until: key at which this chunk ends, inclusive; None: not before ``end``.
         ahead: ``until`` is to be found first, so that the next chunk can be asked for before this one was read.
+        doubting: whether its request decides on target rows (``DumpRequest.doubts``).
     """
 
     id: int
@@ -55,6 +56,7 @@ class ChunkRequest:
     end: Key | None = None
     until: Key | None = None
     ahead: bool = False
+    doubting: bool = False
 
     def top(self) -> Key | None:
         """Last key that may be read, inclusive; None is open."""

@@ -19,12 +19,13 @@ from migrator.model.event import Key, Value
 from migrator.model.hint import Hint
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import DumpRequest, Pace, RequestBook, RequestState, Scope
+from migrator.model.request import Doubt, DumpRequest, Pace, RequestBook, RequestState, Scope
 from migrator.model.segment import FileKind, Manifest, SegmentFile
 from migrator.model.table import Column, TableId, TableSchema
 
-FORMAT = 2
-"""Number of the present layout of all documents of this module. Format 1 knew no dump requests; it is read, too."""
+FORMAT = 3
+"""Number of the newest layout of the documents of this module. Format 1 knew no dump requests, format 2 no doubts;
+both are read, too."""
 
 _NOT_IN_JSONB = re.compile("[\x00\ud800-\udfff]")
 
@@ -139,6 +140,8 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "transactions": manifest.transactions,
         "row_changes": manifest.row_changes,
         "begins_batch": manifest.begins_batch,
+        **({"continues": True} if manifest.continues else {}),
+        **({"doubts": [_doubt(doubt) for doubt in manifest.doubts]} if manifest.doubts else {}),
         "files": [
             {
                 "schema": schema_to_json(file.schema),
@@ -167,6 +170,8 @@ def manifest_from_json(document: Json) -> Manifest:
             row_changes=document["row_changes"],
             files=tuple(_to_file(file) for file in document["files"]),
             begins_batch=document.get("begins_batch", False),
+            continues=document.get("continues", False),
+            doubts=_to_doubts(document),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("manifest", error) from error
@@ -189,6 +194,7 @@ def requests_to_json(book: RequestBook) -> dict[str, Any]:
                 "state": request.state.value,
                 "generation": request.generation,
                 "reason": _text(request.reason),
+                **({"doubts": [_doubt(doubt) for doubt in request.doubts]} if request.doubts else {}),
             }
             for request in book.requests
         ],
@@ -262,6 +268,18 @@ def _to_request(document: Json) -> DumpRequest:
         state=RequestState(document["state"]),
         generation=document["generation"],
         reason=_to_text(document["reason"]),
+        doubts=_to_doubts(document),
+    )
+
+
+def _doubt(doubt: Doubt) -> dict[str, Any]:
+    return {"target": _text(doubt.target), "keys": [[_text(part) for part in key] for key in doubt.keys]}
+
+
+def _to_doubts(document: Json) -> tuple[Doubt, ...]:
+    return tuple(
+        Doubt(_to_text(each["target"]), tuple(tuple(map(_to_text, key)) for key in each["keys"]))
+        for each in document.get("doubts", ())
     )
 
 

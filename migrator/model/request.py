@@ -66,6 +66,20 @@ _OPEN = (RequestState.RUNNING, RequestState.PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """Target rows that a repair doesn't trust: each vanishes unless the mapping makes it of what was dumped.
+
+    Attributes:
+        target: the target table, whose mapping reads the request's tables and no others.
+        keys: values of its key columns as text, as the target prints them. No row of the request's tables outside of
+            its scope may map to one of them.
+    """
+
+    target: str
+    keys: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DumpRequest:
     """One request.
 
@@ -76,6 +90,7 @@ class DumpRequest:
         state: see ``RequestState``. DONE means that the target holds it.
         generation: rises with every restart; progress of an earlier generation counts for nothing.
         reason: why it failed, or what it brought.
+        doubts: target rows that this dump decides on (see ``core.hold``); none for an ordinary dump.
     """
 
     id: str
@@ -84,6 +99,7 @@ class DumpRequest:
     state: RequestState = RequestState.RUNNING
     generation: int = 1
     reason: str = ""
+    doubts: tuple[Doubt, ...] = ()
 
     def is_open(self) -> bool:
         """Whether there is, or may be, something left to do."""
@@ -148,13 +164,15 @@ class RequestBook:
         """How many requests run."""
         return sum(request.state is RequestState.RUNNING for request in self.requests)
 
-    def start(self, tables: tuple[TableId, ...], scope: Scope) -> RequestBook:
+    def start(self, tables: tuple[TableId, ...], scope: Scope, doubts: tuple[Doubt, ...] = ()) -> RequestBook:
         """With one more request, the last one. Closed ones beyond ``KEPT_CLOSED`` are forgotten, oldest first."""
         number = self.started + 1
         closed = [request for request in self.requests if not request.is_open()]
         forgotten = {request.id for request in closed[: max(0, len(closed) - KEPT_CLOSED)]}
         kept = tuple(request for request in self.requests if request.id not in forgotten)
-        return replace(self, requests=(*kept, DumpRequest(f"r{number}", tables, scope)), started=number)
+        return replace(
+            self, requests=(*kept, DumpRequest(f"r{number}", tables, scope, doubts=doubts)), started=number
+        )
 
     def pause(self, request_id: str) -> RequestBook:
         """Its chunks are read no further until it is resumed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from migrator.model.progress import Checkpoint
+from migrator.model.request import Doubt
 from migrator.model.table import TableSchema
 
 
@@ -44,6 +45,9 @@ class Manifest:
         row_changes: log events in it.
         files: its data files.
         begins_batch: whether a batch must begin with it: its dump rows may repeat keys of dump rows before it.
+        continues: whether the batch must go on after it, up to the segment that has the doubts (see ``core.hold``),
+            or that begins another batch.
+        doubts: target rows to be decided on with the batch that holds this segment.
     """
 
     number: int
@@ -55,3 +59,5 @@ class Manifest:
     row_changes: int
     files: tuple[SegmentFile, ...]
     begins_batch: bool = False
+    continues: bool = False
+    doubts: tuple[Doubt, ...] = ()

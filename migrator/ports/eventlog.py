@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from migrator.model.progress import Checkpoint
+from migrator.model.request import Doubt
 from migrator.model.segment import FileKind, Manifest
 from migrator.model.table import TableId, TableSchema
 
@@ -30,6 +31,8 @@ class SegmentContent:
     row_changes: int
     data: tuple[TableData, ...]
     begins_batch: bool = False
+    continues: bool = False
+    doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Batch:
     """Consecutive segments ``first..last`` that end on a transaction boundary, ready for mapping.
 
     ``chunks`` lists, per table schema, the Parquet paths of dump rows and their number.
-    ``deltas`` holds the net log delta per table.
+    ``deltas`` holds the net log delta per table, ``doubts`` the target rows to be decided on (``Manifest.doubts``).
     """
 
     first: int
@@ -64,6 +67,7 @@ class Batch:
     chunk_rows: int
     chunks: tuple[tuple[TableSchema, tuple[str, ...], int], ...]
     deltas: tuple[NetDelta, ...]
+    doubts: tuple[Doubt, ...] = ()
 
     def tables(self) -> set[TableId]:
         """Source tables that the batch touches."""

@@ -53,6 +53,8 @@ class TargetRows:
         strict_inserts: whether a row of ``after`` without a row in ``before`` must not exist yet (the table's dump
             is over): then two source rows that map to one key are an error instead of overwriting each other.
         replaces: whether all rows of this table in the batch are all it shall hold: others vanish.
+        doubted: keys, one column each, whose rows vanish unless ``chunk`` or ``after`` has them, or a row of another
+            table points at them.
     """
 
     table: TargetTable
@@ -61,6 +63,7 @@ class TargetRows:
     after: Any | None
     strict_inserts: bool
     replaces: bool = False
+    doubted: Any | None = None
 
 
 @dataclass(frozen=True, slots=True)

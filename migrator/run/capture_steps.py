@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from migrator.columnar.keys import without_keys
 from migrator.core.capture import Capture, EmitChunk, Output
 from migrator.core.dump import DumpPlan
+from migrator.core.hold import MOST_ROWS
 from migrator.core.pace import Pacer
 from migrator.errors import RequestError
 from migrator.model.chunk import Chunk
@@ -145,6 +146,8 @@ class CaptureSteps:
         self._add(self._outputs(item))
 
     def _add(self, outputs: list[Output]) -> None:
+        for name in self._core.given_up():
+            self.requests.failed(name, str(_too_much(name)))
         for output in outputs:
             self._builder.add(output)
             if isinstance(output, EmitChunk):
@@ -184,6 +187,7 @@ class CaptureSteps:
             missing = set(request.tables) - self._tables
             if request.is_open() and missing:
                 self.requests.failed(request.name(), str(_not_captured(request, missing)))
+        self._doubts = {request.name(): request.doubts for request in book.requests}
         readable = [request for request in book.requests if set(request.tables) <= self._tables]
         before = self._plan.requests()
         self._core.on_requests(readable, self._estimates)
@@ -245,6 +249,8 @@ class CaptureSteps:
             checkpoint,
             ends_transaction=not self._core.in_transaction(),
             begins_batch=self._core.begins_batch(),
+            continues=self._core.continues(),
+            doubts=self._doubts.get(self._core.settles(), ()),
         )
         self._step("capture.segment")
         if not admit(content):
@@ -284,6 +290,15 @@ def _full(chunk: Chunk) -> bool:
     request = chunk.request
     looked_at = request.boundary_rows() if request.scope.predicate else chunk.row_count
     return not chunk.final and not request.scope.keys and looked_at >= request.boundary_rows()
+
+
+def _too_much(name: str) -> RequestError:
+    return RequestError(
+        "more rows than one batch may hold would have to be decided on at once",
+        where=f"dump request {name}",
+        cause=f"over {MOST_ROWS:,} changes and dump rows came before its last chunk",
+        remedy="name fewer keys, or repair while less is written; nothing was removed",
+    )
 
 
 def _not_captured(request: DumpRequest, missing: set[TableId]) -> RequestError:

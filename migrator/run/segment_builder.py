@@ -14,6 +14,7 @@ from migrator.columnar.types import INDEX, POSITION, image_table
 from migrator.core.capture import EmitChunk, EmitPart, EmitSchema, Output
 from migrator.model.event import ChangeCodec
 from migrator.model.progress import Checkpoint
+from migrator.model.request import Doubt
 from migrator.model.segment import FileKind
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import SegmentContent, TableData
@@ -100,7 +101,12 @@ class SegmentBuilder:
             yield TableData(schema, FileKind.LOG, rows)
 
     def content(
-        self, checkpoint: Checkpoint, ends_transaction: bool, begins_batch: bool = False
+        self,
+        checkpoint: Checkpoint,
+        ends_transaction: bool,
+        begins_batch: bool = False,
+        continues: bool = False,
+        doubts: tuple[Doubt, ...] = (),
     ) -> SegmentContent:
         """Everything collected, as the content of the next segment; starts anew.
 
@@ -119,6 +125,8 @@ class SegmentBuilder:
             self.row_changes,
             tuple(data),
             begins_batch,
+            continues,
+            doubts,
         )
         self._clear()
         return content

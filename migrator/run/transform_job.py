@@ -13,14 +13,17 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from migrator.columnar.versions import with_nulls
 from migrator.errors import MappingError, SchemaError
 from migrator.model.progress import Checkpoint
+from migrator.model.request import Doubt
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
 from migrator.run.joined_job import JoinedJob
+from transforms.casts import parsed, spark_type
 from transforms.cause import spark_cause
 from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_rows, parquet_frame
 from transforms.plan import MappingPlan
@@ -116,17 +119,21 @@ class TransformJob:
             MappingError: the mapping fails on a row; names table, key and cause.
         """
         touched = {table.name for table in batch.tables()}
-        affected = [plan for plan in self._plans.values() if touched & set(plan.reads)]
+        doubts = self._doubts(batch.doubts)
+        affected = [
+            plan for plan in self._plans.values() if touched & set(plan.reads) or plan.target.name in doubts
+        ]
         small = self._fill_slots(batch)
         chunks = {plan.target.name: self._pool.submit(self._chunk, plan, batch) for plan in affected}
         deltas = {plan.target.name: self._pool.submit(self._delta, plan, batch, small) for plan in affected}
         rows = []
         for plan in affected:
             chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
-            if any(part is not None and part.num_rows for part in (chunk, before, after)):
+            doubted = doubts.get(plan.target.name)
+            if any(part is not None and part.num_rows for part in (chunk, before, after, doubted)):
                 table = self._tables[plan.target.name]
-                strict = chunk is None and _dumped(plan, known)
-                rows.append(TargetRows(table, chunk, before, after, strict))
+                strict = chunk is None and doubted is None and _dumped(plan, known)
+                rows.append(TargetRows(table, chunk, before, after, strict, doubted=doubted))
         joined = self._joined
         if joined is None:
             return TargetBatch(batch.last, batch.checkpoint, tuple(rows))
@@ -137,6 +144,23 @@ class TransformJob:
             joined.mirror_rows(batch),
             lambda mirror: joined.map(batch, mirror),
         )
+
+    def _doubts(self, doubts: Sequence[Doubt]) -> dict[str, pa.Table]:
+        """Doubted keys by target table, as its key columns hold them; a text that is no key of it matches nothing."""
+        found: dict[str, pa.Table] = {}
+        for name in {doubt.target for doubt in doubts} & set(self._plans):
+            table = self._tables[name]
+            keys = [key for doubt in doubts if doubt.target == name for key in dict.fromkeys(doubt.keys)]
+            texts = self._spark.createDataFrame(
+                keys, ", ".join(f"k{n} string" for n in range(len(table.key)))
+            )
+            columns = [column for key in table.key if (column := table.column(key)) is not None]
+            cast = [
+                parsed(F.col(f"k{n}"), spark_type(column.spark_type)).alias(column.name)
+                for n, column in enumerate(columns)
+            ]
+            found[name] = texts.select(*cast).dropna().toArrow()
+        return found
 
     def _chunk(self, plan: MappingPlan, batch: Batch) -> pa.Table | StagedRows | None:
         paths: dict[str, list[Path]] = {}
@@ -153,7 +177,7 @@ class TransformJob:
         def here() -> pa.Table:
             return self._collect(plan, rows.toArrow, lambda: _read_files(paths))
 
-        if self._stager is not None and batch.chunk_rows >= self._staging_rows:
+        if self._stager is not None and not batch.doubts and batch.chunk_rows >= self._staging_rows:
             staged = self._staged(self._stager, plan, batch.last, rows, here)
             if staged is not None:
                 return staged

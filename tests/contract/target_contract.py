@@ -71,10 +71,12 @@ class Applier:
         before: Rows | None = None,
         after: Rows | None = None,
         strict: bool = False,
+        doubted: Sequence[int] = (),
     ) -> TargetRows:
         """One table's share of a batch."""
         sides = (arrow(table, side) for side in (chunk, before, after))
-        return TargetRows(self.tables[table], *sides, strict)
+        unsure = pa.table({"id": pa.array(doubted, pa.int64())}) if doubted else None
+        return TargetRows(self.tables[table], *sides, strict, doubted=unsure)
 
     def apply(self, *parts: TargetRows, done: bool = True, requested: bool | None = None) -> None:
         """The next batch; ``requested``: a dump request is open, and its last row read or not."""
@@ -256,6 +258,33 @@ class TargetContract:
         applier.apply(applier.part("kept", after=[(1, "a"), (2, "b")]))
         applier.apply(applier.part("kept", before=[(1, "a")], after=[(1, "b")], strict=True))
         assert place.rows("kept") == [(1, "b", "kept"), (2, "b", "kept")]
+
+    def test_of_doubted_rows_those_stay_that_the_batch_has(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        rows = [(n, f"old {n}", n) for n in range(1, 8)]
+        applier.apply(applier.part("item", chunk=rows), applier.part("note", chunk=[(1, 4)]))
+        applier.apply(
+            applier.part(
+                "item",
+                chunk=[(1, "dumped", 1), (2, "dumped", 2)],
+                before=[(2, "old 2", 2), (3, "old 3", 3)],
+                after=[(3, "logged", 3), (9, "logged", 9)],
+                doubted=[1, 2, 3, 4, 5, 6, 77],
+            )
+        )
+        assert place.rows("item") == [  # 2 vanished by the log, 5 and 6 are nowhere; a note points at 4
+            (1, "dumped", 1),
+            (3, "logged", 3),
+            (4, "old 4", 4),
+            (7, "old 7", 7),
+            (9, "logged", 9),
+        ]
+
+    def test_doubted_rows_alone_vanish(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(applier.part("item", chunk=[(1, "a", 1), (2, "b", 2)]))
+        applier.apply(applier.part("item", doubted=[2]))
+        assert place.rows("item") == [(1, "a", 1)]
 
     def test_children_may_come_before_parents_while_the_dump_runs(
         self, applier: Applier, place: TargetUnderTest

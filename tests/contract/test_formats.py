@@ -91,7 +91,7 @@ def test_settings_bundles_and_reports_are_read(newest: Path) -> None:
     assert bundle.read_result(made).elapsed_s == 1.5
     assert load_history(made / bundle.HISTORY).description.scenario == "made"
     report = json.loads((newest / "verify.json").read_text())
-    assert (report["format"], report["verdict"]) == (1, "different")
+    assert (report["format"], report["verdict"]) == (2, "different")
 
 
 # -- newer ones ---------------------------------------------------------------------------------------------------

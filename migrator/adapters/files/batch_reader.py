@@ -136,6 +136,8 @@ class FileBatchReader:
             number += 1
             rows += sum(file.rows for file in manifest.files)
             size_bytes += sum(file.size_bytes for file in manifest.files)
+            if manifest.begins_batch and found and found[-1].ends_transaction:
+                ready = len(found)  # whatever was to follow those before it never came: its leader is gone
             if ready and (manifest.begins_batch or rows > max_rows or size_bytes > self._max_bytes):
                 break
             self._check_follows(found, manifest)
@@ -144,7 +146,7 @@ class FileBatchReader:
                     raise _schema_break(manifest)
                 break
             found.append(manifest)
-            if manifest.ends_transaction:
+            if manifest.ends_transaction and not manifest.continues:
                 ready = len(found)
                 if rows >= max_rows or size_bytes >= self._max_bytes:
                     break
@@ -212,6 +214,7 @@ class FileBatchReader:
             chunk_rows=sum(rows for _, _, rows in chunks.values()),
             chunks=tuple((schema, tuple(paths), rows) for schema, paths, rows in chunks.values()),
             deltas=tuple(_net(parts, dumped={table for table, _ in chunks}) for parts in images.values()),
+            doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),
         )
 
     def _check_follows(self, found: list[Manifest], manifest: Manifest) -> None:

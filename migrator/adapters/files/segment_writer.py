@@ -194,6 +194,8 @@ class FileSegmentWriter:
             row_changes=content.row_changes,
             files=tuple(files),
             begins_batch=content.begins_batch,
+            continues=content.continues,
+            doubts=content.doubts,
         )
 
     def _check_epoch(self) -> None:

@@ -103,6 +103,8 @@ class MemorySegmentWriter:
             row_changes=content.row_changes,
             files=tuple(files),
             begins_batch=content.begins_batch,
+            continues=content.continues,
+            doubts=content.doubts,
         )
         self._step("segment.data")
         self._step("segment.synced")
@@ -176,6 +178,8 @@ class MemoryBatchReader:
                 raise _gone(after + len(found) + 1, f"segment {number} exists")
             manifest = self._log.manifests[number]
             rows += sum(file.rows for file in manifest.files)
+            if manifest.begins_batch and found and found[-1].ends_transaction:
+                ready = len(found)
             if ready and (rows > max_rows or manifest.begins_batch):
                 break
             schemas = [file.schema for file in manifest.files if file.kind is FileKind.LOG]
@@ -184,7 +188,7 @@ class MemoryBatchReader:
                     raise _gone(number, "a table changed its key or columns within a transaction")
                 break
             found.append(manifest)
-            if manifest.ends_transaction:
+            if manifest.ends_transaction and not manifest.continues:
                 ready = len(found)
                 if rows >= max_rows:
                     break
@@ -218,6 +222,7 @@ class MemoryBatchReader:
                 NetDelta(schema, *net_images(schema, table, every_before=schema.id in dumped))
                 for schema, table in united
             ),
+            doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),
         )
 
 

@@ -170,7 +170,8 @@ def _merge(present: Mapping[Key, Row], rows: TargetRows) -> dict[Key, Row | None
                 remedy="correct the mapping's key",
             )
         after[key] = row
-    for key in before:
+    doubted = {_key(rows.table, row) for row in python_rows(rows.doubted)} - set(changed)
+    for key in before | doubted:
         changed[key] = None
     changed.update(after)
     return changed

@@ -64,6 +64,7 @@ class Merge:
         written: columns the mapping writes, in staging order; the key's are among them.
         chunk, after, before: names of the staging tables; empty where the batch has no such rows.
         saved: name of the table of kept values, where rows with such are deleted and inserted again.
+        doubted: name of the doubted keys' table, or empty.
     """
 
     structure: Structure
@@ -72,6 +73,7 @@ class Merge:
     after: str = ""
     before: str = ""
     saved: str = ""
+    doubted: str = ""
 
     @property
     def target(self) -> str:
@@ -101,6 +103,26 @@ class Merge:
         if not self.after:
             return gone
         return f"{gone} LEFT JOIN {self.after} a ON {self._staged('a', 'b')} WHERE a.n IS NULL"
+
+    def delete_doubted(self) -> str:
+        """Deletes the rows of doubted keys that nothing staged has, and that no row points at."""
+        joins = [f"JOIN {self.doubted} d ON {self._stored('d')}"]
+        none = []
+        for staged, alias in ((self.chunk, "c"), (self.after, "a")):
+            if staged:
+                joins.append(f"LEFT JOIN {staged} {alias} ON {self._staged(alias, 'd')}")
+                none.append(f"{alias}.n IS NULL")
+        for place, one in enumerate(self.structure.incoming):
+            pairs = [
+                f"x{place}.{quoted(child)} = t.{quoted(parent)}"
+                for child, parent in zip(one.child_columns, one.parent_columns, strict=True)
+            ]
+            if one.child == self.structure.table.id:
+                own = " AND ".join(f"x{place}.{quoted(name)} = t.{quoted(name)}" for name in self.key)
+                pairs.append(f"NOT ({own})")
+            joins.append(f"LEFT JOIN {qualified(one.child)} x{place} ON {' AND '.join(pairs)}")
+            none.append(f"x{place}.{quoted(one.child_columns[0])} IS NULL")
+        return f"DELETE t FROM {self.target} t {' '.join(joins)} WHERE {' AND '.join(none or ['true'])}"
 
     def save_moving(self, staged: str, strict: bool) -> str:
         """Keeps what no mapping writes of the rows that ``move_away`` deletes."""
@@ -184,7 +206,7 @@ class Merge:
     def _stored(self, alias: str) -> str:
         """A stored row and a staged one have the same key."""
         return " AND ".join(
-            f"t.{quoted(name)} = {alias}.{f'k{place}' if alias == 'b' else self._place(name)}"
+            f"t.{quoted(name)} = {alias}.{f'k{place}' if alias in 'bd' else self._place(name)}"
             for place, name in enumerate(self.key)
         )
 

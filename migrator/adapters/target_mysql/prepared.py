@@ -30,6 +30,7 @@ class Prepared:
         encoded: the same rows column by column as text.
         before: encoded key columns of the before rows, or None.
         merge: the statements.
+        doubted: encoded doubted keys, or None.
     """
 
     structure: Structure
@@ -39,6 +40,7 @@ class Prepared:
     encoded: tuple[Encoded, ...]
     before: tuple[Encoded, ...] | None
     merge: Merge
+    doubted: tuple[Encoded, ...] | None = None
 
     @property
     def id(self) -> TableId:
@@ -59,9 +61,10 @@ class Prepared:
         rows = [one.values.slice(first, last - first) for one in self.encoded]
         return pa.table([numbers, *rows], names=["n", *(f"c{place}" for place in range(len(rows)))])
 
-    def before_texts(self) -> pa.Table:
-        """The before keys, numbered."""
-        keys = [one.values for one in self.before or ()]
+    @staticmethod
+    def key_texts(encoded: Sequence[Encoded]) -> pa.Table:
+        """Keys, numbered."""
+        keys = [one.values for one in encoded]
         numbers = pa.chunked_array([pa.array(range(len(keys[0])), pa.int64()).cast(pa.large_string())])
         return pa.table([numbers, *keys], names=["n", *(f"k{place}" for place in range(len(keys)))])
 
@@ -110,20 +113,18 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     To be called outside of a transaction. Raises ``TargetError`` naming table and column.
     """
     chunk, before, after = (filled(part) for part in (rows.chunk, rows.before, rows.after))
+    doubted = filled(rows.doubted)
     parts = [part for part in (chunk, after) if part is not None]
-    if not parts and before is None:
+    if not parts and before is None and doubted is None:
         return None
     if not structure.table.key:
         raise no_key(structure.table.id)
-    model: pa.Table = parts[0] if parts else before
+    model: pa.Table = parts[0] if parts else before if before is not None else doubted
     written = tuple(model.column_names)
     check_columns(structure.table, written)
     source = together(structure.table.id, written, parts)
     encoded = tuple(_encoded(structure, name, source[name]) for name in written)
-    keys = None
-    if before is not None:
-        check_columns(structure.table, tuple(before.column_names))
-        keys = tuple(_encoded(structure, name, before[name]) for name in structure.table.key)
+    keys, unsure = _keys(structure, before), _keys(structure, doubted)
     prepared = Prepared(
         structure=structure,
         strict=rows.strict_inserts,
@@ -131,7 +132,8 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         chunk_rows=0 if chunk is None else chunk.num_rows,
         encoded=encoded,
         before=keys,
-        merge=_merge(structure, written, staging, chunk is not None, after is not None, keys is not None),
+        merge=_merge(structure, written, staging, chunk is not None, after is not None, keys, unsure),
+        doubted=unsure,
     )
     prepared.check_nulls()
     prepared.check_keys()
@@ -144,7 +146,8 @@ def _merge(
     staging: StagingTables,
     chunk: bool,
     after: bool,
-    before: bool,
+    before: tuple[Encoded, ...] | None,
+    doubted: tuple[Encoded, ...] | None,
 ) -> Merge:
     table, key, kept = str(structure.table.id), structure.table.key, structure.kept(written)
     body = rows_body(_storages(structure, written), key)
@@ -159,7 +162,16 @@ def _merge(
         after=staging.table(f"{table} after", body) if after else "",
         before=staging.table(f"{table} before", keys_body(_storages(structure, key))) if before else "",
         saved=saved,
+        doubted=staging.table(f"{table} doubted", keys_body(_storages(structure, key))) if doubted else "",
     )
+
+
+def _keys(structure: Structure, rows: pa.Table | None) -> tuple[Encoded, ...] | None:
+    """The key columns of rows, encoded."""
+    if rows is None:
+        return None
+    check_columns(structure.table, tuple(rows.column_names))
+    return tuple(_encoded(structure, name, rows[name]) for name in structure.table.key)
 
 
 def _storages(structure: Structure, names: Sequence[str]) -> list[Storage]:

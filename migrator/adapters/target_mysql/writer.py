@@ -73,15 +73,18 @@ class BatchWriter:
                 load(first, last)
             except Refusal as refusal:
                 raise not_loaded(self._session, refusal, one, staged, load) from None
-        if one.before is not None:
-            rows = one.before_texts()
-            loads = ["{0}", *(encoded.load for encoded in one.before)]
-            self._session.load(one.merge.before, rows.column_names, loads, rows)
+        for name, keys in ((one.merge.before, one.before), (one.merge.doubted, one.doubted)):
+            if keys is not None:
+                rows = one.key_texts(keys)
+                loads = ["{0}", *(encoded.load for encoded in keys)]
+                self._session.load(name, rows.column_names, loads, rows)
         for statement in one.merge.net_chunk():
             self._session.run(statement)
 
     def _make_room(self, one: Prepared) -> None:
         """Deletes what vanishes, and what is to be inserted again."""
+        if one.doubted is not None:
+            self._run(one, "", lambda more: one.merge.delete_doubted())
         if one.before is not None:
             self._run(one, "", lambda more: one.merge.delete())
         if not one.structure.moving(one.merge.written):

@@ -40,6 +40,8 @@ class Merge:
         staging: quoted name of the staging table.
         before: quoted name of the before keys' table, or empty when the batch has none.
         key_expressions: per key column the SQL of a before key; ``{0}`` stands for its staging column.
+        doubted: quoted name of the doubted keys' table, or empty.
+        doubted_expressions: as ``key_expressions``.
     """
 
     structure: Structure
@@ -48,6 +50,8 @@ class Merge:
     staging: str
     before: str = ""
     key_expressions: tuple[str, ...] = ()
+    doubted: str = ""
+    doubted_expressions: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -75,6 +79,28 @@ class Merge:
     def delete(self) -> str:
         """Deletes the rows whose keys vanish: in before, not in after."""
         return f"DELETE FROM {self.target} t USING {self.before} b WHERE {self._same_before('t')} AND {self._gone()}"
+
+    def delete_doubted(self) -> str:
+        """Deletes the rows of doubted keys that nothing staged has, and that no row points at."""
+        key = self.structure.table.key
+        values = [part.replace("{0}", f"d.k{place}") for place, part in enumerate(self.doubted_expressions)]
+        met = " AND ".join(f"t.{quoted(name)} = {value}" for name, value in zip(key, values, strict=True))
+        staged = " AND ".join(
+            f"{self.value(name)} = {value}" for name, value in zip(key, values, strict=True)
+        )
+        conditions = [met, f"NOT EXISTS (SELECT 1 FROM {self.staging} s WHERE {staged})"]
+        for one in self.structure.incoming:
+            pairs = [
+                f"c.{quoted(child)} = t.{quoted(parent)}"
+                for child, parent in zip(one.child_columns, one.parent_columns, strict=True)
+            ]
+            if one.child == self.structure.table.id:
+                own = " AND ".join(f"c.{quoted(name)} = t.{quoted(name)}" for name in key)
+                pairs.append(f"NOT ({own})")
+            conditions.append(
+                f"NOT EXISTS (SELECT 1 FROM {qualified(one.child)} c WHERE {' AND '.join(pairs)})"
+            )
+        return f"DELETE FROM {self.target} t USING {self.doubted} d WHERE {' AND '.join(conditions)}"
 
     def vanishing_parents(self, key: ForeignKey) -> str:
         """Finds child rows that still point at a vanishing row. Values of the child's columns, one row at most."""

@@ -28,6 +28,7 @@ class Prepared:
         encoded: the same rows column by column in their binary COPY form.
         before: encoded key columns of the before rows, or None.
         merge: the statements.
+        doubted: encoded doubted keys, or None.
     """
 
     structure: Structure
@@ -37,6 +38,7 @@ class Prepared:
     encoded: tuple[Encoded, ...]
     before: pa.Table | None
     merge: Merge
+    doubted: pa.Table | None = None
 
     @property
     def id(self) -> TableId:
@@ -46,13 +48,15 @@ class Prepared:
     def direct(self) -> bool:
         """Whether the chunk rows may go into the target table itself.
 
-        Not when new rows must not exist yet: a dump row of the same key would be there before them.
+        Not when new rows must not exist yet: a dump row of the same key would be there before them. Nor with doubted
+        keys: what of them is in the batch is seen from the staging table.
         """
         after_rows = self.source.num_rows - self.chunk_rows
         return (
             self.chunk_rows > 0
             and all(one.direct for one in self.encoded)
             and not (self.strict and after_rows)
+            and self.doubted is None
         )
 
     def for_target(self) -> pa.Table:
@@ -102,13 +106,14 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     To be called outside of a transaction. Raises ``TargetError`` naming table and column.
     """
     chunk, before, after = (filled(part) for part in (rows.chunk, rows.before, rows.after))
-    if chunk is None and before is None and after is None:
+    doubted = filled(rows.doubted)
+    if chunk is None and before is None and after is None and doubted is None:
         return None
     table = structure.table
     if not table.key:
         raise no_key(table.id)
     parts = [part for part in (chunk, after) if part is not None]
-    model = parts[0] if parts else before
+    model = parts[0] if parts else before if before is not None else doubted
     written = tuple(model.column_names) if model is not None else ()
     check_columns(structure.table, written)
     source = together(structure.table.id, written, parts) if parts else None
@@ -117,10 +122,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         encode(structure.column(name), encoded_rows[name], str(table.id))  # type: ignore[arg-type]
         for name in written
     )
-    keys = None
-    if before is not None:
-        check_columns(structure.table, tuple(before.column_names))
-        keys = [encode(structure.column(name), before[name], str(table.id)) for name in table.key]  # type: ignore[arg-type]
+    keys, unsure = _keys(structure, before), _keys(structure, doubted)
     names = tuple(f"k{place}" for place in range(len(table.key)))
     merge = Merge(
         structure=structure,
@@ -129,6 +131,8 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         staging=staging.table(str(table.id), _staged_columns(encoded)),
         before="" if keys is None else staging.table(f"{table.id} before", _columns(names, keys)),
         key_expressions=() if keys is None else tuple(one.expression for one in keys),
+        doubted="" if unsure is None else staging.table(f"{table.id} doubted", _columns(names, unsure)),
+        doubted_expressions=() if unsure is None else tuple(one.expression for one in unsure),
     )
     return Prepared(
         structure=structure,
@@ -138,7 +142,17 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         encoded=encoded,
         before=None if keys is None else pa.table([one.values for one in keys], names=list(names)),
         merge=merge,
+        doubted=None if unsure is None else pa.table([one.values for one in unsure], names=list(names)),
     )
+
+
+def _keys(structure: Structure, rows: pa.Table | None) -> list[Encoded] | None:
+    """The key columns of rows, encoded."""
+    if rows is None:
+        return None
+    table = structure.table
+    check_columns(table, tuple(rows.column_names))
+    return [encode(structure.column(name), rows[name], str(table.id)) for name in table.key]  # type: ignore[arg-type]
 
 
 def _staged_columns(encoded: tuple[Encoded, ...]) -> tuple[tuple[str, str], ...]:

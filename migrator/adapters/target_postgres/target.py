@@ -223,7 +223,7 @@ class PostgresTargetWriter:
             self._reflect(unknown)
         staging = self._staging or StagingTables(session)
         self._staging = staging
-        staging.make_room(2 * len(batch))
+        staging.make_room(3 * len(batch))
         here = [replace(one, chunk=None) if isinstance(one.chunk, StagedRows) else one for one in batch]
         prepared = [prepare(self._structures[rows.table.id], rows, staging) for rows in here]
         return [one for one in prepared if one is not None]

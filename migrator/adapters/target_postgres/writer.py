@@ -137,6 +137,8 @@ class BatchWriter:
             self._load_staging(one, first)
         if one.before is not None:
             self._session.load(one.merge.before, one.before)
+        if one.doubted is not None:
+            self._session.load(one.merge.doubted, one.doubted)
         if staged_rows and not _key_is_exact(one):
             found = self._session.rows(one.merge.duplicates())
             if found:
@@ -218,6 +220,8 @@ class BatchWriter:
                 raise _orphaned(key, child_key, found[0])
 
     def _delete(self, one: Prepared) -> None:
+        if one.doubted is not None:
+            self._run(one, one.merge.delete_doubted())
         if one.before is None:
             return
         if not self._relaxed:

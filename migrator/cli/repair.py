@@ -1,0 +1,147 @@
+"""``migrator repair``: makes target rows right that differ, through the run; first says what it would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.cli.options import (
+    conf_option,
+    config_option,
+    master_option,
+    py_files_option,
+    spark_options,
+    with_py_files,
+)
+from migrator.cli.repair_choice import Choice, chosen
+from migrator.cli.repair_report import Outcome, outcome, planned_lines, write_outcome
+from migrator.cli.verify import server_settings
+from migrator.config import Settings
+from migrator.errors import RequestError
+from migrator.run.repair import Wanted, repair_steps
+from migrator.wiring_repair import await_repair, begin_repair, running_leader
+from migrator.wiring_spark import spark
+from verify.compare import DUPLICATE
+from verify.differing import Differing, read_differing
+from verify.fix_sql import write_fix_sql
+from verify.run import verify as compare
+
+
+@click.command()
+@config_option
+@master_option
+@conf_option
+@py_files_option
+@click.option(
+    "--from",
+    "report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="REPORT",
+    help="verify.json of an earlier verification. Default: verify now.",
+)
+@click.option("--table", "tables", multiple=True, help="A target table; may be repeated. Default: all.")
+@click.option(
+    "--key", "keys", multiple=True, metavar="KEY", help="A key of the target table; may be repeated."
+)
+@click.option(
+    "--range", "key_range", nargs=2, default=None, metavar="LOW HIGH", help="First and last key, inclusive."
+)
+@click.option("--apply", "apply", is_flag=True, help="Do it. Without, nothing is written to any database.")
+@click.option(
+    "--sql",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Write statements to FILE, to be read and run by hand, instead.",
+)
+@click.option(
+    "--wait", "wait_s", default=300.0, show_default=True, help="Longest wait for the run, in seconds."
+)
+def repair(
+    config: Path,
+    master: str | None,
+    conf: tuple[str, ...],
+    py_files: tuple[Path, ...],
+    report: Path | None,
+    tables: tuple[str, ...],
+    keys: tuple[str, ...],
+    key_range: tuple[str, str] | None,
+    apply: bool,
+    sql: Path | None,
+    wait_s: float,
+) -> int:
+    """Make target rows right that differ from mapping(source): wrong, missing and extra ones.
+
+    Shows what would be done; with --apply the rows are dumped again through the running `migrator run`, in order with
+    the stream, rows that the source doesn't make are removed, and all is verified again. A KEY of several columns is
+    one CSV row. Exit codes: 0 nothing (left) to repair, 1 something is, 2 error, 3 unknown.
+    """
+    settings = with_py_files(configuration.load(config), py_files)
+    if apply and sql is not None:
+        raise RequestError(
+            "--apply and --sql exclude each other",
+            where="--apply --sql",
+            cause="statements run by hand know nothing of the stream",
+            remedy="choose one",
+        )
+    options = spark_options(conf)
+    choice = Choice(tables, keys, key_range)
+    found = read_differing(report) if report is not None else _verified(settings, master, options, tables)
+    differing = chosen(found, choice, settings.name)
+    if sql is not None:
+        number = write_fix_sql(differing, settings.target.kind, settings.target.schema or "public", sql)
+        click.echo(
+            f"{number} statements in {sql}: read them, stop the run or be sure of the rows, then run them"
+        )
+        return 1 if number else 0
+    parts = wiring.parts(settings, master, options)
+    steps = repair_steps(parts, _wanted(differing), settings.target.kind == "postgresql")
+    for line in planned_lines(differing, steps):
+        click.echo(line)
+    if not steps:
+        return 1 if differing.keys else 0  # duplicates of the mapping can't be repaired
+    if not apply:
+        click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")
+        return 1
+    leader = running_leader(settings)
+    click.echo(f"through the run of {leader}")
+    names = begin_repair(settings, steps)
+    told = await_repair(settings, names, wait_s)
+    names_of = tuple(dict.fromkeys(step.target for step in steps))
+    after = _verified(settings, master, options, names_of)
+    done: Outcome = outcome(differing, steps, told, after)
+    path = write_outcome(done, settings.reports())
+    for line in done.lines():
+        click.echo(line)
+    click.echo(f"report: {path}")
+    return done.exit_code()
+
+
+def _wanted(differing: Differing) -> list[Wanted]:
+    found = []
+    for table in differing.tables:
+        keys = [key.key for key in differing.keys if key.table == table.table and key.status != DUPLICATE]
+        if keys:
+            found.append(Wanted(table.table, table.key, tuple(keys)))
+    return found
+
+
+def _verified(
+    settings: Settings, master: str | None, options: dict[str, str], tables: tuple[str, ...]
+) -> Differing:
+    """The keys that differ now."""
+    compare(
+        server_settings(settings.source, change_tables=settings.log == "change_tables"),
+        server_settings(settings.target),
+        settings.name,
+        settings.mapping,
+        tables or None,
+        lambda: spark(settings, master, options),
+        settings.reports(),
+        max_rounds=5,
+    )
+    return read_differing(settings.reports() / "verify.json")

@@ -1,0 +1,90 @@
+"""Which of the keys that differ a repair is asked for."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+
+from migrator.errors import RequestError
+from verify.differing import Differing, DifferingTable
+
+_NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was typed: target tables, keys of one of them, a range of its keys. Empty: no limit."""
+
+    tables: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    key_range: tuple[str, str] | None = None
+
+
+def chosen(differing: Differing, choice: Choice, migration: str) -> Differing:
+    """The keys that differ and were asked for. Raises ``RequestError``."""
+    if differing.migration != migration:
+        raise RequestError(
+            "the report is about another migration",
+            where=f"--from: {differing.migration}, this is {migration}",
+            remedy="name a report of this migration, or let the command verify now",
+        )
+    if (choice.keys or choice.key_range) and (
+        len(choice.tables) != 1 or bool(choice.keys) == bool(choice.key_range)
+    ):
+        raise RequestError(
+            "keys are of one table, and listed or a range",
+            where="--table, --key, --range",
+            cause=f"{len(choice.tables)} tables were named",
+            remedy="name one table, and either --key or --range",
+        )
+    known = {table.table: table for table in differing.tables}
+    unknown = [name for name in choice.tables if name not in known]
+    if unknown:
+        raise RequestError(
+            "the report has no such table",
+            where=", ".join(unknown),
+            cause=f"it has {', '.join(known) or 'none'}",
+            remedy="verify that table, or name one of these",
+        )
+    names = choice.tables or tuple(known)
+    keys = [key for key in differing.keys if key.table in names]
+    if choice.keys:
+        listed = {_parsed(text, known[names[0]]) for text in choice.keys}
+        keys = [key for key in keys if key.key in listed]
+    if choice.key_range is not None:
+        table = known[names[0]]
+        low, high = (_ordered(_parsed(text, table), table) for text in choice.key_range)
+        keys = [key for key in keys if low <= _ordered(key.key, table) <= high]
+    tables = tuple(table for table in differing.tables if table.table in names)
+    return replace(differing, tables=tables, keys=tuple(keys))
+
+
+def _parsed(text: str, table: DifferingTable) -> tuple[str, ...]:
+    parts = tuple([text] if len(table.key) == 1 else next(csv.reader([text]), []))
+    if len(parts) != len(table.key):
+        raise RequestError(
+            f"{text!r} isn't a key of {table.table}",
+            where=text,
+            cause=f"it has {len(parts)} value(s), the key is ({', '.join(table.key)})",
+            remedy="give one value for each column of the key, separated by commas, quoted as in CSV",
+        )
+    return parts
+
+
+def _ordered(key: tuple[str, ...], table: DifferingTable) -> tuple[Decimal | str, ...]:
+    """A key in its order: numbers as such, all else by its characters."""
+    bases = {name: base for name, _, base in table.columns}
+    return tuple(
+        _number(value, name) if bases.get(name) in _NUMBERS else value
+        for name, value in zip(table.key, key, strict=True)
+    )
+
+
+def _number(text: str, column: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise RequestError(
+            f"{text!r} is no number", where=f"--range, column {column}", remedy="give a number"
+        ) from None

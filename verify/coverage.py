@@ -1,0 +1,109 @@
+"""What was verified when, and with what result: a small file that the verifier beside a run keeps, for ``status``.
+
+JSON (``format`` 1): the fields of ``Coverage``. Replaced as a whole, so a reader never sees half of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from migrator.errors import VerifyError
+
+COVERAGE_FORMAT = 1
+COVERAGE_FILE = "coverage.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TableCoverage:
+    """The last verification of one target table.
+
+    Attributes:
+        table: its name.
+        verdict: ``equal``, ``different``, ``unknown``, or empty before the first one.
+        at_us: when it ended, microseconds since 1970.
+        keys: keys that were compared and settled.
+        open_keys: keys that differed and didn't settle, because they change all the time.
+        columns: columns compared.
+        all_columns: columns that could be.
+        differing: keys that differ.
+        report: folder of the report that says so; kept until the table is found equal.
+        reason: why nothing is known, or empty.
+    """
+
+    table: str
+    verdict: str = ""
+    at_us: int = 0
+    keys: int = 0
+    open_keys: int = 0
+    columns: int = 0
+    all_columns: int = 0
+    differing: int = 0
+    report: str = ""
+    reason: str = ""
+
+    def key_share(self) -> float:
+        """Share of the table's keys that were verified."""
+        return (
+            self.keys / (self.keys + self.open_keys)
+            if self.keys + self.open_keys
+            else float(bool(self.at_us))
+        )
+
+    def column_share(self) -> float:
+        """Share of its columns."""
+        return self.columns / self.all_columns if self.all_columns else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """All tables. ``problem`` says why the verifier doesn't work, or is empty; ``at_us`` is when it told last."""
+
+    tables: tuple[TableCoverage, ...] = ()
+    problem: str = ""
+    at_us: int = 0
+
+    def of(self, table: str) -> TableCoverage:
+        """The table's; an empty one before its first verification."""
+        return next((each for each in self.tables if each.table == table), TableCoverage(table))
+
+    def having(self, table: TableCoverage) -> Coverage:
+        """With another state of one table."""
+        rest = tuple(each for each in self.tables if each.table != table.table)
+        return replace(self, tables=tuple(sorted((*rest, table), key=lambda each: each.table)))
+
+
+def write_coverage(coverage: Coverage, directory: Path) -> None:
+    """Replaces the file."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = directory / f".{COVERAGE_FILE}.{os.getpid()}"
+    new.touch(mode=0o600)
+    new.write_text(json.dumps({"format": COVERAGE_FORMAT, **asdict(coverage)}, indent=2) + "\n", "utf-8")
+    new.replace(directory / COVERAGE_FILE)
+
+
+def read_coverage(directory: Path) -> Coverage | None:
+    """What the file says; None where no verifier ever ran. Raises ``VerifyError`` for one that can't be read."""
+    path = directory / COVERAGE_FILE
+    try:
+        document = json.loads(path.read_text("utf-8"))
+        if document["format"] > COVERAGE_FORMAT:
+            raise VerifyError(
+                "what was verified is told in a newer format",
+                where=str(path),
+                cause=f"its format is {document['format']}, this version knows formats up to {COVERAGE_FORMAT}",
+                remedy="use the version of the migrator that wrote it, or a newer one",
+            )
+        tables = tuple(TableCoverage(**each) for each in document["tables"])
+        return Coverage(tables, document["problem"], document["at_us"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise VerifyError(
+            "what was verified can't be read",
+            where=str(path),
+            cause=str(error),
+            remedy="remove the file: the next verification writes it anew",
+        ) from error
