@@ -300,7 +300,7 @@ class Capture:
         keys = set(chain.from_iterable(run.codec.keys(run.items)))
         for window in windows:
             window.keys = keys | (window.keys or set())
-            if len(window.keys) > self._max_keys:
+            if run.empties or len(window.keys) > self._max_keys:
                 window.keys = EVERY_KEY
 
     def _on_watermark(self, seen: WatermarkSeen) -> list[Output]:

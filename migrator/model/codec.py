@@ -23,8 +23,11 @@ from migrator.model.request import DumpRequest, Pace, RequestBook, RequestState,
 from migrator.model.segment import FileKind, Manifest, SegmentFile
 from migrator.model.table import Column, TableId, TableSchema
 
-FORMAT = 2
-"""Number of the present layout of all documents of this module. Format 1 knew no dump requests; it is read, too."""
+FORMAT = 3
+"""Number of the present layout of all documents of this module, and of the event log's data files.
+
+Older ones are read, too: format 1 knew no dump requests, format 2 no TRUNCATE among a segment's images.
+"""
 
 _NOT_IN_JSONB = re.compile("[\x00\ud800-\udfff]")
 

@@ -53,6 +53,7 @@ class TargetRows:
         strict_inserts: whether a row of ``after`` without a row in ``before`` must not exist yet (the table's dump
             is over): then two source rows that map to one key are an error instead of overwriting each other.
         replaces: whether all rows of this table in the batch are all it shall hold: others vanish.
+        emptied: whether every row that the table has when the batch begins vanishes first.
     """
 
     table: TargetTable
@@ -61,6 +62,7 @@ class TargetRows:
     after: Any | None
     strict_inserts: bool
     replaces: bool = False
+    emptied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from migrator.model.progress import Checkpoint
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
+from migrator.run.emptied import emptied
 from migrator.run.joined_job import JoinedJob
 from transforms.cause import spark_cause
 from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_rows, parquet_frame
@@ -123,10 +124,11 @@ class TransformJob:
         rows = []
         for plan in affected:
             chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
-            if any(part is not None and part.num_rows for part in (chunk, before, after)):
+            empty = emptied(plan, batch)
+            if empty or any(part is not None and part.num_rows for part in (chunk, before, after)):
                 table = self._tables[plan.target.name]
                 strict = chunk is None and _dumped(plan, known)
-                rows.append(TargetRows(table, chunk, before, after, strict))
+                rows.append(TargetRows(table, chunk, before, after, strict, emptied=empty))
         joined = self._joined
         if joined is None:
             return TargetBatch(batch.last, batch.checkpoint, tuple(rows))
