@@ -99,6 +99,7 @@ class CapturedTables:
     ):
         self._fold = fold_case
         self._ids = {self._folded(schema.id): schema.id for schema in tables}
+        self._given = {schema.id: schema for schema in tables}
         self._keys = {schema.id: schema.key for schema in tables}
         self._databases = {self._folded(TableId(schema.id.schema, "")).schema for schema in tables}
         self._read_catalog = read_catalog
@@ -118,6 +119,11 @@ class CapturedTables:
     def names(self) -> tuple[TableId, ...]:
         """The captured tables."""
         return tuple(self._keys)
+
+    def schema(self, table: TableId) -> TableSchema:
+        """A captured table as the catalog had it when reading began, or when it was last asked."""
+        known = self._catalog.get(table)
+        return self._given[table] if known is None else known.schema
 
     def loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
         """Whether the index that a captured table's key comes from is among these, which are gone."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from migrator.binlog.row_codec import RowCodec
-from migrator.model.event import ChangeRun
+from migrator.model.event import ChangeCodec, ChangeRun
 
 
 @dataclass(slots=True)
 class _Run:
-    codec: RowCodec
-    items: list[bytes]
+    codec: ChangeCodec
+    items: list[Any]
     bytes: int
 
 
@@ -23,7 +23,7 @@ class PendingChanges:
         self.bytes = 0
         self._runs: list[_Run] = []
 
-    def add(self, codec: RowCodec, items: list[bytes], size: int) -> None:
+    def add(self, codec: ChangeCodec, items: list[Any], size: int) -> None:
         """The changes of a row event of ``size`` bytes."""
         self.size += len(items)
         self.bytes += size

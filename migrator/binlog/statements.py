@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from migrator.binlog.events import QueryText
@@ -88,7 +88,8 @@ class StatementKind(Enum):
     XA_COMMIT = "xa commit"
     XA_ROLLBACK = "xa rollback"
     ROWS = "statement-format DML"
-    EMPTIED = "table emptied, dropped or renamed"
+    TRUNCATED = "table emptied"
+    EMPTIED = "table dropped or renamed"
     ALTERED = "table altered"
     OTHER = "other"
 
@@ -102,7 +103,8 @@ class Statement:
         name: savepoint name, or the XA id as written.
         tables: captured tables concerned.
         indexes: names of the indexes and constraints that are dropped or renamed.
-        refused: why it can't be carried on, with the clause; empty when it can.
+        refused: why it can't be carried on, with the clause; empty when it can. A TRUNCATE can where it
+            commits by itself.
     """
 
     kind: StatementKind
@@ -193,7 +195,7 @@ def judge(query: QueryText, database: str, captured: IsCaptured, logs_cascades: 
         return Statement(StatementKind.EMPTIED, refused=refused)
     if cursor.skip("TRUNCATE"):
         cursor.skip("TABLE")
-        return _emptied([cursor.table()], "TRUNCATE", captured)
+        return replace(_emptied([cursor.table()], "TRUNCATE", captured), kind=StatementKind.TRUNCATED)
     if cursor.skip("DROP TABLE", "DROP TABLES"):
         cursor.skip("IF EXISTS")
         return _emptied(table_list(cursor), "DROP TABLE", captured)

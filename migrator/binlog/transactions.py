@@ -27,13 +27,13 @@ from migrator.binlog.track import Opening, Track
 from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
 from migrator.binlog.watermark import WatermarkTable
 from migrator.binlog.whole_transactions import WholeTransactions
+from migrator.columnar.emptied import EmptiedCodec
 from migrator.model.event import LogProgress, LogRecord, SchemaChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableId
 
 PART_BYTES = 32 << 20
 """Row images after which a transaction is delivered in parts, however few rows they are."""
-
 
 _OF_TRANSACTIONS = frozenset((events.TABLE_MAP, *events.ROWS, events.XID))
 
@@ -304,9 +304,10 @@ class TransactionAssembler:
     def _judged(self, event: Event, query: QueryText, statement: Statement) -> None:
         if any(self._tables.loses_key(table, statement.indexes) for table in statement.tables):
             statement = replace(statement, refused="the index is gone that the table's key comes from")
-        if statement.refused:
-            raise refusals.refused_statement(statement, query.text)
         kind = statement.kind
+        alone = self._opening is not None and not self._begun  # as every statement that commits by itself
+        if statement.refused and not (alone and kind is StatementKind.TRUNCATED):
+            raise refusals.refused_statement(statement, query.text)
         if kind is StatementKind.BEGIN:
             self._begun = True
         elif kind is StatementKind.COMMIT:
@@ -321,9 +322,11 @@ class TransactionAssembler:
             if savepoint not in self._savepoints:
                 raise refusals.broken("a rollback to an unknown savepoint", cause=query.text[:200])
             self._forget_to(self._savepoints[savepoint], "ROLLBACK TO SAVEPOINT")
-        elif self._opening is not None and not self._begun:
+        elif alone:
             self._guard.follow(query)
             self._remember()
+            for table in statement.tables if kind is StatementKind.TRUNCATED else ():
+                self._changes.add(EmptiedCodec(self._tables.schema(table)), [None], 0)
             self._commit(event)
 
     def _forget_to(self, index: int, what: str) -> None:

@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from migrator.columnar.emptied import EMPTIED
 from migrator.columnar.types import IMAGE_FIELDS, INDEX, POSITION, SIGN
 from migrator.model.segment import FileKind
 from migrator.model.table import TableId, TableSchema
 
 NUMBER, OP, BEFORE, AFTER = "number", "op", "before", "after"
-READ, CREATE, UPDATE, DELETE = "r", "c", "u", "d"
-"""Kinds of events: a dump row, an insert, an update, a delete."""
+READ, CREATE, UPDATE, DELETE, TRUNCATE = "r", "c", "u", "d", "t"
+"""Kinds of events: a dump row, an insert, an update, a delete, every row of the table gone."""
 
 Part = tuple[TableSchema, FileKind, pa.Table]
 Events = tuple[TableSchema, pa.Table]
@@ -64,8 +65,9 @@ def _changes(images: pa.Table) -> pa.Table:
     starts = np.flatnonzero(~follows)
     paired = np.append(follows[1:], False)[starts] if count else np.zeros(0, dtype=bool)
     has_before = sign[starts] < 0
-    has_after = ~has_before | paired
-    operations = np.where(has_before, np.where(paired, UPDATE, DELETE), CREATE)
+    emptied = sign[starts] == EMPTIED
+    has_after = (~has_before & ~emptied) | paired
+    operations = np.where(has_before, np.where(paired, UPDATE, DELETE), np.where(emptied, TRUNCATE, CREATE))
     row = _struct(images.drop_columns([field.name for field in IMAGE_FIELDS]))
     return _events(
         operations,

@@ -33,7 +33,7 @@ def net_images(
 
     Args:
         schema: the table's row schema.
-        images: laid out as ``columnar.types.image_schema``.
+        images: laid out as ``columnar.types.image_schema``; no TRUNCATE among them (``columnar.emptied``).
         every_before: whether dump rows of the table come with them.
 
     Returns:

@@ -93,6 +93,10 @@ class TouchedKeys:
         if touched is None:
             touched = self._transactions[transaction] = _Touched()
         for run in runs:
+            if run.empties:
+                touched.tables[run.codec.schema.id] = EVERY_KEY
+                self._large.add(transaction)
+                continue
             touched.pending.append(run)
             touched.at_most += 2 * len(run.items)
             self._pending_bytes += run.bytes

@@ -40,7 +40,7 @@ class Windows(dict[str, Window]):
         keys = set(chain.from_iterable(run.codec.keys(run.items)))
         for window in windows:
             window.keys = keys | (window.keys or set())
-            if len(window.keys) > self._max_keys:
+            if run.empties or len(window.keys) > self._max_keys:
                 window.keys = EVERY_KEY
 
     def mark(self, seen: WatermarkSeen) -> bool:

@@ -38,6 +38,17 @@ class BatchMirror:
 
     def _move(self, rows: MirrorRows, follow: bool) -> None:
         store, table = self._store, self._mirrored(rows.schema)
+        kept = (
+            store.scratch(f"before {rows.schema.id}", table.typed(), table.places(table.key))
+            if follow
+            else ""
+        )
+        if rows.emptied:
+            if (
+                follow
+            ):  # what the batch brings is traced like any change, what was there as rows that it takes away
+                store.run(replace(table, before=kept).keep_whole())
+            store.run(f"DELETE FROM {table.table}")
         changes = [part for part in (rows.before, rows.after) if part is not None and part.num_rows]
         if (
             rows.chunks
@@ -51,7 +62,7 @@ class BatchMirror:
             table,
             staged=store.scratch(f"staged {rows.schema.id}", (("chunk", "boolean"), *table.typed()), keys),
             gone=store.scratch(f"gone {rows.schema.id}", table.typed(table.key), keys),
-            before=store.scratch(f"before {rows.schema.id}", table.typed(), keys),
+            before=kept,
         )
         for part in _row_groups(*rows.chunks):
             store.load(table.staged, table, part, table.columns, chunk=True)

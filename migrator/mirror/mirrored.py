@@ -105,6 +105,11 @@ class Mirrored(ABC):
             f" (SELECT {keys} FROM {self.staged} UNION SELECT {keys} FROM {self.gone}) k {lookup}"
         )
 
+    def keep_whole(self) -> str:
+        """Keeps every row that the mirror has."""
+        values = ", ".join(self.named(self.columns, "m"))
+        return f"INSERT INTO {self.before} SELECT {values} FROM {self.table} m"
+
     # -- reading
 
     def now(self, keys: str) -> str:

@@ -24,8 +24,10 @@ from migrator.model.segment import FileKind, Manifest, SegmentFile
 from migrator.model.table import Column, TableId, TableSchema
 
 FORMAT = 3
-"""Number of the newest layout of the documents of this module. Format 1 knew no dump requests, format 2 no doubts;
-both are read, too."""
+"""Number of the present layout of all documents of this module, and of the event log's data files.
+
+Older ones are read, too: format 1 knew no dump requests, format 2 neither doubts nor TRUNCATE among images.
+"""
 
 _NOT_IN_JSONB = re.compile("[\x00\ud800-\udfff]")
 

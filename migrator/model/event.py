@@ -33,11 +33,15 @@ class Operation(Enum):
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
+    TRUNCATE = "truncate"
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One row change with its full images; ``before`` is None for an insert, ``after`` for a delete."""
+    """One row change with its full images; ``before`` is None for an insert, ``after`` for a delete.
+
+    A TRUNCATE, which takes every row that the table has in its place of the log, has neither.
+    """
 
     table: TableId
     operation: Operation
@@ -50,7 +54,8 @@ class Images(NamedTuple):
 
     Attributes:
         places: int64 numpy array: which of the changes each image belongs to; never falls.
-        signs: int8 numpy array: -1 for a before image, 1 for an after image; of one change, -1 comes first.
+        signs: int8 numpy array: -1 for a before image, 1 for an after image; of one change, -1 comes first. 0 for a
+            TRUNCATE, all values of which are NULL.
         rows: ``pyarrow.Table`` in ``columnar.types.arrow_schema`` of the codec's schema.
     """
 
@@ -84,6 +89,12 @@ class ChangeCodec(Protocol):
         """All images in order. Raises ``SourceError`` naming table, column, key and value that a type can't hold."""
 
 
+class EmptyingCodec:
+    """What a ``ChangeCodec`` derives from whose changes are TRUNCATEs."""
+
+    __slots__ = ()
+
+
 class ChangeRun(NamedTuple):
     """Consecutive changes of one table in a transaction.
 
@@ -96,6 +107,11 @@ class ChangeRun(NamedTuple):
     codec: ChangeCodec
     items: Sequence[Any]
     bytes: int
+
+    @property
+    def empties(self) -> bool:
+        """Whether each of them is a TRUNCATE: it touches every key, those included that nobody has heard of."""
+        return isinstance(self.codec, EmptyingCodec)
 
 
 class TransactionPart(NamedTuple):

@@ -16,7 +16,10 @@ class FileKind(Enum):
     CHUNK = "chunk"
     """Dump rows: the source columns only."""
     LOG = "log"
-    """Row images in log order: ``__position`` int64, ``__index`` int64, ``__sign`` int8, then the source columns."""
+    """Row images in log order: ``__position`` int64, ``__index`` int64, ``__sign`` int8, then the source columns.
+
+    Sign 0, since format 3: here the table was emptied (TRUNCATE); the source columns are NULL.
+    """
 
 
 @dataclass(frozen=True, slots=True)

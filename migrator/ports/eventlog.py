@@ -43,11 +43,14 @@ class NetDelta:
     dump rows of the table, every before image (see ``columnar.netting``).
     ``after``: for every key whose last image is an after image, that image. Both ``pyarrow.Table`` with the source
     columns of ``schema``.
+    ``emptied``: the table was emptied in the batch (TRUNCATE). Then no row of before the batch is left, and both
+    tables, like the batch's dump rows, tell of what came after that only.
     """
 
     schema: TableSchema
     before: Any
     after: Any
+    emptied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,10 @@ class Batch:
     def tables(self) -> set[TableId]:
         """Source tables that the batch touches."""
         return {schema.id for schema, _, _ in self.chunks} | {delta.schema.id for delta in self.deltas}
+
+    def emptied(self) -> set[TableId]:
+        """Source tables that were emptied in it."""
+        return {delta.schema.id for delta in self.deltas if delta.emptied}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,14 @@ class MirrorRows:
         chunks: Parquet files of dump rows; rows of the log are later than they.
         before: images whose keys vanish unless ``after`` has them (``NetDelta.before``), or None.
         after: images that are there afterwards, or None. Both ``pyarrow.Table``.
+        emptied: whether every row that the mirror has of it when the batch begins vanishes first.
     """
 
     schema: TableSchema
     chunks: tuple[str, ...]
     before: Any | None
     after: Any | None
+    emptied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

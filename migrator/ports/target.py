@@ -55,6 +55,7 @@ class TargetRows:
         replaces: whether all rows of this table in the batch are all it shall hold: others vanish.
         doubted: keys, one column each, whose rows vanish unless ``chunk`` or ``after`` has them, or a row of another
             table points at them.
+        emptied: whether every row that the table has when the batch begins vanishes first.
     """
 
     table: TargetTable
@@ -64,6 +65,7 @@ class TargetRows:
     strict_inserts: bool
     replaces: bool = False
     doubted: Any | None = None
+    emptied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

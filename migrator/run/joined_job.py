@@ -138,7 +138,9 @@ class JoinedJob:
         found = []
         for table in dict.fromkeys([*chunks, *deltas]):
             before, after = (deltas[table].before, deltas[table].after) if table in deltas else (None, None)
-            found.append(MirrorRows(self._mirrored[table], tuple(chunks.get(table, ())), before, after))
+            paths = tuple(chunks.get(table, ()))
+            emptied = table in batch.emptied()
+            found.append(MirrorRows(self._mirrored[table], paths, before, after, emptied))
         return self._values.added(found)
 
     def _check_columns(self, found: TableSchema) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -66,7 +67,7 @@ class JoinedValues:
             place = folder / f"{len(list(folder.iterdir()))}.parquet"
             pq.write_table(self._with(rows.schema.id, pq.read_table(path)), place)
             chunks.append(str(place))
-        return MirrorRows(rows.schema, tuple(chunks), rows.before, after)
+        return replace(rows, chunks=tuple(chunks), after=after)
 
     def _with(self, table: TableId, rows: pa.Table) -> pa.Table:
         schema, values = self._values[table]

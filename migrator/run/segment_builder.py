@@ -1,4 +1,9 @@
-"""Collects the capture core's outputs until they become a segment."""
+"""Collects the capture core's outputs until they become a segment.
+
+Of a table that was emptied (TRUNCATE) a segment holds no dump rows. Those placed before it are gone. Those placed
+after it were inserted after it, by changes that the log delivered before the chunk got its place: they are in this
+segment.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from migrator.columnar.emptied import EmptiedCodec
 from migrator.columnar.types import INDEX, POSITION, image_table
 from migrator.core.capture import EmitChunk, EmitPart, EmitSchema, Output
-from migrator.model.event import ChangeCodec
+from migrator.model.event import ChangeCodec, EmptyingCodec
 from migrator.model.progress import Checkpoint
 from migrator.model.request import Doubt
 from migrator.model.segment import FileKind
@@ -26,6 +32,11 @@ class _Run(NamedTuple):
     position: int
     first: int
     items: Sequence[Any]
+
+
+_Images = tuple[TableSchema, list[pa.Table]]
+_Found = dict[tuple[TableId, str], _Images]
+"""Images by table and version of the row schema."""
 
 
 class SegmentBuilder:
@@ -42,6 +53,7 @@ class SegmentBuilder:
     def _clear(self) -> None:
         self._runs: dict[int, tuple[ChangeCodec, list[_Run]]] = {}  # by identity: a codec's hash may be dear
         self._chunks: dict[tuple[TableId, str], tuple[TableSchema, list[Any]]] = {}
+        self._emptied: list[tuple[TableId, int, int]] = []
         self.rows = 0
         self.bytes = 0
         self.row_changes = 0
@@ -72,6 +84,10 @@ class SegmentBuilder:
         position, index = part.position.order, part.first_index
         for codec, items, size_bytes in part.runs:
             self.bytes += size_bytes
+            if isinstance(codec, EmptyingCodec):
+                self._emptied.append((codec.schema.id, position, index))
+                index += len(items)
+                continue
             try:
                 runs = self._runs[id(codec)][1]
             except KeyError:
@@ -87,11 +103,15 @@ class SegmentBuilder:
 
     def _logged(self) -> Iterator[TableData]:
         """Images per table and row schema, in log order."""
-        found: dict[tuple[TableId, str], tuple[TableSchema, list[pa.Table]]] = {}
+        found: _Found = {}
         for codec, runs in self._runs.values():
             schema = codec.schema
             images = found.setdefault((schema.id, schema.version()), (schema, []))[1]
             images.append(_images(codec, runs))
+        for table, position, index in self._emptied:
+            schema, images = self._beside(table, (position, index), found)
+            empty = EmptiedCodec(schema).images((None,))
+            images.append(image_table(schema, [position], [index], empty.signs, empty.rows))
         for schema, images in found.values():
             rows = pa.concat_tables(images)
             if (
@@ -99,6 +119,19 @@ class SegmentBuilder:
             ):  # a reader that began anew; the sort keeps a before image in front of its after image
                 rows = rows.take(pc.sort_indices(rows, [(POSITION, "ascending"), (INDEX, "ascending")]))
             yield TableData(schema, FileKind.LOG, rows)
+
+    def _beside(self, table: TableId, place: tuple[int, int], found: _Found) -> _Images:
+        """The images among which a TRUNCATE is told: those that follow it, else those before it.
+
+        It has no row, and so no row schema of its own: under another one than what follows it, that one would seem to
+        have been changed here.
+        """
+        known = [each for (name, _), each in found.items() if name == table]
+        following = [each for each in known if any(_last_place(images) > place for images in each[1])]
+        if known:
+            return (following or known[-1:])[0]
+        schema = self._schemas[table]
+        return found.setdefault((table, schema.version()), (schema, []))
 
     def content(
         self,
@@ -112,9 +145,11 @@ class SegmentBuilder:
 
         Raises ``SourceError`` naming a value that the logical type can't hold.
         """
+        emptied = {table for table, _, _ in self._emptied}  # of these no dump rows: see the module
         data = [
             TableData(schema, FileKind.CHUNK, pa.concat_tables(chunks))
             for schema, chunks in self._chunks.values()
+            if schema.id not in emptied
         ]
         data += self._logged()
         content = SegmentContent(
@@ -130,6 +165,11 @@ class SegmentBuilder:
         )
         self._clear()
         return content
+
+
+def _last_place(images: pa.Table) -> tuple[int, int]:
+    """Position and index of the last image."""
+    return images[POSITION][-1].as_py(), images[INDEX][-1].as_py()
 
 
 def _images(codec: ChangeCodec, runs: Sequence[_Run]) -> pa.Table:

@@ -22,6 +22,7 @@ from migrator.model.request import Doubt
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
+from migrator.run.emptied import emptied
 from migrator.run.joined_job import JoinedJob
 from transforms.casts import parsed, spark_type
 from transforms.cause import spark_cause
@@ -130,10 +131,11 @@ class TransformJob:
         for plan in affected:
             chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
             doubted = doubts.get(plan.target.name)
-            if any(part is not None and part.num_rows for part in (chunk, before, after, doubted)):
+            empty = emptied(plan, batch)
+            if empty or any(part is not None and part.num_rows for part in (chunk, before, after, doubted)):
                 table = self._tables[plan.target.name]
                 strict = chunk is None and doubted is None and _dumped(plan, known)
-                rows.append(TargetRows(table, chunk, before, after, strict, doubted=doubted))
+                rows.append(TargetRows(table, chunk, before, after, strict, doubted=doubted, emptied=empty))
         joined = self._joined
         if joined is None:
             return TargetBatch(batch.last, batch.checkpoint, tuple(rows))

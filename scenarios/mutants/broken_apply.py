@@ -17,7 +17,8 @@ from migrator.columnar.types import IMAGE_FIELDS, SIGN
 from migrator.errors import MigratorError
 from migrator.model.ledger import Ledger
 from migrator.model.segment import Manifest
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
+from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetBatch
 from migrator.run.apply_loop import ApplyLoop
 from scenarios.simulation.setup import Patch
@@ -60,6 +61,11 @@ def net_to_first_image(
             wanted.discard(key)
             places.append(place)
     return before, rows.take(pa.array(places, pa.int64()))
+
+
+def _nothing_emptied(self: Batch) -> set[TableId]:
+    """A TRUNCATE takes nothing away."""
+    return set()
 
 
 def _applied_unfenced(self: MemoryTarget, batch: TargetBatch) -> None:
@@ -163,6 +169,7 @@ def _begins_at_log_end(self: ApplyLoop, *args: Any, **options: Any) -> None:
         self._after, self._known = manifests[-1].number, manifests[-1].checkpoint
 
 
+TRUNCATES_IGNORED = (Patch(Batch, "emptied", _nothing_emptied),)
 DELETES_DROPPED = (Patch(eventlog, "net_images", net_without_deletes),)
 NET_BY_ENDS = (Patch(eventlog, "net_images", net_by_ends),)
 FIRST_IMAGE = (Patch(eventlog, "net_images", net_to_first_image),)

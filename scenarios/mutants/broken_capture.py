@@ -12,7 +12,7 @@ from migrator.core.capture import Capture, EmitPart
 from migrator.core.dump import DumpPlan
 from migrator.core.touched import Stale, TouchedKeys
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.event import MarkKind, TransactionId
+from migrator.model.event import ChangeRun, MarkKind, TransactionId
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.table import TableSchema
@@ -28,6 +28,7 @@ _arrived = DumpPlan.arrived
 _content = SegmentBuilder.content
 _add_part = SegmentBuilder._add_part
 _confirm = TouchedKeys.confirm
+_note = TouchedKeys.note
 _remember = TouchedKeys.__init__
 _settle_large = TouchedKeys._settle_large
 _start = SimulatedLogReader.start
@@ -144,12 +145,18 @@ def _starts_at_log_end(self: SimulatedLogReader, after: Position | None) -> Posi
     return _start(self, self._link.source.end() if after is None else after)
 
 
+def _truncates_forgotten(self: TouchedKeys, transaction: TransactionId, runs: Iterable[ChangeRun]) -> None:
+    """A TRUNCATE counts as touching no key."""
+    _note(self, transaction, [run for run in runs if not run.empties])
+
+
 RECONCILIATION_OFF = (Patch(Capture, "stale", _nothing_stale),)
 WITNESS_IGNORED = (Patch(Capture, "stale", _witness_ignored),)
 HIGH_IGNORED = (Patch(Capture, "_reached", _reached_at_once),)
 LOW_AFTER_SELECT = (Patch(ChunkPump, "reading", _low_after_select),)
 CONFIRMED_BY_NEWEST = (Patch(TouchedKeys, "confirm", _confirmed_by_newest),)
 INHERITS_NOTHING = (Patch(TouchedKeys, "__init__", _inherits_nothing),)
+TRUNCATES_FORGOTTEN = (Patch(TouchedKeys, "note", _truncates_forgotten),)
 FORGETS_LARGE = (Patch(TouchedKeys, "_settle_large", _forgets_large),)
 GROWN_RANGE_CUT = (Patch(DumpPlan, "arrived", _grown_range_cut),)
 AS_THEY_COME = (Patch(DumpPlan, "is_head", _as_they_come),)

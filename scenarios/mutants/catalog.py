@@ -10,7 +10,7 @@ from types import ModuleType
 from migrator.errors import ConfigError
 from scenarios.mutants import broken_apply as apply
 from scenarios.mutants import broken_capture as capture
-from scenarios.simulation.setup import BOTH, WATERMARK, WITNESS, Patch, Setup
+from scenarios.simulation.setup import BOTH, TRUNCATES, WATERMARK, WITNESS, Patch, Setup
 
 Patches = tuple[Patch, ...]
 ServerPatches = Callable[[], Patches]
@@ -108,6 +108,10 @@ MUTANTS = (
         "transactions in the gap between log and visibility at a crash are forgotten"),
     _shared("large-forgotten", "D1", 200, capture.FORGETS_LARGE,
         "a transaction with more keys than are remembered counts as touching none", replace(WITNESS, max_keys=1)),
+    _shared("truncate-forgotten", "D6", 400, capture.TRUNCATES_FORGOTTEN,
+        "a TRUNCATE touches no key, so that a chunk read before it goes out after it", TRUNCATES),
+    _shared("truncate-ignored", "D4 D6", 50, apply.TRUNCATES_IGNORED,
+        "the rows that a TRUNCATE takes away stay in the target", TRUNCATES),
     _apart("log-start-at-end", "D3", 300, capture, "STARTS_AT_LOG_END",
         "a first start begins at the log's end, though commits there are not visible yet"),
     _shared("dumped-as-read", "D3", 200, capture.DUMPS_AS_READ,

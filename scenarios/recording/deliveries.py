@@ -173,7 +173,11 @@ def _segment(folder: Path, manifest: dict[str, Any], wanted: dict[str, Tracked])
 
 
 def _changes(rows: pa.Table, tracked: Tracked) -> tuple[pa.Table, Tracked, pa.Array]:
-    """Row images as changes: the before image of an update that keeps its key is no change of its own."""
+    """Row images as changes: the before image of an update that keeps its key is no change of its own.
+
+    A TRUNCATE is none either: it names no key, and what it takes away is judged by the target's states.
+    """
+    rows = rows.filter(pc.not_equal(rows["__sign"], 0))
     keys = _key(rows, tracked.old).to_pylist()
     places, indexes = rows["__position"].to_pylist(), rows["__index"].to_pylist()
     signs = rows["__sign"].to_pylist()

@@ -50,12 +50,14 @@ class Client:
     Attributes:
         session: from 1.
         source: where it writes.
+        truncates: whether it sometimes empties the register by TRUNCATE.
         tried: every row write, with the log entry that it became (None: rolled back).
         answered: of every transaction, its outcome and when the client learnt it.
     """
 
     session: int
     source: Source
+    truncates: bool = False
     tried: list[Tried] = field(default_factory=list)
     answered: dict[int, tuple[str, int]] = field(default_factory=dict)
     _number: int = 0
@@ -70,7 +72,7 @@ class Client:
             elif dice.below(8) == 7:
                 self._answer(UNKNOWN)  # the connection broke: the client goes on in a new one
             return
-        action = dice.one_of(_ACTIONS)
+        action = dice.one_of((*_ACTIONS, Client.empty) if self.truncates else _ACTIONS)
         self._invoke(action(self, dice), rolled_back=dice.below(16) == 15)
 
     def finish(self) -> None:
@@ -131,6 +133,17 @@ class Client:
         """Rows of the register vanish; others may put them back."""
         chosen = dice.some_of(self._present(REGISTER.id), 1 + dice.below(2))
         return [Write(REGISTER.id, self._image(REGISTER.id, key), None) for key in chosen]
+
+    def empty(self, dice: Dice) -> list[Write]:
+        """Every row of the register vanishes at once, while nobody else has a lock on it; some come back with it."""
+        table, free = REGISTER.id, self._present(REGISTER.id)
+        if len(free) != len(self.source.logged[table]) or any(
+            name == table for name, _ in self.source.locked
+        ):
+            return []
+        gone = [Write(table, self._image(table, key), None, truncates=True) for key in free]
+        back = dice.some_of(REGISTER_KEYS, dice.below(3))
+        return gone + [Write(table, None, (key, self._stored())) for key in back if gone]
 
     def move(self, dice: Dice) -> list[Write]:
         """A row gets another key."""

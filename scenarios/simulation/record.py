@@ -103,6 +103,7 @@ class Recorder:
                     rows["value"],
                     strict=True,
                 )
+        images = [image for image in images if image[2]]  # a TRUNCATE is no delivery of any key
         images.sort(key=lambda image: image[:3])
         for at, (order, index, sign, table, key, stamp, value) in enumerate(images):
             if sign < 0 and at + 1 < len(images):

@@ -32,6 +32,7 @@ class Setup:
         workers: of a dump; a seed has one of these numbers.
         steps: decisions of a run.
         requests: an operator asks for further dumps.
+        truncates: clients empty a table by TRUNCATE now and then.
         faults: crashes, lost leases, broken connections.
         mutant: name of the broken variant, or "".
         patches: what breaks it.
@@ -47,6 +48,7 @@ class Setup:
     workers: tuple[int, ...] = (1, 2, 3)
     steps: int = 260
     requests: bool = False
+    truncates: bool = False
     faults: bool = True
     mutant: str = ""
     patches: tuple[Patch, ...] = ()
@@ -58,6 +60,8 @@ WATERMARK = Setup("watermark", ordered=True, watermarks=True, witness=False)
 """DBLog as published, on an engine that makes commits visible in log order."""
 BOTH = Setup("both", watermarks=True)
 """Watermarks and witness on an engine whose commits become visible in any order."""
+TRUNCATES = replace(WITNESS, name="truncates", truncates=True, requests=True)
+"""A table is emptied now and then, also while it is dumped, or dumped again."""
 SETUPS = (
     WITNESS,
     WATERMARK,
@@ -68,6 +72,8 @@ SETUPS = (
     replace(WITNESS, name="quiet", faults=False),
     replace(WITNESS, name="requests", requests=True),
     replace(BOTH, name="requests-both", requests=True, chunk_rows=2),
+    TRUNCATES,
+    replace(TRUNCATES, name="truncates-watermark", ordered=True, watermarks=True, witness=False),
 )
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from migrator.columnar.emptied import emptied_run
 from migrator.columnar.text import rows_to_table
 from migrator.columnar.text_codec import TextCodec, text_runs
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import (
+    ChangeRun,
     Key,
     LogProgress,
     LogRecord,
@@ -54,11 +56,15 @@ class SeenSet:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One row change: key and row before (None: inserted), key and row after (None: deleted)."""
+    """One row change: key and row before (None: inserted), key and row after (None: deleted).
+
+    ``truncates``: it is one of the rows that a TRUNCATE takes away, which come first in their transaction.
+    """
 
     table: TableId
     before: tuple[int, Stored] | None
     after: tuple[int, Stored] | None
+    truncates: bool = False
 
     def __str__(self) -> str:
         before, after = (
@@ -109,7 +115,9 @@ class Entry:
         place = position(self.number)
         if self.mark is not None:
             return [self.mark, LogProgress(place)]
-        changes = [write.change() for write in self.writes]
+        emptied = [write.table for write in self.writes if write.truncates][:1]
+        changes = [RowChange(table, Operation.TRUNCATE, None, None) for table in emptied]
+        changes += [write.change() for write in self.writes if not write.truncates]
         cuts = range(0, len(changes), part_rows)
         return [
             TransactionPart(
@@ -117,11 +125,19 @@ class Entry:
                 place,
                 self.at_us,
                 at,
-                text_runs(CODECS, changes[at : at + part_rows]),
+                _runs(changes[at : at + part_rows]),
                 at == cuts[-1],
             )
             for at in cuts
         ]
+
+
+def _runs(changes: Sequence[RowChange]) -> tuple[ChangeRun, ...]:
+    emptied = [change for change in changes if change.operation is Operation.TRUNCATE]
+    return (
+        *(emptied_run(SCHEMAS[change.table]) for change in emptied),
+        *text_runs(CODECS, changes[len(emptied) :]),
+    )
 
 
 Rows = dict[TableId, dict[int, Stored]]

@@ -113,10 +113,13 @@ class Mapper:
         deltas = [delta for delta in batch.deltas if delta.schema.id.name in plan.sources]
         before = [plan.rows(delta.schema.id.name, delta.before) for delta in deltas]
         after = [plan.rows(delta.schema.id.name, delta.after) for delta in deltas]
-        if not any(part.num_rows for part in (*chunks, *before, *after)):
+        emptied = {table.name for table in batch.emptied()} >= set(plan.sources)
+        if not emptied and not any(part.num_rows for part in (*chunks, *before, *after)):
             return None
         strict = not chunks and known is not None and _dumped(known, plan.sources)
-        return TargetRows(plan.target, _together(chunks), _together(before), _together(after), strict)
+        return TargetRows(
+            plan.target, _together(chunks), _together(before), _together(after), strict, emptied=emptied
+        )
 
 
 def _together(parts: Sequence[pa.Table]) -> pa.Table | None:

@@ -101,7 +101,7 @@ class World:
             self._source, MemoryElection(), MemoryEventLog(), MemoryDatabase(TARGETS), self.requests
         )
         self._operator = Operator(self.requests) if setup.requests else None
-        self._clients = [Client(session, self._source) for session in range(1, CLIENTS + 1)]
+        self._clients = [Client(session, self._source, setup.truncates) for session in range(1, CLIENTS + 1)]
         self._processes = [Process(name, self._shared, setup) for name in ("a", "b")]
         self._recorder = Recorder(self._shared)
         self._actions: dict[str, Callable[[Dice], None]] = {

@@ -297,6 +297,28 @@ class EventLogContract:
             [],
         ]
 
+    def test_what_came_before_a_table_was_emptied_is_forgotten(self, log: EventLogUnderTest) -> None:
+        """Dump rows and images, also of the segments before; what comes after it stays, dump rows too."""
+        writer = log.writer(1)
+        writer.append(content(1, dump_rows((1, "a"), (2, "b"))))
+        writer.append(content(2, images((2, 0, -1, 1, "a"), (2, 0, 1, 1, "c"))))
+        writer.append(content(3, images((3, 0, 1, 3, "x"), (3, 1, 0, None, None), (3, 2, 1, 4, "d"))))
+        writer.append(content(4, dump_rows((4, "d")), images((4, 0, -1, 4, "d"))))
+        reader = log.reader()
+        batch = read(reader)
+        (delta,) = batch.deltas
+        assert (batch.emptied(), delta.emptied) == ({ITEM.id}, True)
+        assert (pairs(delta.before), pairs(delta.after)) == ([(4, "d")], [])
+        assert [rows for _, _, rows in batch.chunks] == [1]
+        assert batch.chunk_rows == 1
+        (unlike,) = read(reader, max_rows=1).deltas + read(reader, after=1, max_rows=1).deltas
+        assert (unlike.emptied, pairs(unlike.after)) == (False, [(1, "c")])
+
+    def test_a_table_that_is_emptied_and_stays_so_is_named(self, log: EventLogUnderTest) -> None:
+        log.writer(1).append(content(1, images((1, 0, 0, None, None))))
+        (delta,) = read(log.reader()).deltas
+        assert (delta.emptied, delta.before.num_rows, delta.after.num_rows) == (True, 0, 0)
+
     def test_appended_columns_are_null_in_older_images(self, log: EventLogUnderTest) -> None:
         writer = log.writer(1)
         writer.append(content(1, dump_rows((5, "c")), images((1, 0, 1, 1, "a"))))

@@ -72,11 +72,12 @@ class Applier:
         after: Rows | None = None,
         strict: bool = False,
         doubted: Sequence[int] = (),
+        emptied: bool = False,
     ) -> TargetRows:
         """One table's share of a batch."""
         sides = (arrow(table, side) for side in (chunk, before, after))
         unsure = pa.table({"id": pa.array(doubted, pa.int64())}) if doubted else None
-        return TargetRows(self.tables[table], *sides, strict, doubted=unsure)
+        return TargetRows(self.tables[table], *sides, strict, doubted=unsure, emptied=emptied)
 
     def apply(self, *parts: TargetRows, done: bool = True, requested: bool | None = None) -> None:
         """The next batch; ``requested``: a dump request is open, and its last row read or not."""
@@ -223,6 +224,42 @@ class TargetContract:
     ) -> None:
         applier.apply(applier.part("item", chunk=[(1, "dump", 1)], after=[(1, "log", 1)], strict=True))
         assert place.rows("item") == [(1, "log", 1)]
+
+    def test_a_table_is_emptied_before_anything_is_written_to_it(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(
+            applier.part("item", after=[(n, "old", n) for n in range(1, 6)]),
+            applier.part("person", after=[(1, "a"), (2, "b")]),
+        )
+        applier.apply(
+            applier.part(
+                "item",
+                chunk=[(2, "again", 2), (8, "dumped", 8)],
+                before=[(3, "late", 3)],
+                after=[(4, "new", 4)],
+                emptied=True,
+            ),
+            applier.part("person", after=[(9, "a")], strict=True, emptied=True),
+        )
+        assert place.rows("item") == [(2, "again", 2), (4, "new", 4), (8, "dumped", 8)]
+        assert place.rows("person") == [(9, "a")]
+        applier.apply(applier.part("item", emptied=True))
+        assert (place.rows("item"), place.rows("person")) == ([], [(9, "a")])
+
+    def test_a_parent_is_emptied_with_its_children_or_not_at_all(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        applier.apply(
+            applier.part("item", after=[(1, "a", 1)]), applier.part("note", after=[(7, 1), (8, None)])
+        )
+        with pytest.raises(TargetError, match="item"):
+            applier.apply(applier.part("item", emptied=True))
+        assert (place.rows("item"), place.rows("note")) == ([(1, "a", 1)], [(7, 1), (8, None)])
+        applier.apply(
+            applier.part("item", emptied=True), applier.part("note", after=[(9, None)], emptied=True)
+        )
+        assert (place.rows("item"), place.rows("note")) == ([], [(9, None)])
 
     def test_dump_rows_may_come_again(self, applier: Applier, place: TargetUnderTest) -> None:
         for name in ("a", "b", "b"):

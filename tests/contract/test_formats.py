@@ -59,16 +59,24 @@ def test_an_event_log_is_read_and_gone_on_with(left: Path) -> None:
     (chunk,) = first.chunks
     assert (first.first, first.last, chunk[2], first.checkpoint) == (1, 1, 2, checkpoint(1))
     assert pairs(first.deltas[0].after) == [(3, "c")]
-    second = read(FileBatchReader(left / "eventlog"), first.last)
+    second = read(FileBatchReader(left / "eventlog"), first.last, max_rows=1)
     assert (second.first, second.last, sorted(pairs(second.deltas[0].after))) == (
         2,
         3,
         [(4, "n4"), (5, "n5")],
     )
     writer = FileSegmentWriter(left / "eventlog", EPOCH + 1)
-    assert writer.last() == next(
-        each for each in FileBatchReader(left / "eventlog").manifests(2) if each.number == 3
-    )
+    last = writer.last()
+    assert last is not None
+    assert last == list(FileBatchReader(left / "eventlog").manifests(2))[-1]
+    assert last.number == (4 if (left / "eventlog" / "segments" / "0000000004.json").exists() else 3)
+
+
+def test_a_truncate_is_read(newest: Path) -> None:
+    (delta,) = read(FileBatchReader(newest / "eventlog"), 3).deltas
+    assert (delta.emptied, pairs(delta.after)) == (True, [(6, "f")])
+    (delta,) = read(FileBatchReader(newest / "eventlog"), 0).deltas
+    assert (delta.emptied, pairs(delta.after)) == (True, [(6, "f")]), "nothing of before it"
 
 
 def test_a_ledger_is_read(left: Path) -> None:
@@ -126,7 +134,7 @@ def _opened(folder: Path) -> object:
 
 LATER: dict[str, tuple[int, str, bool, Callable[[Path], object]]] = {
     "segment read": (FORMAT, MANIFESTS.format(1), True, _batch),
-    "segment opened": (FORMAT, MANIFESTS.format(3), True, _opened),
+    "segment opened": (FORMAT, MANIFESTS.format(4), True, _opened),
     "requests": (FORMAT, "requests.json", True, lambda f: FileRequests(f).read()),
     "place": (PLACES, "eventlog/readers/a.json", False, lambda f: read_place(f / "eventlog/readers/a.json")),
     "bundle": (bundle.FORMAT, f"{BUNDLE}/result.json", False, lambda f: bundle.read_result(f / BUNDLE)),
@@ -171,7 +179,7 @@ def test_nobody_takes_a_newer_event_log_apart(newest: Path) -> None:
     numbered(Layout.of(newest / "eventlog").manifest(2), FORMAT + 1, sealed=True)
     with pytest.raises(MigratorError, match="newer version"):
         set_damage_aside(newest / "eventlog", Ledger("m", 9, 1, None))
-    assert Layout.of(newest / "eventlog").numbers() == [1, 2, 3]
+    assert Layout.of(newest / "eventlog").numbers() == [1, 2, 3, 4]
 
 
 def test_every_set_of_formats_has_its_folder_and_the_document_tells_the_numbers() -> None:

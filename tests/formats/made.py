@@ -33,9 +33,10 @@ EPOCH = 3
 
 
 def segments() -> list[SegmentContent]:
-    """A segment with dump rows and images, and a transaction over two segments."""
+    """A segment with dump rows and images, a transaction over two segments, and a TRUNCATE with a row after it."""
     return [
         content(1, dump_rows((1, "a"), (2, "b")), images((1, 0, 1, 3, "c"))),
         inserted(2, 4, ends=False),
         inserted(2, 5),
+        content(4, images((4, 0, 0, None, None), (4, 1, 1, 6, "f"))),
     ]

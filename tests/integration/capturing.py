@@ -116,6 +116,8 @@ class Capturing:
         reader, after = MemoryBatchReader(self.event_log), 0
         while (batch := reader.read(after, 100, 0)) is not None:
             after = batch.last
+            for table in batch.emptied():
+                held[table].clear()
             for schema, paths, _ in batch.chunks:
                 for path in paths:
                     held[schema.id].update(rows_of(schema, self.event_log.chunk(path)))

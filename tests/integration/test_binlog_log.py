@@ -185,13 +185,12 @@ def test_added_columns_are_a_schema_change_in_their_place(
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("TRUNCATE account", SourceError),
         ("RENAME TABLE other TO aside, account TO gone", SourceError),
         (
             "CREATE TABLE _account_gho LIKE account; RENAME TABLE account TO _account_del, _account_gho TO account",
             SourceError,
         ),
-        ("/*!50003 TRUNCATE */ /*!50003 TABLE */ `account`", SourceError),
+        ("/*!50003 DROP */ /*!50003 TABLE */ `account`", SourceError),
         ("ALTER TABLE account RENAME COLUMN name TO title", SchemaError),
         ("ALTER TABLE account CHANGE name title varchar(40)", SchemaError),
         ("ALTER TABLE account COMMENT 'x' ENGINE=MyISAM", SchemaError),

@@ -240,3 +240,34 @@ def test_a_key_longer_than_an_index_is_refused_by_name(mysql_bench: Bench) -> No
     mysql_bench.apply(lambda mirror: None, mysql_bench.dumped(name, ("x" * 3072,)))
     with pytest.raises(TargetError, match="can't be kept in the mirror"):
         mysql_bench.apply(lambda mirror: None, mysql_bench.dumped(name, ("x" * 3073,)))
+
+
+def test_what_a_truncate_takes_away_is_traced_like_any_change(bench: Bench) -> None:
+    bench.target.prepare_mirror([WORDS, NAMES])
+    words = [(1, "a"), (2, "b"), (3, "a")]
+    bench.apply(
+        lambda mirror: [mirror.mark_filled(one) for one in (WORDS, NAMES)],
+        bench.dumped(WORD, *words),
+        bench.dumped(USE, *((number, name, 0) for number, name in words)),
+    )
+    emptied = MirrorRows(USE, (), None, table(USE, (2, "b", 7), (9, "c", 1)), emptied=True)
+    grains, sides, left = bench.apply(
+        lambda mirror: (
+            mirror.trace(WORDS),
+            list(mirror.slices(WORDS, 9)),
+            pa.concat_tables(list(mirror.whole(USE))).to_pylist(),
+        ),
+        emptied,
+    )
+    assert grains == 3
+    (side,) = sides
+    assert sorted(row["id"] for row in side.before["use"].to_pylist()) == [1, 2, 3]
+    assert [tuple(row.values()) for row in side.after["use"].to_pylist()] == [(2, "b", 7)]
+    assert sorted(row["id"] for row in side.after["word"].to_pylist()) == [1, 2, 3]
+    assert sorted(tuple(row.values()) for row in left) == [(2, "b", 7), (9, "c", 1)]
+    dumped = bench.dumped(WORD, (2, "B"), (8, "new"))
+    again = MirrorRows(WORD, dumped.chunks, None, None, emptied=True)
+    grains, sides = bench.apply(lambda mirror: (mirror.trace(NAMES), list(mirror.slices(NAMES, 9))), again)
+    assert grains == 4
+    assert sorted(row["name"] for row in sides[0].before["word"].to_pylist()) == ["a", "a", "b"]
+    assert sorted(row["name"] for row in sides[0].after["word"].to_pylist()) == ["B", "new"]

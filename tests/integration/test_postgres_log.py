@@ -265,16 +265,6 @@ def test_watermarks_come_in_log_order_and_carry_no_rows(
     assert story == [("1", "before"), low, ("2", "inside"), high, ("3", "after")]
 
 
-def test_a_truncate_stops_with_a_named_error(old_pg: Database) -> None:
-    table(old_pg)
-    source = source_of(old_pg)
-    schemas = prepared(source, "t")
-    old_pg.execute("INSERT INTO t VALUES (1, 'x')", "TRUNCATE t")
-    with log_reader(source, schemas) as reader, pytest.raises(SourceError, match="TRUNCATE") as caught:
-        read_until(reader, lambda _: False)
-    assert caught.value.where.startswith("public.t at position ")
-
-
 def test_an_update_without_its_before_image_names_the_replica_identity(old_pg: Database) -> None:
     table(old_pg, "INSERT INTO t VALUES (1, 'x')")
     source = source_of(old_pg)

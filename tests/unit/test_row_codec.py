@@ -93,7 +93,7 @@ def same(found: pa.Table, expected: pa.Table) -> None:
 def test_bulk_is_what_single_rows_are(data: st.DataObject, layout: Layout, dialect: Dialect) -> None:
     codec, items, expected, changes = layout.codec(dialect), [], [], []
     for _ in range(data.draw(st.integers(0, 4))):
-        operation = data.draw(st.sampled_from(list(Operation)))
+        operation = data.draw(st.sampled_from([Operation.INSERT, Operation.UPDATE, Operation.DELETE]))
         count = data.draw(st.integers(1, 3)) * (2 if operation is Operation.UPDATE else 1)
         body = b"".join(images_of(layout, data.draw) for _ in range(count))
         rows = layout.rows(body, dialect)

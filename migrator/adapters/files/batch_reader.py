@@ -22,6 +22,7 @@ from migrator.adapters.files.parquet import decode_rows, read_checked
 from migrator.adapters.files.places import first_needed
 from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.sequence import Sequence
+from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
 from migrator.columnar.versions import extends, unite_images
 from migrator.errors import DamageError, EventLogError
@@ -194,12 +195,14 @@ class FileBatchReader:
         last = manifests[-1]
         chunks: dict[tuple[TableId, str], tuple[TableSchema, list[str], int]] = {}
         images: dict[TableId, list[tuple[TableSchema, pa.Table]]] = {}
+        emptied: set[TableId] = set()
         for manifest in manifests:
             for file in manifest.files:
                 content = read_checked(file, manifest.number)
                 if file.kind is FileKind.LOG:
                     rows = decode_rows(file, content, manifest.number)
-                    images.setdefault(file.schema.id, []).append((file.schema, rows))
+                    if taken_in(file.schema, rows, images, chunks):
+                        emptied.add(file.schema.id)
                     continue
                 key = (file.schema.id, file.schema.version())
                 _, paths, count = chunks.get(key, (file.schema, [], 0))
@@ -213,7 +216,10 @@ class FileBatchReader:
             row_changes=sum(manifest.row_changes for manifest in manifests),
             chunk_rows=sum(rows for _, _, rows in chunks.values()),
             chunks=tuple((schema, tuple(paths), rows) for schema, paths, rows in chunks.values()),
-            deltas=tuple(_net(parts, dumped={table for table, _ in chunks}) for parts in images.values()),
+            deltas=tuple(
+                _net(parts, {table for table, _ in chunks}, emptied=table in emptied)
+                for table, parts in images.items()
+            ),
             doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),
         )
 
@@ -248,6 +254,6 @@ def _schema_break(manifest: Manifest) -> EventLogError:
     )
 
 
-def _net(parts: list[tuple[TableSchema, pa.Table]], dumped: set[TableId]) -> NetDelta:
+def _net(parts: list[tuple[TableSchema, pa.Table]], dumped: set[TableId], emptied: bool) -> NetDelta:
     schema, images = unite_images(parts)
-    return NetDelta(schema, *net_images(schema, images, every_before=schema.id in dumped))
+    return NetDelta(schema, *net_images(schema, images, every_before=schema.id in dumped), emptied=emptied)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
 from migrator.columnar.types import arrow_schema, image_schema
 from migrator.columnar.versions import extends, unite_images
@@ -199,11 +200,13 @@ class MemoryBatchReader:
         rows = {file.path: self._log._rows(file.path) for file in files}
         chunks: dict[tuple[TableId, str], list[SegmentFile]] = {}
         images: dict[TableId, list[tuple[TableSchema, Any]]] = {}
+        emptied: set[TableId] = set()
         for file in files:
             if file.kind is FileKind.CHUNK:
                 chunks.setdefault((file.schema.id, file.schema.version()), []).append(file)
             else:
-                images.setdefault(file.schema.id, []).append((file.schema, rows[file.path]))
+                if taken_in(file.schema, rows[file.path], images, chunks):
+                    emptied.add(file.schema.id)
         united = [unite_images(parts) for parts in images.values()]
         dumped = {table for table, _ in chunks}
         return Batch(
@@ -213,13 +216,13 @@ class MemoryBatchReader:
             committed_at_us=next((m.committed_at_us for m in reversed(manifests) if m.committed_at_us), 0),
             transactions=sum(manifest.transactions for manifest in manifests),
             row_changes=sum(manifest.row_changes for manifest in manifests),
-            chunk_rows=sum(file.rows for file in files if file.kind is FileKind.CHUNK),
+            chunk_rows=sum(file.rows for same in chunks.values() for file in same),
             chunks=tuple(
                 (same[0].schema, tuple(file.path for file in same), sum(file.rows for file in same))
                 for same in chunks.values()
             ),
             deltas=tuple(
-                NetDelta(schema, *net_images(schema, table, every_before=schema.id in dumped))
+                NetDelta(schema, *net_images(schema, table, schema.id in dumped), schema.id in emptied)
                 for schema, table in united
             ),
             doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),

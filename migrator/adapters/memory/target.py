@@ -148,9 +148,12 @@ def python_rows(table: pa.Table | None) -> list[dict[str, Any]]:
 def _merge(present: Mapping[Key, Row], rows: TargetRows) -> dict[Key, Row | None]:
     """New row, or None, of every key that the batch names: chunk rows, then the net log delta."""
     changed: dict[Key, Row | None] = {}
+    dumped: set[Key] = set()
+    if rows.emptied:
+        changed, present = dict.fromkeys(present), {}
     for row in python_rows(rows.chunk):
         key = _key(rows.table, row)
-        if key in changed:
+        if key in dumped:
             raise TargetError(
                 "the mapping returned two rows for one key",
                 where=f"{rows.table.id}, key {key!r}",
@@ -158,6 +161,7 @@ def _merge(present: Mapping[Key, Row], rows: TargetRows) -> dict[Key, Row | None
                 remedy="correct the mapping's key",
             )
         changed[key] = row
+        dumped.add(key)
     before = {_key(rows.table, row) for row in python_rows(rows.before)}
     after: dict[Key, Row] = {}
     for row in python_rows(rows.after):

@@ -313,17 +313,9 @@ class PostgresLogReader:
             self._records.append(WatermarkSeen(token, MarkKind(kind)))
 
     def _truncate(self, message: Truncate) -> None:
-        tables = [
-            table.schema.id for oid in message.relation_oids if (table := self._relations.captured(oid))
-        ]
-        if tables:
-            names = ", ".join(map(str, tables))
-            raise SourceError(
-                f"{names} was emptied by TRUNCATE, which isn't carried to the target",
-                where=f"{names} at {self._where()}",
-                cause="the log has no row images for a TRUNCATE",
-                remedy="start the migration of this table anew; use DELETE instead of TRUNCATE while it runs",
-            )
+        """Tables emptied by one statement, each a change of its own. Of a partition alone the log says nothing."""
+        for table in filter(None, map(self._relations.captured, message.relation_oids)):
+            self._part.empties(table.schema)
 
     def _commit(self, message: Commit) -> None:
         begin, self._transaction = self._begun(), None

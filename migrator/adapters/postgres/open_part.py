@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from migrator.adapters.postgres.row_codec import RowCodec
+from migrator.columnar.emptied import emptied_run
 from migrator.model.event import ChangeRun
+from migrator.model.table import TableSchema
 
 
 class OpenPart:
@@ -30,6 +32,13 @@ class OpenPart:
         self._items.append(item)
         self.count += 1
         self.bytes += len(item)
+
+    def empties(self, schema: TableSchema) -> None:
+        """The table was emptied here."""
+        self._end_run()
+        self._codec = None
+        self._runs.append(emptied_run(schema))
+        self.count += 1
 
     def take(self) -> tuple[ChangeRun, ...]:
         """What was collected; begins anew."""

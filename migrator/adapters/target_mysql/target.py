@@ -160,17 +160,19 @@ class MysqlTargetWriter:
         session.run(f"SAVEPOINT {_WHOLE}")
         self._step("target.begun")
         writer = BatchWriter(session, self._structures, self._step)
+        emptied = [rows.table.id for rows in batch.rows if rows.emptied]
+        writer.empty(emptied)
         dumping = held.checkpoint is None or held.checkpoint.dumping()
         still_dumping = batch.checkpoint.dumping()
-        checked = not (dumping or still_dumping)
-        wholly = dumping
+        checked = not (dumping or emptied or still_dumping)
+        wholly = bool(dumping or emptied)
         if batch.joined is None:
             writer.write(prepared, checked)
         else:
             mirror = self._mirrors.moved(session, batch)
             self._step("target.mirrored")
             joined = self._joined_writer(session, writer, checked)
-            wholly = joined.write(prepared, batch.joined(mirror)) or dumping
+            wholly = joined.write(prepared, batch.joined(mirror)) or wholly
         if wholly and not still_dumping:
             writer.check_foreign_keys()
         self._step("target.merged")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from migrator.adapters.target_mysql.explain import Build, not_loaded, not_merged
-from migrator.adapters.target_mysql.merge import orphan
+from migrator.adapters.target_mysql.merge import orphan, qualified
 from migrator.adapters.target_mysql.prepared import Prepared
 from migrator.adapters.target_mysql.refusal import Refusal
 from migrator.adapters.target_mysql.session import Session
@@ -40,6 +40,11 @@ class BatchWriter:
         self._session = session
         self._known = known
         self._step = step
+
+    def empty(self, tables: Sequence[TableId]) -> None:
+        """Deletes all their rows. Not by TRUNCATE, which would commit."""
+        for table in tables:
+            self._session.run(f"DELETE FROM {qualified(table)}")
 
     def write(self, batch: Sequence[Prepared], checked: bool) -> None:
         """Merges all rows. ``checked``: whether their foreign keys must hold."""

@@ -189,12 +189,14 @@ class PostgresTargetWriter:
         self._step("target.begun")
         writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures, self._step)
         dumping = held.checkpoint is None or held.checkpoint.dumping()
-        if dumping or batch.checkpoint.dumping():
+        emptied = [rows.table.id for rows in batch.rows if rows.emptied]
+        if dumping or emptied or batch.checkpoint.dumping():
             writer.relax()
+        writer.empty(emptied)
         parts = staged.staged_rows(batch)
         for table, rows in parts:
             staged.merge_staged(session, self._structures[table], rows, self._direct_loads, writer.relaxed)
-        checked = dumping and not batch.checkpoint.dumping()
+        checked = bool(dumping or emptied)
         if batch.joined is None:
             writer.write(prepared)
         else:

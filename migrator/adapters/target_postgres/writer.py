@@ -7,7 +7,8 @@ savepoint and done in the relaxed plan: foreign keys off (``session_replication_
 foreign key of the rows just written checked by query before the commit.
 
 While a dump isn't complete the whole transaction is relaxed, because children may come before their parents; the
-keys of whole tables are checked in the transaction that completes the dump.
+keys of whole tables are checked in the transaction that completes the dump. So they are where a table is emptied: all
+its rows go first, and what the batch brings is written to what is left.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from migrator.adapters.target_postgres.explain import explained
-from migrator.adapters.target_postgres.merge import orphan, quoted
+from migrator.adapters.target_postgres.merge import orphan, qualified, quoted
 from migrator.adapters.target_postgres.order import parents_first
 from migrator.adapters.target_postgres.prepared import Prepared
 from migrator.adapters.target_postgres.refusal import (
@@ -88,11 +89,17 @@ class BatchWriter:
             self._set_replica()
         except Refusal as refusal:
             raise TargetError(
-                f"foreign keys can't hold while the dump runs, and {self._role} may not turn them off",
+                "foreign keys can't hold while a dump runs or a table is emptied, and"
+                f" {self._role} may not turn them off",
                 where=", ".join(named),
                 cause=refusal.cause(),
                 remedy=relax_grant(self._role),
             ) from None
+
+    def empty(self, tables: Sequence[TableId]) -> None:
+        """Deletes all their rows. Not by TRUNCATE, which a reader with an older snapshot would see at once."""
+        for table in tables:
+            self._session.run(f"DELETE FROM {qualified(table)}")
 
     def write(self, batch: Sequence[Prepared]) -> None:
         """Merges all rows."""
