@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from migrator.core.dump import DumpPlan
 from migrator.core.hold import Hold
@@ -42,9 +42,8 @@ from migrator.model.request import DumpRequest
 from migrator.model.table import TableId, TableSchema
 
 
-@dataclass(frozen=True, slots=True)
-class EmitPart:
-    """Deliver these log events next."""
+class EmitPart(NamedTuple):
+    """Deliver these log events next. A named tuple, as the part is: there is one for each transaction."""
 
     part: TransactionPart
 

@@ -7,9 +7,9 @@ segment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from migrator.columnar.emptied import EmptiedCodec
 from migrator.columnar.types import INDEX, POSITION, image_table
 from migrator.core.capture import EmitChunk, EmitPart, EmitSchema, Output
-from migrator.model.event import ChangeCodec, EmptyingCodec
+from migrator.model.event import ChangeCodec, EmptyingCodec, TransactionPart
 from migrator.model.progress import Checkpoint
 from migrator.model.request import Doubt
 from migrator.model.segment import FileKind
@@ -26,12 +26,18 @@ from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import SegmentContent, TableData
 
 
-class _Run(NamedTuple):
-    """Changes of one transaction, and the version of the first: the others count on from its index."""
+@dataclass(slots=True)
+class _Logged:
+    """Changes of one codec, in runs: of each its length, and the version of the first; the others count on from it.
 
-    position: int
-    first: int
-    items: Sequence[Any]
+    Plain lists, one append a column: most runs of a busy log are one change.
+    """
+
+    codec: ChangeCodec
+    items: list[Any] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    firsts: list[int] = field(default_factory=list)
 
 
 _Images = tuple[TableSchema, list[pa.Table]]
@@ -51,7 +57,7 @@ class SegmentBuilder:
         self._clear()
 
     def _clear(self) -> None:
-        self._runs: dict[int, tuple[ChangeCodec, list[_Run]]] = {}  # by identity: a codec's hash may be dear
+        self._runs: dict[int, _Logged] = {}  # by identity: a codec's hash may be dear
         self._chunks: dict[tuple[TableId, str], tuple[TableSchema, list[Any]]] = {}
         self._emptied: list[tuple[TableId, int, int]] = []
         self.rows = 0
@@ -64,12 +70,12 @@ class SegmentBuilder:
     def add(self, output: Output) -> None:
         """Takes the next output."""
         match output:
+            case EmitPart():
+                self._add_part(output.part)
             case EmitSchema():
                 self._schemas[output.schema.id] = output.schema
             case EmitChunk():
                 self._add_chunk(output)
-            case EmitPart():
-                self._add_part(output)
 
     def _add_chunk(self, output: EmitChunk) -> None:
         schema = self._schemas[output.chunk.request.table]
@@ -79,21 +85,23 @@ class SegmentBuilder:
         self.rows += output.kept_rows
         self.chunk_rows += output.kept_rows
 
-    def _add_part(self, output: EmitPart) -> None:
-        part = output.part
+    def _add_part(self, part: TransactionPart) -> None:
         position, index = part.position.order, part.first_index
         for codec, items, size_bytes in part.runs:
             self.bytes += size_bytes
-            if isinstance(codec, EmptyingCodec):
-                self._emptied.append((codec.schema.id, position, index))
-                index += len(items)
-                continue
-            try:
-                runs = self._runs[id(codec)][1]
-            except KeyError:
-                self._runs[id(codec)] = (codec, runs := [])
-            runs.append(_Run(position, index, items))
-            index += len(items)
+            logged = self._runs.get(id(codec))
+            if logged is None:
+                if isinstance(codec, EmptyingCodec):
+                    self._emptied.append((codec.schema.id, position, index))
+                    index += len(items)
+                    continue
+                logged = self._runs[id(codec)] = _Logged(codec)
+            count = len(items)
+            logged.items += items
+            logged.counts.append(count)
+            logged.positions.append(position)
+            logged.firsts.append(index)
+            index += count
         size = index - part.first_index
         self.rows += size
         self.row_changes += size
@@ -104,10 +112,10 @@ class SegmentBuilder:
     def _logged(self) -> Iterator[TableData]:
         """Images per table and row schema, in log order."""
         found: _Found = {}
-        for codec, runs in self._runs.values():
-            schema = codec.schema
+        for logged in self._runs.values():
+            schema = logged.codec.schema
             images = found.setdefault((schema.id, schema.version()), (schema, []))[1]
-            images.append(_images(codec, runs))
+            images.append(_images(logged))
         for table, position, index in self._emptied:
             schema, images = self._beside(table, (position, index), found)
             empty = EmptiedCodec(schema).images((None,))
@@ -172,12 +180,12 @@ def _last_place(images: pa.Table) -> tuple[int, int]:
     return images[POSITION][-1].as_py(), images[INDEX][-1].as_py()
 
 
-def _images(codec: ChangeCodec, runs: Sequence[_Run]) -> pa.Table:
+def _images(logged: _Logged) -> pa.Table:
     """The runs' images laid out as ``image_schema``, decoded in one go. Raises ``SourceError``."""
-    counts = np.fromiter((len(run.items) for run in runs), np.int64, len(runs))
-    positions = np.fromiter((run.position for run in runs), np.int64, len(runs))
-    firsts = np.fromiter((run.first for run in runs), np.int64, len(runs))
+    counts, positions, firsts = (
+        np.array(values, np.int64) for values in (logged.counts, logged.positions, logged.firsts)
+    )
     firsts -= np.cumsum(counts) - counts  # so that a change's place among all of them can be added
-    places, signs, rows = codec.images(list(chain.from_iterable(run.items for run in runs)))
-    run_of = np.repeat(np.arange(len(runs)), counts)[places]
-    return image_table(codec.schema, positions[run_of], firsts[run_of] + places, signs, rows)
+    places, signs, rows = logged.codec.images(logged.items)
+    run_of = np.repeat(np.arange(len(counts)), counts)[places]
+    return image_table(logged.codec.schema, positions[run_of], firsts[run_of] + places, signs, rows)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from migrator.columnar.text_codec import text_runs
-from migrator.core.capture import Capture, EmitPart
+from migrator.core.capture import Capture
 from migrator.core.dump import DumpPlan
 from migrator.core.touched import Stale, TouchedKeys
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.event import ChangeRun, MarkKind, TransactionId
+from migrator.model.event import ChangeRun, MarkKind, TransactionId, TransactionPart
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.table import TableSchema
@@ -113,20 +114,29 @@ def _never_in_transaction(self: Capture) -> bool:
 
 def _transactions_reversed(self: SegmentBuilder, *args: Any, **options: Any) -> Any:
     """The transactions of a segment change places."""
-    for _, runs in self._runs.values():
-        runs.sort(key=lambda run: -run.position)
+    for logged in self._runs.values():
+        ends = accumulate(logged.counts)
+        pieces = [logged.items[end - count : end] for end, count in zip(ends, logged.counts, strict=True)]
+        runs = sorted(
+            zip(logged.positions, logged.firsts, logged.counts, pieces, strict=True),
+            key=lambda run: -run[0],
+        )
+        logged.positions = [position for position, *_ in runs]
+        logged.firsts = [first for _, first, *_ in runs]
+        logged.counts = [count for *_, count, _ in runs]
+        logged.items = [item for *_, piece in runs for item in piece]
     return _content(self, *args, **options)
 
 
-def _moves_by_half(self: SegmentBuilder, output: EmitPart) -> None:
+def _moves_by_half(self: SegmentBuilder, part: TransactionPart) -> None:
     """Of a row whose key changes only the new key is delivered."""
     changes = []
-    for change in output.part.changes:
+    for change in part.changes:
         places = self._schemas[change.table].key_indexes()
         before, after = change.before, change.after
         moved = before is not None and after is not None and any(before[at] != after[at] for at in places)
         changes.append(replace(change, before=None) if moved else change)
-    _add_part(self, EmitPart(output.part._replace(runs=text_runs(CODECS, changes))))
+    _add_part(self, part._replace(runs=text_runs(CODECS, changes)))
 
 
 def _acknowledged_first(self: CaptureSteps) -> None:

@@ -30,7 +30,7 @@ def project(
     text = made.config.read_text()
     settings = f'user = "{READER}"\npassword_env = "READS"\nlog = "change_tables"\nforget_changes = true'
     text = text.replace(f'user = "{old_pg.user}"', settings, 1)
-    made.config.write_text(text + "[capture]\nchunk_rows = 200\nchunk_rows_max = 200\n")
+    made.config.write_text(text + "[capture]\nchunk_rows = 200\nchunk_rows_max = 200\ndump_share = 1.0\n")
     old_pg.execute(f"GRANT SELECT ON orders TO {READER}")
     try:
         yield made

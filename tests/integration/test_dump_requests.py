@@ -61,7 +61,8 @@ def dumped(tmp_path: Path, old: Database, new_pg: Database) -> Project:
     create(scenario_database(old), ROWS)
     made = run_project.make(tmp_path / "project", old, new_pg)
     made.config.write_text(
-        made.config.read_text() + "[capture]\nchunk_rows = 100\nchunk_rows_max = 100\ndump_workers = 3\n"
+        made.config.read_text()
+        + "[capture]\nchunk_rows = 100\nchunk_rows_max = 100\ndump_share = 1.0\ndump_workers = 3\n"
     )
     made.run_here()
     assert made.differences() == []

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.integration
 
 ROWS = 3000
 NAMES = ("id", "customer", "items", "state", "comment", "total", "rebate", "created", "paid", "source")
-SMALL = "[capture]\nchunk_rows = 200\nchunk_rows_max = 200\n"
+SMALL = "[capture]\nchunk_rows = 200\nchunk_rows_max = 200\ndump_share = 1.0\n"
 
 
 @pytest.fixture(params=["postgres", "mariadb"])

@@ -170,7 +170,7 @@ def project(tmp_path: Path, old_pg: Database, new_pg: Database) -> Project:
     create(scenario_database(old_pg), 3000)
     made = run_project.make(tmp_path / "project", old_pg, new_pg)
     small = '\n[apply]\nstaging = "executors"\nstaging_rows = 1\nbatch_rows = 1000\n'
-    small += "\n[capture]\nchunk_rows = 400\nchunk_rows_max = 400\n"
+    small += "\n[capture]\nchunk_rows = 400\nchunk_rows_max = 400\ndump_share = 1.0\n"
     made.config.write_text(made.config.read_text() + small)
     return made
 

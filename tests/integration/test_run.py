@@ -63,7 +63,7 @@ def test_a_run_under_writers_ends_equal_and_goes_on_from_there(
     engine: str, placement: str, request: pytest.FixtureRequest, spark: SparkSession
 ) -> None:
     project: Project = request.getfixturevalue(f"from_{engine}")
-    small = "[capture]\nchunk_rows = 200\nchunk_rows_max = 200"
+    small = "[capture]\nchunk_rows = 200\nchunk_rows_max = 200\ndump_share = 1.0"
     project.config.write_text(
         project.config.read_text().replace("[target]", f'placement = "{placement}"\n\n[target]') + small
     )

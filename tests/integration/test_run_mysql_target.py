@@ -16,7 +16,7 @@ from tests.servers import Database
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 ROWS = 3000
-SMALL = "[capture]\nchunk_rows = 500\nchunk_rows_max = 500"
+SMALL = "[capture]\nchunk_rows = 500\nchunk_rows_max = 500\ndump_share = 1.0"
 
 
 @pytest.fixture

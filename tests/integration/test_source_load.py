@@ -71,8 +71,11 @@ def test_postgresql_leaves_our_own_sessions_out_and_says_what_it_cannot_see(old_
     meter = PostgresLoadMeter(source)
 
     def ours() -> int:
-        sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s AND state = 'active'"
-        return int(old_pg.query(sql, [f"{source.slot}%"])[0][0])
+        sql = (
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
+            " AND (application_name LIKE %s OR application_name LIKE %s)"
+        )
+        return int(old_pg.query(sql, [f"{source.slot}%", f"migrator {source.migration} %"])[0][0])
 
     def others(load: Load) -> bool:
         sql = (
@@ -81,11 +84,15 @@ def test_postgresql_leaves_our_own_sessions_out_and_says_what_it_cannot_see(old_
         return load.active_sessions == int(old_pg.query(sql)[0][0]) - 1 - ours()
 
     try:
-        with busy(old_pg, postgres_connection(source, "chunks")):
-            deadline = time.monotonic() + DEADLINE_S
-            while ours() == 0:
-                assert time.monotonic() < deadline
-            wait_for(meter, others)
+        for connection in (
+            postgres_connection(source, "chunks"),
+            old_pg.connect(application_name=f"migrator {source.migration} target"),
+        ):
+            with busy(old_pg, connection):
+                deadline = time.monotonic() + DEADLINE_S
+                while ours() == 0:
+                    assert time.monotonic() < deadline
+                wait_for(meter, others)
     finally:
         meter.close()
     role = f"poor_{old_pg.database}"

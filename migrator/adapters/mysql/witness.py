@@ -24,8 +24,13 @@ class GtidWitness:
 
     def contains(self, transaction: TransactionId) -> bool:
         """Whether the transaction was visible before the read view was opened."""
-        *origin, number = transaction
-        intervals = self.intervals.get(tuple(origin), ())
+        number = transaction[-1]
+        intervals = self.intervals.get(transaction[:-1])
+        if not intervals:
+            return False
+        first, last = intervals[-1]
+        if first <= number:  # nearly always: asked of what is new in the log
+            return number <= last
         place = bisect_right(intervals, (number, 1 << 64)) - 1
         return place >= 0 and number <= intervals[place][1]
 

@@ -13,13 +13,14 @@ from migrator.model.load import Load
 _SAMPLE = """
 SELECT
     (SELECT count(*) FROM pg_catalog.pg_stat_activity
-     WHERE backend_type = 'client backend' AND state = 'active' AND NOT starts_with(application_name, $1)),
+     WHERE backend_type = 'client backend' AND state = 'active'
+         AND NOT starts_with(application_name, $1) AND NOT starts_with(application_name, $2)),
     (SELECT CASE WHEN count(*) > 0 THEN coalesce(max(extract(epoch FROM replay_lag)), 0) END
      FROM pg_catalog.pg_stat_replication WHERE NOT starts_with(application_name, $1))
 WHERE pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
 """
-"""Our own sessions left out, by their name. No row without the right to see others' (``GRANT pg_monitor``). A standby
-that has replayed everything shows no lag."""
+"""Our own sessions left out, by their names; those of the target, too, which may be on this server. No row without
+the right to see others' (``GRANT pg_monitor``). A standby that has replayed everything shows no lag."""
 
 
 class PostgresLoadMeter:
@@ -31,14 +32,17 @@ class PostgresLoadMeter:
 
     def sample(self) -> Load:
         """See ``LoadMeter.sample``."""
+        source = self._source
         try:
             if self._connection is None:
-                self._connection = connect(self._source, "load")
+                self._connection = connect(source, "load")
                 self._connection.execute("SET statement_timeout = '5s'")
-            row = self._connection.execute(_SAMPLE, [f"{self._source.slot}_"]).fetchone()
+            row = self._connection.execute(
+                _SAMPLE, [f"{source.slot}_", f"migrator {source.migration} "]
+            ).fetchone()
         except psycopg.Error as error:
             self.close()
-            raise query_failure(self._source, "the source's load can't be read", error) from error
+            raise query_failure(source, "the source's load can't be read", error) from error
         if row is None:
             return Load()
         return Load(int(row[0]), None if row[1] is None else float(row[1]))
