@@ -1,41 +1,52 @@
-"""A mapping planned once and run for every small batch.
+"""A mapping planned once and run for every batch.
 
-Calling a mapping function and planning its DataFrame costs far more than mapping a few hundred rows: every ``F.col``
+Calling a mapping function and planning its DataFrame costs far more than mapping a few thousand rows: every ``F.col``
 is a call to the JVM, and the plan is analysed, optimised and compiled. So the plan is made once, over Parquet files
 whose content is replaced before each run, and every batch executes the same plan again.
 
 A planned scan keeps the length that its file had when the plan was made. So these files, the slots, always have the
-same length: a filler in the footer makes up for what the rows leave. They lie in a folder that driver and executors
-share (the state folder, next to the event log).
+same length: what the rows leave is a hole before the footer, which takes no room on disk and no time. There are two
+sizes. The smaller one is read by one task a side, for few rows; the larger one by several: its row groups are spread
+over the whole length, because a scan is divided among tasks by places in the file.
+
+They lie in a folder that driver and executors share (the state folder, next to the event log).
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from migrator.errors import MigratorError
 from migrator.model.table import TableSchema
-from transforms.frames import arrow_schema, file_uri, spark_schema
-from transforms.pipeline import SIDE, map_rows
+from transforms.frames import arrow_schema, parquet_frame
+from transforms.pipeline import map_delta
 from transforms.plan import MappingKind, MappingPlan
 
 SIDES = ("before", "after")
 _SHUFFLE = re.compile("(?<!Broadcast)Exchange ")
-SLOT_BYTES = 1 << 19
-_LEAST_FILLER_BYTES = 1 << 14
-"""From here to 2^21 bytes a text's length takes three bytes in a Parquet footer, so lengths simply add up."""
+SLOT_BYTES = 4 << 20
+"""Spark counts a file as 4 MiB at least when it divides a scan: up to here it makes one task."""
+LARGE_SLOT_BYTES = 64 << 20
+SIZES = (SLOT_BYTES, LARGE_SLOT_BYTES)
+_ROW_GROUPS = 16
+"""Row groups of a large slot: among so many tasks it can be divided."""
+_HOLE = bytes(LARGE_SLOT_BYTES // _ROW_GROUPS)
+
+_Content = tuple[tuple[int, bytes], ...]
+"""Pieces of a file with their places."""
 
 
 class Slots:
-    """The rows of one batch, where the standing plans read them: one file per source table and side.
+    """The rows of one batch, where the standing plans read them: one file per source table, side and size.
 
     One thread fills them, and not before the jobs of the batch before have ended.
 
@@ -53,18 +64,22 @@ class Slots:
             raise _refused(folder, error) from error
         self._folder = folder
         self._schemas = {name: arrow_schema(schema) for name, schema in schemas.items()}
-        self._empty = {name: _encoded(schema.empty_table()) for name, schema in self._schemas.items()}
+        self._empty = {
+            (name, size): _encoded(schema.empty_table(), size)
+            for name, schema in self._schemas.items()
+            for size in SIZES
+        }
         self._filled: set[Path] = set()
-        for side in SIDES:
-            for name in schemas:
-                self._put(self.path(side, name), self._empty[name] or b"")
+        for (name, size), content in self._empty.items():
+            for side in SIDES:
+                self._put(self.path(side, name, size), content or ())
 
-    def path(self, side: str, source: str) -> Path:
+    def path(self, side: str, source: str, size: int = SLOT_BYTES) -> Path:
         """The slot of a source table."""
         name = "".join(letter if letter.isalnum() else f"%{ord(letter):x}" for letter in source)
-        return self._folder / f"{name}.{side}.parquet"
+        return self._folder / f"{name}.{side}.{size >> 20}.parquet"
 
-    def fill(self, rows: Mapping[str, Mapping[str, pa.Table]]) -> bool:
+    def fill(self, rows: Mapping[str, Mapping[str, pa.Table]]) -> int:
         """Puts a batch in place.
 
         Args:
@@ -72,32 +87,46 @@ class Slots:
                 are not named are emptied.
 
         Returns:
-            False, and nothing is changed, if the rows of a table don't fit into a slot.
+            In slots of which size; 0, and nothing is changed, if the rows of a table fit into none.
         """
-        contents: dict[Path, bytes] = {}
-        for side, tables in rows.items():
-            for name, table in tables.items():
-                if table.num_rows:
-                    schema = self._schemas[name]
-                    content = _encoded(table.select(schema.names).cast(schema))
-                    if content is None:
-                        return False
-                    contents[self.path(side, name)] = content
-        for side in SIDES:
-            for name, empty in self._empty.items():
-                path = self.path(side, name)
+        for size in SIZES:
+            contents = self._contents(rows, size)
+            if contents is not None:
+                break
+        else:
+            return 0
+        for (name, each), empty in self._empty.items():
+            for side in SIDES:
+                path = self.path(side, name, each)
                 if path in contents:
                     self._put(path, contents[path])
                 elif path in self._filled:
-                    self._put(path, empty or b"")
+                    self._put(path, empty or ())
         self._filled = set(contents)
-        return True
+        return size
+
+    def _contents(self, rows: Mapping[str, Mapping[str, pa.Table]], size: int) -> dict[Path, _Content] | None:
+        contents: dict[Path, _Content] = {}
+        for side, tables in rows.items():
+            for name, table in tables.items():
+                if not table.num_rows:
+                    continue
+                schema = self._schemas[name]
+                content = _encoded(table.select(schema.names).cast(schema), size)
+                if content is None:
+                    return None
+                contents[self.path(side, name, size)] = content
+        return contents
 
     @staticmethod
-    def _put(path: Path, content: bytes) -> None:
+    def _put(path: Path, content: _Content) -> None:
         try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(content)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                for place, piece in content:
+                    os.pwrite(file, piece, place)
+            finally:
+                os.close(file)
         except OSError as error:
             raise _refused(path, error) from error
 
@@ -111,29 +140,55 @@ def _refused(path: Path, error: OSError) -> MigratorError:
     )
 
 
-def _encoded(rows: pa.Table) -> bytes | None:
-    """The rows as a Parquet file of exactly ``SLOT_BYTES``, or None if they are too many."""
-    shortest = _parquet(rows, _LEAST_FILLER_BYTES)
-    if len(shortest) > SLOT_BYTES:
+class _Pieces(io.RawIOBase):
+    """Takes what is written, and knows its place; while ``skipping``, of a hole only the length."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[int, bytes]] = []
+        self.place = 0
+        self.skipping = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, block: Any) -> int:
+        length = memoryview(block).nbytes
+        if not self.skipping:
+            self.pieces.append((self.place, bytes(block)))
+        self.place += length
+        return length
+
+
+def _encoded(rows: pa.Table, size: int) -> _Content | None:
+    """The rows as a Parquet file of exactly ``size`` bytes, or None if they are too many."""
+    if rows.nbytes > size:
         return None
-    content = _parquet(rows, _LEAST_FILLER_BYTES + SLOT_BYTES - len(shortest))
-    if len(content) != SLOT_BYTES:
-        raise AssertionError(f"a slot of {len(content)} bytes: lengths in the footer don't add up")
-    return content
-
-
-def _parquet(rows: pa.Table, filler_bytes: int) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(
-        sink, rows.schema, store_schema=False, compression="none", use_dictionary=False
-    ) as writer:
-        writer.write_table(rows)
-        writer.add_key_value_metadata({"filler": " " * filler_bytes})
-    return bytes(sink.getvalue())
+    groups = 1 if size == SLOT_BYTES else _ROW_GROUPS
+    step = max(1, -(-rows.num_rows // groups))
+    pieces = _Pieces()
+    sink = pa.PythonFile(pieces, mode="w")
+    writer = pq.ParquetWriter(sink, rows.schema, store_schema=False, compression="none", use_dictionary=False)
+    for group in range(groups):
+        hole = group * (size // groups) - pieces.place
+        if hole > 0 and group:
+            pieces.skipping = True
+            sink.write(memoryview(_HOLE)[:hole])
+            pieces.skipping = False
+        part = rows.slice(group * step, step)
+        if part.num_rows:
+            writer.write_table(part)
+    end = pieces.place
+    writer.close()
+    length = pieces.place - end
+    if pieces.place > size:
+        return None
+    body = [piece for piece in pieces.pieces if piece[0] < end]
+    footer = b"".join(piece for place, piece in pieces.pieces if place >= end)
+    return (*body, (size - length, footer))
 
 
 class StandingMapping:
-    """One target's mapping of before and after images, planned once.
+    """One target's mapping of before and after images, planned once for each size of slots.
 
     Args:
         spark: the session.
@@ -146,24 +201,28 @@ class StandingMapping:
     """
 
     def __init__(self, spark: SparkSession, plan: MappingPlan, slots: Slots):
-        self._frame = _both_sides(spark, plan, slots)
-        physical = self._frame._jdf.queryExecution().executedPlan().toString()
+        self._spark = spark
+        self._plan = plan
+        self._slots = slots
+        self._frames: dict[int, DataFrame] = {}
+        physical = self._frame(SLOT_BYTES)._jdf.queryExecution().executedPlan().toString()
         self._remembers = plan.kind is MappingKind.GRAIN or _SHUFFLE.search(physical) is not None
 
-    def run(self) -> pa.Table:
+    def run(self, size: int = SLOT_BYTES) -> pa.Table:
         """What ``map_delta`` would give for the rows now in the slots: the target's columns after ``SIDE``."""
-        frame = self._frame.select("*") if self._remembers else self._frame
-        return frame.toArrow()
+        frame = self._frame(size)
+        return (frame.select("*") if self._remembers else frame).toArrow()
 
-
-def _both_sides(spark: SparkSession, plan: MappingPlan, slots: Slots) -> DataFrame:
-    sides: list[DataFrame] = []
-    for number, side in enumerate(SIDES):
-        frames = {
-            name: spark.read.schema(spark_schema(plan.schemas[name])).parquet(
-                file_uri(slots.path(side, name))
+    def _frame(self, size: int) -> DataFrame:
+        if size not in self._frames:
+            before, after = (
+                {
+                    name: parquet_frame(
+                        self._spark, [self._slots.path(side, name, size)], self._plan.schemas[name]
+                    )
+                    for name in self._plan.reads
+                }
+                for side in SIDES
             )
-            for name in plan.reads
-        }
-        sides.append(map_rows(spark, plan, frames).select(F.lit(number).cast("tinyint").alias(SIDE), "*"))
-    return sides[0].unionAll(sides[1])
+            self._frames[size] = map_delta(self._spark, self._plan, before, after)
+        return self._frames[size]

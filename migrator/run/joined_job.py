@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -208,8 +209,9 @@ class JoinedJob:
             {table: self._conform(plan, table, rows) for table, rows in side.items()}
             for side in (sides.before, sides.after)
         )
-        if self._slots[plan.target.name].fill({"before": before, "after": after}):
-            return self._standing[plan.target.name].run
+        size = self._slots[plan.target.name].fill({"before": before, "after": after})
+        if size:
+            return partial(self._standing[plan.target.name].run, size)
         frames = self._frames(plan, before), self._frames(plan, after)
         return map_delta(self._spark, plan, *frames).toArrow
 

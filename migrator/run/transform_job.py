@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,9 @@ class TransformJob:
         affected = [
             plan for plan in self._plans.values() if touched & set(plan.reads) or plan.target.name in doubts
         ]
-        small = self._fill_slots(batch)
+        size = self._fill_slots(batch)
         chunks = {plan.target.name: self._pool.submit(self._chunk, plan, batch) for plan in affected}
-        deltas = {plan.target.name: self._pool.submit(self._delta, plan, batch, small) for plan in affected}
+        deltas = {plan.target.name: self._pool.submit(self._delta, plan, batch, size) for plan in affected}
         rows = []
         for plan in affected:
             chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
@@ -205,8 +206,8 @@ class TransformJob:
             return brought
         return StagedRows(parts, number, here) if number else rows.limit(0).toArrow()
 
-    def _fill_slots(self, batch: Batch) -> bool:
-        """Whether the batch's images fit where the standing plans read them; large ones are planned anew."""
+    def _fill_slots(self, batch: Batch) -> int:
+        """The size of the slots that the batch's images were put into; 0: too large, and planned anew."""
         deltas = {
             delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in self._schemas
         }
@@ -217,7 +218,7 @@ class TransformJob:
             }
         )
 
-    def _delta(self, plan: MappingPlan, batch: Batch, small: bool) -> tuple[pa.Table | None, pa.Table | None]:
+    def _delta(self, plan: MappingPlan, batch: Batch, size: int) -> tuple[pa.Table | None, pa.Table | None]:
         deltas = {delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in plan.reads}
         if not deltas:
             return None, None
@@ -225,8 +226,9 @@ class TransformJob:
         after = {name: delta.after for name, delta in deltas.items() if delta.after.num_rows}
         if not before and not after:
             return None, None
-        if small:
-            job = self._standing[plan.target.name].run
+        job: Callable[[], pa.Table]
+        if size:
+            job = partial(self._standing[plan.target.name].run, size)
         else:
             job = map_delta(self._spark, plan, self._frames(plan, before), self._frames(plan, after)).toArrow
         mapped = self._collect(plan, job, lambda: _images(deltas.values()))
@@ -314,5 +316,5 @@ def _images(deltas: Any) -> dict[str, pa.Table]:
     found: dict[str, pa.Table] = {}
     delta: NetDelta
     for delta in deltas:
-        found[delta.schema.id.name] = pa.concat_tables([delta.before, delta.after])
+        found[delta.schema.id.name] = pa.concat_tables([delta.after, delta.before])
     return found

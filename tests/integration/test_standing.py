@@ -15,7 +15,7 @@ from transforms.frames import arrow_frame, arrow_schema
 from transforms.pipeline import map_delta
 from transforms.plan import analyse
 from transforms.registry import Mapping
-from transforms.standing import SLOT_BYTES, Slots, StandingMapping
+from transforms.standing import LARGE_SLOT_BYTES, SIZES, SLOT_BYTES, Slots, StandingMapping
 
 pytestmark = pytest.mark.spark
 
@@ -77,15 +77,25 @@ def test_every_batch_through_one_plan_equals_planning_anew(spark: SparkSession, 
         (rows(7), rows()),
         (rows(), rows()),
         (rows(-1, 0), rows(5, 2**62)),
+        (rows(*range(1, 3000), text="y" * 5000), rows(*range(1, 20))),  # the larger slots
+        (rows(), rows(*range(1, 70), text="y" * 200_000)),
+        (rows(), rows(4)),
+        (rows(), rows(*range(1, 3000), text="y" * 3000)),
+        (rows(), rows(2)),
     ]
+    sizes = []
     for before, after in batches:
-        assert slots.fill({"before": {name: before}, "after": {name: after}})
+        size = slots.fill({"before": {name: before}, "after": {name: after}})
+        sizes.append(size)
         anew = map_delta(
             spark, plan, {name: arrow_frame(spark, before, SCHEMA)}, {name: arrow_frame(spark, after, SCHEMA)}
         )
         order = [("__side", "ascending"), ("k", "ascending")]
-        assert standing.run().sort_by(order).equals(anew.toArrow().sort_by(order))
-    assert {path.stat().st_size for path in (tmp_path / "slots").iterdir()} == {SLOT_BYTES}
+        assert standing.run(size).sort_by(order).equals(anew.toArrow().sort_by(order))
+    assert sizes == [*([SLOT_BYTES] * 5), *([LARGE_SLOT_BYTES] * 2), SLOT_BYTES, LARGE_SLOT_BYTES, SLOT_BYTES]
+    found = [path.stat() for path in (tmp_path / "slots").iterdir()]
+    assert {each.st_size for each in found} == set(SIZES)
+    assert sum(each.st_blocks * 512 for each in found) < SLOT_BYTES, "holes take room"
 
 
 def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
@@ -93,8 +103,22 @@ def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     slots = Slots(tmp_path, {name: SCHEMA})
     assert slots.fill({"before": {}, "after": {name: rows(1)}})
     kept = slots.path("after", name).read_bytes()
-    assert not slots.fill({"before": {}, "after": {name: rows(1, text="y" * SLOT_BYTES)}})
+    assert not slots.fill({"before": {}, "after": {name: rows(1, text="y" * LARGE_SLOT_BYTES)}})
     assert slots.path("after", name).read_bytes() == kept
+
+
+def test_a_large_slot_is_divided_among_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    name = SCHEMA.id.name
+    plan = analyse(spark, mapping["copy"], {name: SCHEMA}, COLUMNS)
+    slots = Slots(tmp_path, {name: SCHEMA})
+    many = rows(*range(1, 4000), text="y" * 3000)
+    assert slots.fill({"before": {}, "after": {name: many}}) == LARGE_SLOT_BYTES
+    frame = StandingMapping(spark, plan, slots)._frame(LARGE_SLOT_BYTES).where("k > 0")
+    filled = [
+        row["n"] for row in frame.groupBy(F.spark_partition_id()).agg(F.count("*").alias("n")).collect()
+    ]
+    assert sum(filled) == many.num_rows
+    assert len(filled) >= spark.sparkContext.defaultParallelism, "not all cores have something to do"
 
 
 def test_slots_of_another_run_are_emptied(tmp_path: Path) -> None:

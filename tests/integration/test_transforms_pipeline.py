@@ -235,12 +235,28 @@ def test_a_delta_carries_both_sides_in_one_frame(spark: SparkSession) -> None:
     out = map_delta(spark, plan, before, after).toArrow()
     assert out.schema.field(SIDE).type == pa.int8()
     assert sorted(tuple(row.values()) for row in out.to_pylist()) == [
-        (0, 0, "SEA"),
+        (0, 0, None),  # of what vanishes only the key is needed
         (0, 2, None),
         (1, 4, "sea,bos"),
     ]
     only_after = map_delta(spark, plan, {}, after).toArrow().to_pylist()
     assert [row[SIDE] for row in only_after] == [1]
+
+
+def test_what_vanishes_may_hold_values_that_no_longer_fit(spark: SparkSession) -> None:
+    """The correction of a row on which the mapping failed goes through: only its key is computed from before."""
+    plan = flights_plan(
+        spark,
+        lambda flights: flights.select(
+            "id", F.when(F.col("id") == 0, F.raise_error("bad")).otherwise("x").alias("dest")
+        ),
+        target_column("id", "bigint"),
+        target_column("dest", "string"),
+    )
+    bad = {"flights": arrow_frame(spark, FLIGHTS.slice(0, 1), SCHEMAS["flights"])}
+    assert map_delta(spark, plan, bad, {}).toArrow()["id"].to_pylist() == [0]
+    with pytest.raises(PySparkException, match="bad"):
+        map_delta(spark, plan, {}, bad).toArrow()
 
 
 def test_row_wise_jobs_have_no_shuffle(spark: SparkSession) -> None:
