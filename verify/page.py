@@ -74,22 +74,25 @@ def command(text: str) -> str:
     return f'<div class="command"><pre tabindex="0"><code>{escape(text)}</code></pre></div>'
 
 
-def table(head: Sequence[str], rows: Sequence[str], label: str) -> str:
-    """A table that scrolls by itself where it is too wide. ``rows`` are HTML rows."""
-    cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+def table(head: Sequence[str], rows: Sequence[str], label: str, right: Sequence[int] = ()) -> str:
+    """A table that scrolls where it is too wide. ``rows`` are HTML rows, ``right`` the columns of numbers."""
+    cells = "".join(
+        f'<th scope="col"{_number(i in right)}>{escape(name)}</th>' for i, name in enumerate(head)
+    )
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{escape(label)}"><table>'
         f"<thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def row(cells: Sequence[str], kind: str = "") -> str:
-    """A row of HTML cells; one that begins with a digit or minus sign stands right."""
-    shown = "".join(
-        f'<td class="n">{cell}</td>' if cell[:1].isdigit() or cell[:1] == "-" else f"<td>{cell}</td>"
-        for cell in cells
-    )
+def row(cells: Sequence[str], kind: str = "", right: Sequence[int] = ()) -> str:
+    """A row of HTML cells; ``kind`` is ``differs``, ``named`` or empty."""
+    shown = "".join(f"<td{_number(i in right)}>{cell}</td>" for i, cell in enumerate(cells))
     return f'<tr class="{kind}">{shown}</tr>' if kind else f"<tr>{shown}</tr>"
+
+
+def _number(right: bool) -> str:
+    return ' class="n"' if right else ""
 
 
 def value(text: str | None) -> str:

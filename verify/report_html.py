@@ -20,7 +20,7 @@ def html_report(result: VerifyResult, repair: str = "") -> str:
     facts = [
         ("source", result.source),
         ("target", result.target),
-        ("compared", f"{compared:,} keys of {len(result.tables)} tables, mapping(source) against the target"),
+        ("compared", f"{compared:,} keys, mapping(source) against the target"),
         ("when", f"{result.started_at}, {result.elapsed_s:.1f} s"),
     ]
     body = [
@@ -76,7 +76,8 @@ def _causes(result: VerifyResult) -> str:
                 escape(group.cause),
                 f"{group.rows:,}{'+' if group.sampled else ''}",
                 escape(", ".join(group.places)),
-            ]
+            ],
+            right=(1,),
         )
         for group in groups
     ]
@@ -85,7 +86,9 @@ def _causes(result: VerifyResult) -> str:
         if any(g.sampled for g in groups)
         else ""
     )
-    return f"<h2>Likely causes</h2>{page.table(('cause', 'rows', 'where'), rows, 'Likely causes')}{note}"
+    return (
+        f"<h2>Likely causes</h2>{page.table(('cause', 'rows', 'where'), rows, 'Likely causes', (1,))}{note}"
+    )
 
 
 def _differences(result: VerifyResult) -> str:
@@ -142,14 +145,17 @@ def _columns(result: VerifyResult) -> str:
             examples = "<br>".join(f"{page.value(a)} → {page.value(b)}" for a, b in column.examples)
             name = escape(f"{table.target}.{column.column}")
             rows.append(
-                page.row([name, f"{column.unequal_rows:,}", f"{column.explained_rows:,}", causes, examples])
+                page.row(
+                    [name, f"{column.unequal_rows:,}", f"{column.explained_rows:,}", causes, examples],
+                    right=(1, 2),
+                )
             )
     if not rows:
         return ""
     cap = max(table.explained_rows_cap for table in result.tables)
     note = f"<p class=dim>Causes come from at most {cap:,} rows of a table; the counts are of all rows.</p>"
     head = ("column", "rows that differ", "explained", "likely causes", "mapped → target")
-    return f"<h2>Columns that differ</h2>{page.table(head, rows, 'Columns that differ')}{note}"
+    return f"<h2>Columns that differ</h2>{page.table(head, rows, 'Columns that differ', (1, 2))}{note}"
 
 
 def _rounds(result: VerifyResult) -> str:
@@ -161,9 +167,10 @@ def _rounds(result: VerifyResult) -> str:
                 f'<span class="v">{escape(done.ledger_state)}</span>',
                 escape(done.detail),
                 f"{done.elapsed_s:.1f} s",
-            ]
+            ],
+            right=(4,),
         )
         for done in result.rounds
     ]
-    head = ("round", "source read in log", "target at", "", "")
-    return f"<h2>Rounds</h2>{page.table(head, rows, 'Rounds')}" if rows else ""
+    head = ("round", "source read in log", "target at", "how", "took")
+    return f"<h2>Rounds</h2>{page.table(head, rows, 'Rounds', (4,))}" if rows else ""

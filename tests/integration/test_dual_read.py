@@ -11,10 +11,11 @@ import pytest
 
 from tests.integration.dual_stream import MIGRATION, ROWS, SELECT_NEW, SELECT_OLD, Stream, settings_of
 from tests.servers import Database
+from verify.dual_read.places import ended
 from verify.dual_read.queries import QueryPair, pairs_of
 from verify.dual_read.report import write_reports
 from verify.dual_read.result import DualReadResult
-from verify.dual_read.runner import Plan, run
+from verify.dual_read.runner import CapturedLog, Plan, run
 from verify.result import Verdict
 
 pytestmark = pytest.mark.integration
@@ -129,6 +130,44 @@ def test_nothing_is_ever_written(stream: Stream) -> None:
     assert result.verdict is Verdict.UNKNOWN
     assert "read" in result.pairs[0].reason.lower()
     assert stream.old.query("SELECT visits FROM person WHERE id = 1") == [(0,)]
+
+
+def test_a_transaction_that_has_not_ended_may_be_in_the_log_already(old_pg: Database) -> None:
+    """What a commit that waits for a standby looks like from outside: nothing surely contains it yet."""
+    old_pg.execute("CREATE TABLE t (id int)")
+    with old_pg.connect() as judge:
+        assert ended(judge, 5)
+        with old_pg.connect(autocommit=False) as writer:
+            writer.execute("INSERT INTO t VALUES (1)")
+            assert not ended(judge, 0.05)
+        assert ended(judge, 5)
+
+
+@pytest.mark.parametrize("stream", ["mariadb", "mysql"], indirect=True)
+def test_parameters_come_from_the_servers_own_query_log(stream: Stream) -> None:
+    (was, output, file), *_ = stream.old.query("SELECT @@general_log, @@log_output, @@general_log_file")
+    (folder,) = stream.old.query("SELECT @@datadir")[0]
+    try:
+        stream.old.execute("SET GLOBAL log_output = 'FILE'", "SET GLOBAL general_log = 1")
+        stream.old.query("SELECT id, name, visits, price, active\n FROM person /* app */ where ID = 3")
+        stream.old.query("SELECT id, name, visits, price, active FROM person WHERE id = 5")
+        stream.old.query("SELECT id FROM person WHERE id = 6")
+    finally:
+        stream.old.execute(f"SET GLOBAL general_log = {was}", f"SET GLOBAL log_output = '{output}'")
+    captured = Path(folder) / file
+    if not captured.exists():
+        pytest.skip("the server writes its log elsewhere than this machine")
+    chosen = pair(parameters={"id": [19]}, log=SELECT_OLD)
+    found = run(
+        settings_of(stream.old),
+        settings_of(stream.new),
+        MIGRATION,
+        [chosen],
+        Plan(),
+        CapturedLog(captured, "mysql"),
+    )
+    assert found.pairs[0].match == 2
+    assert "2 of " in found.notes[0]
 
 
 def test_parameters_are_drawn(stream: Stream) -> None:

@@ -13,6 +13,7 @@ for (const form of document.querySelectorAll("form.filters")) {
       each.hidden = !fits;
       shown += fits;
     }
+    open.textContent = items.some((each) => !each.hidden && !each.open) ? "Open all" : "Close all";
     output.textContent = `${shown} of ${items.length} shown`;
   };
   form.addEventListener("input", apply);
@@ -21,7 +22,7 @@ for (const form of document.querySelectorAll("form.filters")) {
     const all = items.filter((each) => !each.hidden);
     const opening = all.some((each) => !each.open);
     for (const each of all) each.open = opening;
-    open.textContent = opening ? "Close all" : "Open all";
+    apply();
   });
   form.hidden = false;
   apply();

@@ -57,12 +57,14 @@ class Difference:
         names: all named causes met, sorted.
         bug: whether something differs that has no name.
         summary: one line.
+        rows: what is wrong with whole rows, without values.
     """
 
     cells: tuple[CellDifference, ...]
     names: tuple[str, ...]
     bug: bool
     summary: str
+    rows: tuple[str, ...] = ()
 
     def accepted(self, accept: Sequence[str]) -> bool:
         """Whether nothing is left but causes that were accepted by name."""
@@ -73,7 +75,7 @@ def difference(old: Answer, new: Answer, order: str) -> Difference | None:
     """How the answers differ; None when they are equal. ``order`` is one of ``ORDERS``."""
     if old.rows and new.rows and len(old.rows[0]) != len(new.rows[0]):
         text = f"{len(old.rows[0])} columns in the old answer, {len(new.rows[0])} in the new one"
-        return Difference((), (), True, text)
+        return Difference((), (), True, text, (text,))
     left, right = list(map(_keys, old.rows)), list(map(_keys, new.rows))
     if left == right:
         return None
@@ -91,7 +93,8 @@ def _another_order(order: str) -> Difference | None:
         return None
     if order == "partial":
         return Difference((), ("ordering",), False, CAUSES["ordering"])
-    return Difference((), (), True, "the same rows in another order, although the order is total")
+    text = "the same rows in another order, although the order is total"
+    return Difference((), (), True, text, (text,))
 
 
 def _keys(row: Row) -> tuple[tuple[str, str | None], ...]:
@@ -170,12 +173,14 @@ def _of_pairs(
                 cells.append(
                     CellDifference(place, column, shown(x.kind, x.text), shown(y.kind, y.text), name, cause)
                 )
-    summary = [f"{wrong} cells wrong"] if wrong else []
+    summary = [f"wrong cells: {wrong}"] if wrong else []
     summary += [f"{len(lost)} rows only in the old answer: {_row(lost[0])}"] if lost else []
     summary += [f"{len(gained)} rows only in the new answer: {_row(gained[0])}"] if gained else []
     named = tuple(sorted(found - {""}))
     summary += [CAUSES[name] for name in named]
-    return Difference(tuple(cells), named, bool(wrong or lost or gained), "; ".join(summary))
+    whole = ["rows only in the old answer"] if lost else []
+    whole += ["rows only in the new answer"] if gained else []
+    return Difference(tuple(cells), named, bool(wrong or lost or gained), "; ".join(summary), tuple(whole))
 
 
 def _row(row: Row) -> str:

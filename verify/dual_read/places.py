@@ -48,17 +48,17 @@ def postgres_view(connection: Any) -> View:
     A commit is in the log a moment before it is visible: a moment that no pipeline outruns, except where commits wait
     for a synchronous standby. There, what was under way must have ended before the view is opened.
     """
-    certain = connection.execute("SHOW synchronous_standby_names").fetchone() == ("",) or _ended(connection)
+    certain = connection.execute("SHOW synchronous_standby_names").fetchone() == ("",) or ended(connection)
     low = place_in(connection)
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     connection.execute("SELECT pg_current_snapshot()")
     return View(low if certain else None, place_in(connection))
 
 
-def _ended(connection: Any) -> bool:
+def ended(connection: Any, wait_s: float = _VISIBLE_S) -> bool:
     """Whether all transactions that are under way now end soon; their locks go after they became visible."""
     held = {number for (number,) in connection.execute(_HELD).fetchall()}
-    deadline = time.monotonic() + _VISIBLE_S
+    deadline = time.monotonic() + wait_s
     while held := held & {number for (number,) in connection.execute(_HELD).fetchall()}:
         if time.monotonic() >= deadline:
             return False

@@ -59,19 +59,25 @@ def _latencies(result: DualReadResult) -> str:
             f"{a:.1f} / {b:.1f}"
             for a, b in ((old.p50_ms, new.p50_ms), (old.p95_ms, new.p95_ms), (old.p99_ms, new.p99_ms))
         ]
-        rows.append(page.row([*cells, "slower" if pair.slower else ""], "named" if pair.slower else ""))
+        rows.append(
+            page.row([*cells, "slower" if pair.slower else ""], "named" if pair.slower else "", (1, 2, 3, 4))
+        )
     head = ("pair", "reads, old / new", "p50 ms", "p95 ms", "p99 ms", "")
-    return f"<h2>Latency, old / new</h2>{page.table(head, rows, 'Latency of both sides')}" if rows else ""
+    return (
+        f"<h2>Latency, old / new</h2>{page.table(head, rows, 'Latency of both sides', (1, 2, 3, 4))}"
+        if rows
+        else ""
+    )
 
 
 def _causes(result: DualReadResult) -> str:
     rows = [
-        page.row([escape(cause), f"{number:,}", escape(pair.name)])
+        page.row([escape(cause), f"{number:,}", escape(pair.name)], right=(1,))
         for pair in result.pairs
         for cause, number in pair.causes
     ]
     head = ("cause", "comparisons", "pair")
-    return f"<h2>Likely causes</h2>{page.table(head, rows, 'Likely causes')}" if rows else ""
+    return f"<h2>Likely causes</h2>{page.table(head, rows, 'Likely causes', (1,))}" if rows else ""
 
 
 def _samples(result: DualReadResult, samples: list[tuple[str, Comparison]]) -> str:

@@ -80,8 +80,7 @@ class Tally:
             self._accepted += found.accepted
             if found.outcome is Outcome.MATCH:
                 return
-            names = found.difference.names if found.difference else ()
-            for cause in names or ((found.reason,) if found.outcome is Outcome.BUG else ()):
+            for cause in _causes(found):
                 if cause in self._causes or len(self._causes) < _CAUSES_MAX:
                     self._causes[cause] += 1
             samples = self._samples.setdefault(found.outcome, [])
@@ -132,6 +131,14 @@ class Tally:
         if not self._outcomes:
             return Answered.UNKNOWN, "nothing was compared"
         return Answered.EQUAL, ""
+
+
+def _causes(found: Verdict) -> list[str]:
+    """What comparisons are grouped by: causes, with the column for what has no name; no values."""
+    if found.difference is None:
+        return [found.reason] if found.outcome is Outcome.BUG else []
+    cells = {f"{cell.column}: {cell.cause}" for cell in found.difference.cells if not cell.name}
+    return [*found.difference.names, *sorted(cells), *found.difference.rows]
 
 
 def _sample(found: Verdict, parameters: Mapping[str, Any], old: Read | None, new: Read | None) -> Comparison:

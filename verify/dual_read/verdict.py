@@ -102,7 +102,7 @@ def first_verdict(old: Read, new: Read, rules: Rules) -> Verdict | None:
     if found is None:
         return Verdict(Outcome.MATCH, "")
     if found.accepted(rules.accept):
-        return Verdict(Outcome.SEMANTIC, found.summary, found, accepted=True)
+        return Verdict(Outcome.SEMANTIC, f"accepted: {found.summary}", found, accepted=True)
     return None
 
 
