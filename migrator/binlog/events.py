@@ -57,6 +57,7 @@ REFUSED_NAMES = {
     39: "PARTIAL_UPDATE_ROWS (binlog_row_value_options=PARTIAL_JSON)",
 }
 FLAG_IGNORABLE = 0x80
+_FLAG_THREAD_SPECIFIC = 0x04
 MODE_NO_BACKSLASH_ESCAPES = 0x100000
 
 _HEADER = struct.Struct("<IBIIIH")
@@ -158,6 +159,11 @@ def parse_query(event: Event) -> QueryText:
     text = event.body[text_at:].decode("utf-8", "replace")
     mode = _sql_mode(event.body[fixed:start])
     return QueryText(database, text, not mode & MODE_NO_BACKSLASH_ESCAPES)
+
+
+def of_its_thread(event: Event) -> bool:
+    """Whether a statement depends on its session: its tables may be temporary ones, whatever they are named like."""
+    return bool(event.flags & _FLAG_THREAD_SPECIFIC)
 
 
 def is_begin(event: Event) -> bool:

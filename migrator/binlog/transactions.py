@@ -16,7 +16,7 @@ from migrator.binlog import compressed, events, refusals
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
 from migrator.binlog.cascade_guard import CascadeGuard
 from migrator.binlog.event_feed import EventFeed
-from migrator.binlog.events import Event, QueryText
+from migrator.binlog.events import Event, QueryText, of_its_thread
 from migrator.binlog.payload import payload_events
 from migrator.binlog.pending import PendingChanges
 from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
@@ -306,7 +306,7 @@ class TransactionAssembler:
             statement = replace(statement, refused="the index is gone that the table's key comes from")
         kind = statement.kind
         alone = self._opening is not None and not self._begun  # as every statement that commits by itself
-        if statement.refused and not (alone and kind is StatementKind.TRUNCATED):
+        if statement.refused and not (alone and kind is StatementKind.TRUNCATED and not of_its_thread(event)):
             raise refusals.refused_statement(statement, query.text)
         if kind is StatementKind.BEGIN:
             self._begun = True

@@ -96,6 +96,7 @@ class OutputContract:
                 images((2, 0, 1, 3, "c"), (3, 1, -1, 1, "a"), (3, 1, 1, 7, "a")),
                 images((2, 1, 1, 9, "w", None), (3, 0, -1, 2, "b", None), schema=WIDER),
             ),
+            content(4, images((4, 0, 0, None, None), (4, 1, 1, 5, "e"))),
         )
         kit.stream()
         found = [
@@ -117,6 +118,8 @@ class OutputContract:
             (2, 1, "c", None, (9, "w"), 2, 1),
             (2, 2, "d", (2, "b"), None, 3, 0),
             (2, 3, "u", (1, "a"), (7, "a"), 3, 1),
+            (3, 0, "t", None, None, 4, 0),
+            (3, 1, "c", None, (5, "e"), 4, 1),
         ]
 
     def test_what_it_holds_it_never_writes_again(self, kit: Kit) -> None:

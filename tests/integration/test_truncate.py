@@ -132,6 +132,23 @@ def test_in_a_streamed_transaction_and_taken_back_by_a_savepoint(old_pg: Databas
     assert kinds == [*insert, Operation.TRUNCATE, *insert]
 
 
+def test_of_partitions_the_log_has_the_one_of_the_whole_table_only(old_pg: Database) -> None:
+    """PostgreSQL sends nothing of a partition's own TRUNCATE where changes are published by root: a blind spot."""
+    old_pg.execute(
+        "CREATE TABLE p (k int PRIMARY KEY, v text) PARTITION BY RANGE (k)",
+        "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100)",
+        "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (100) TO (200)",
+        *(f"ALTER TABLE {name} REPLICA IDENTITY FULL" for name in ("p", "p1", "p2")),
+    )
+    captured = capturing(old_pg, ["p"], LIMITS)
+    reader = captured.log_reader()
+    reader.start(None)
+    old_pg.execute("TRUNCATE p1", "INSERT INTO p VALUES (1, 'a'), (101, 'b')", "TRUNCATE p")
+    read = read_to(reader, captured.catalog.position())
+    reader.close()
+    assert story(read) == [("i", "p", "1"), ("i", "p", "101"), ("t", "p", None)]
+
+
 def placed(captured: Capturing, chunk: Chunk, begin: Position, read: Read) -> list[EmitChunk]:
     """What the core makes of a chunk that was read before these records came."""
     (table,) = captured.schemas

@@ -1,0 +1,69 @@
+"""A column that the mapping reads gets another name: what stops, and the ways out that the documents describe."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from migrator import config as configuration
+from migrator.errors import MigratorError, SchemaError
+from scenarios.orders.old_schema import create
+from tests.integration import run_project
+from tests.integration.run_project import Project, scenario_database
+from tests.servers import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+ROWS = 300
+
+
+def adapt(project: Project, old: str, new: str) -> None:
+    mapping = project.config.parent / "mapping.py"
+    mapping.write_text(mapping.read_text().replace(f'"{old}"', f'"{new}"'))
+
+
+def notes(project: Project, wanted: str) -> int:
+    ((count,),) = project.new.query("SELECT count(*) FROM purchase WHERE note = %s", [wanted])
+    return int(count)
+
+
+def test_a_renamed_column_and_the_adapted_mapping(
+    old_pg: Database, new_pg: Database, tmp_path: Path, spark: SparkSession
+) -> None:
+    create(scenario_database(old_pg), ROWS)
+    project = run_project.make(tmp_path / "project", old_pg, new_pg)
+    project.run_here()
+
+    # All that was written under the old name is in the target: the adapted mapping goes on.
+    old_pg.execute(
+        "ALTER TABLE orders RENAME comment TO remark", "UPDATE orders SET remark = 'one' WHERE id <= 10"
+    )
+    with pytest.raises(MigratorError, match=r"remark|comment"):
+        project.run_here()
+    adapt(project, "comment", "remark")
+    project.run_here()
+    assert notes(project, "one") == 10
+
+    # A change under the old name was not read yet: it stops by name, and the way out is to start anew.
+    old_pg.execute(
+        "UPDATE orders SET remark = 'two' WHERE id <= 20",
+        "ALTER TABLE orders RENAME remark TO words",
+        "UPDATE orders SET words = 'three' WHERE id <= 5",
+    )
+    adapt(project, "remark", "words")
+    with pytest.raises(SchemaError, match="was dropped or renamed") as stopped:
+        project.run_here()
+    assert "adapt the mapping and start the migration of this table anew" in stopped.value.remedy
+    assert (notes(project, "one"), notes(project, "two"), notes(project, "three")) == (10, 0, 0)
+    ((slot,),) = old_pg.query(
+        "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
+    )
+    old_pg.execute(f"SELECT pg_drop_replication_slot('{slot}')")
+    new_pg.execute("DELETE FROM migrator.ledger", "TRUNCATE purchase")
+    shutil.rmtree(configuration.load(project.config).state)
+    project.run_here()
+    assert (notes(project, "one"), notes(project, "two"), notes(project, "three")) == (0, 15, 5)
+    assert project.command("verify", "--wait", "20") == 0
