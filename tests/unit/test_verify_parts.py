@@ -258,7 +258,7 @@ def test_text_report_says_verdict_first_and_marks_what_differs() -> None:
 
 def test_json_report_can_be_read_back() -> None:
     document = json.loads(json_report(RESULT))
-    assert (document["format"], document["verdict"], document["exit_code"]) == (1, "different", 1)
+    assert (document["format"], document["verdict"], document["exit_code"]) == (2, "different", 1)
     assert document["tables"][0]["samples"][0]["cells"][1]["target"] is None
 
 
