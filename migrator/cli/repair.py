@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -17,11 +18,11 @@ from migrator.cli.options import (
     with_py_files,
 )
 from migrator.cli.repair_choice import Choice, chosen
-from migrator.cli.repair_report import Outcome, outcome, planned_lines, write_outcome
+from migrator.cli.repair_report import outcome, planned_lines, write_outcome
 from migrator.cli.verify import server_settings
 from migrator.config import Settings
 from migrator.errors import RequestError
-from migrator.run.repair import Wanted, repair_steps
+from migrator.run.repair import RepairStep, Wanted, repair_steps
 from migrator.wiring_repair import await_repair, begin_repair, running_leader
 from migrator.wiring_spark import spark
 from verify.compare import DUPLICATE
@@ -93,32 +94,49 @@ def repair(
     found = read_differing(report) if report is not None else _verified(settings, master, options, tables)
     differing = chosen(found, choice, settings.name)
     if sql is not None:
-        number = write_fix_sql(differing, settings.target.kind, settings.target.schema or "public", sql)
-        click.echo(
-            f"{number} statements in {sql}: read them, stop the run or be sure of the rows, then run them"
-        )
-        return 1 if number else 0
+        return _statements(settings, differing, sql)
     parts = wiring.parts(settings, master, options)
     steps = repair_steps(parts, _wanted(differing), settings.target.kind == "postgresql")
     for line in planned_lines(differing, steps):
         click.echo(line)
     if not steps:
-        return 1 if differing.keys else 0  # duplicates of the mapping can't be repaired
+        return 1 if differing.keys else 3 if _unknown(differing) else 0  # keys: the mapping makes them twice
     if not apply:
         click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")
         return 1
-    leader = running_leader(settings)
-    click.echo(f"through the run of {leader}")
-    names = begin_repair(settings, steps)
-    told = await_repair(settings, names, wait_s)
-    names_of = tuple(dict.fromkeys(step.target for step in steps))
-    after = _verified(settings, master, options, names_of)
-    done: Outcome = outcome(differing, steps, told, after)
+    return _applied(settings, master, options, differing, steps, wait_s)
+
+
+def _statements(settings: Settings, differing: Differing, file: Path) -> int:
+    number = write_fix_sql(differing, settings.target.kind, settings.target.schema or "public", file)
+    click.echo(
+        f"{number} statements in {file}: read them, stop the run or be sure of the rows, then run them"
+    )
+    return 1 if number else 0
+
+
+def _applied(
+    settings: Settings,
+    master: str | None,
+    options: dict[str, str],
+    differing: Differing,
+    steps: Sequence[RepairStep],
+    wait_s: float,
+) -> int:
+    """Repairs through the run, verifies again, and tells before and after."""
+    click.echo(f"through the run of {running_leader(settings)}")
+    told = await_repair(settings, begin_repair(settings, steps), wait_s)
+    tables = tuple(dict.fromkeys(step.target for step in steps))
+    done = outcome(differing, steps, told, _verified(settings, master, options, tables))
     path = write_outcome(done, settings.reports())
     for line in done.lines():
         click.echo(line)
     click.echo(f"report: {path}")
     return done.exit_code()
+
+
+def _unknown(differing: Differing) -> bool:
+    return any(table.verdict == "unknown" for table in differing.tables)
 
 
 def _wanted(differing: Differing) -> list[Wanted]:

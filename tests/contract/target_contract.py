@@ -318,6 +318,18 @@ class TargetContract:
             (9, "logged", 9),
         ]
 
+    def test_a_doubt_decided_without_the_event_of_its_row_loses_it(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        """The control of ``core.hold``: the same rows in one batch keep it."""
+        rows: Rows = [(5, "inserted", 5)]
+        applier.apply(applier.part("item", after=rows, doubted=[5]))
+        assert place.rows("item") == list(rows)
+        applier.apply(applier.part("item", before=rows))
+        applier.apply(applier.part("item", after=rows))
+        applier.apply(applier.part("item", doubted=[5]))
+        assert place.rows("item") == []
+
     def test_doubted_rows_alone_vanish(self, applier: Applier, place: TargetUnderTest) -> None:
         applier.apply(applier.part("item", chunk=[(1, "a", 1), (2, "b", 2)]))
         applier.apply(applier.part("item", doubted=[2]))
