@@ -152,6 +152,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
                 "rows": file.rows,
                 "size_bytes": file.size_bytes,
                 "sha256": file.sha256,
+                "held_bytes": file.held_bytes,
             }
             for file in manifest.files
         ],
@@ -306,6 +307,7 @@ def _to_file(document: Json) -> SegmentFile:
         rows=document["rows"],
         size_bytes=document["size_bytes"],
         sha256=document["sha256"],
+        held_bytes=document.get("held_bytes", 0),
     )
 
 

@@ -24,7 +24,17 @@ class FileKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """One Parquet file of a segment. ``path`` is absolute; ``sha256`` covers the whole file."""
+    """One Parquet file of a segment.
+
+    Attributes:
+        schema: of its rows.
+        kind: see there.
+        path: absolute.
+        rows: their number.
+        size_bytes: of the file.
+        sha256: over the whole file.
+        held_bytes: what its rows take in memory; 0 if that is not known (formats before 3).
+    """
 
     schema: TableSchema
     kind: FileKind
@@ -32,6 +42,7 @@ class SegmentFile:
     rows: int
     size_bytes: int
     sha256: str
+    held_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -31,10 +31,12 @@ from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_r
 from transforms.plan import MappingPlan
 from transforms.session import named_jvm_end
 from transforms.staged import staged_parts
-from transforms.standing import Slots, StandingMapping
+from transforms.standing import LARGE_SLOT_BYTES, Slots, StandingMapping
 
 _JOBS_AT_ONCE = 4
 """Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
+_PIECE_BYTES = LARGE_SLOT_BYTES
+"""Images of a large batch that go through Spark's heap at a time: the batch may be one transaction of any size."""
 
 
 class TransformJob:
@@ -226,15 +228,21 @@ class TransformJob:
         after = {name: delta.after for name, delta in deltas.items() if delta.after.num_rows}
         if not before and not after:
             return None, None
-        job: Callable[[], pa.Table]
         if size:
             job = partial(self._standing[plan.target.name].run, size)
+            mapped = self._collect(plan, job, lambda: _images(deltas.values()))
         else:
-            job = map_delta(self._spark, plan, self._frames(plan, before), self._frames(plan, after)).toArrow
-        mapped = self._collect(plan, job, lambda: _images(deltas.values()))
+            pieces = [self._piece(plan, *sides) for sides in _pieces(before, after)]
+            mapped = pa.concat_tables(pieces)
         side = mapped[SIDE]
         rows = mapped.drop_columns([SIDE])
         return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
+
+    def _piece(
+        self, plan: MappingPlan, before: Mapping[str, pa.Table], after: Mapping[str, pa.Table]
+    ) -> pa.Table:
+        job = map_delta(self._spark, plan, self._frames(plan, before), self._frames(plan, after)).toArrow
+        return self._collect(plan, job, lambda: {**before, **after})
 
     def _frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
         return {
@@ -284,7 +292,10 @@ class TransformJob:
     def _row_at_fault(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> MappingError | None:
         """The error that names a row on which the mapping fails, if one row alone makes it fail."""
         for name, rows in tables.items():
-            found = failing_row(self._spark, plan, name, rows)
+            try:
+                found = failing_row(self._spark, plan, name, rows)
+            except (PySparkException, Py4JError):
+                return None  # the rows don't even get into Spark, so none can be told to be at fault
             if found is not None:
                 schema = plan.schemas[name]
                 row = rows.slice(found.index, 1).to_pylist()[0]
@@ -296,6 +307,25 @@ class TransformJob:
                     remedy="correct the mapping, or the row in the source; then start again: nothing was lost",
                 )
         return None
+
+
+def _pieces(
+    before: Mapping[str, pa.Table], after: Mapping[str, pa.Table]
+) -> Iterator[tuple[dict[str, pa.Table], dict[str, pa.Table]]]:
+    """Images by table and side, ``_PIECE_BYTES`` or one row at a time: row-wise mappings don't mind."""
+    for name, rows in before.items():
+        yield from (({name: piece}, {}) for piece in _slices(rows))
+    for name, rows in after.items():
+        yield from (({}, {name: piece}) for piece in _slices(rows))
+
+
+def _slices(rows: pa.Table) -> Iterator[pa.Table]:
+    if rows.num_rows < 2 or rows.nbytes <= _PIECE_BYTES:
+        yield rows
+        return
+    half = rows.num_rows // 2
+    yield from _slices(rows.slice(0, half))
+    yield from _slices(rows.slice(half))
 
 
 def _dumped(plan: MappingPlan, known: Checkpoint | None) -> bool:

@@ -14,6 +14,7 @@ from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
 from migrator.model.segment import Manifest
 from migrator.ports.eventlog import BatchReader, SegmentWriter
+from tests.contract.eventlog_content import content, images, read
 from tests.contract.eventlog_contract import EventLogContract, EventLogUnderTest, Step
 
 
@@ -73,3 +74,15 @@ class TestFilesWithSignal(EventLogContract):
 class TestMemory(EventLogContract):
     def make(self, directory: Path) -> EventLogUnderTest:
         return Memory()
+
+
+def test_a_batch_is_bounded_by_what_its_rows_take_in_memory(tmp_path: Path) -> None:
+    """Not by their files: these compress to nearly nothing."""
+    writer = FileSegmentWriter(tmp_path / "log", 1)
+    for order in (1, 2, 3):
+        writer.append(content(order, images((order, 0, 1, order, "x" * 100_000))))
+    reader = FileBatchReader(tmp_path / "log", max_bytes=250_000)
+    first = read(reader)
+    assert sum(file.size_bytes for each in reader.manifests(0) for file in each.files) < 50_000
+    assert (first.first, first.last) == (1, 2)
+    assert read(reader, first.last).last == 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from migrator.errors import MappingError
+from migrator.ports.eventlog import NetDelta
+from migrator.run import transform_job
 from migrator.run.transform_job import TransformJob
 from tests.integration.test_transforms_pipeline import FLIGHTS
 from tests.integration.test_transforms_plan import SCHEMAS, target_column
@@ -111,3 +114,26 @@ def test_a_module_that_workers_do_not_have_is_named_before_the_first_batch(
     finally:
         job.close()
     assert "only_on_the_driver" in refused.value.cause
+
+
+def test_a_batch_too_large_for_the_slots_is_mapped_in_pieces(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many: the same rows, told apart as before and after."""
+    plan = plan_that_runs(spark, "pass")
+    job = TransformJob(spark, {"out": plan}, {}, tmp_path / "slots")
+    batch: Any = SimpleNamespace(
+        deltas=[NetDelta(SCHEMAS["flights"], FLIGHTS.slice(0, 2), FLIGHTS.slice(1, 3))]
+    )
+    asked: list[int] = []
+    piece = TransformJob._piece
+    monkeypatch.setattr(TransformJob, "_piece", lambda *given: asked.append(1) or piece(*given))
+    try:
+        whole = [side.to_pylist() for side in job._delta(plan, batch, 0) if side is not None]
+        monkeypatch.setattr(transform_job, "_PIECE_BYTES", 1)
+        pieces = [side.to_pylist() for side in job._delta(plan, batch, 0) if side is not None]
+    finally:
+        job.close()
+    assert pieces == whole
+    assert [len(side) for side in pieces] == [2, 3]
+    assert len(asked) == 2 + 5, "one a side, then one a row"

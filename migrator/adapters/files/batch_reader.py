@@ -41,7 +41,7 @@ class FileBatchReader:
 
     Args:
         directory: of the event log; may not exist yet.
-        max_bytes: a batch grows no further than this (on disk, compressed) unless one transaction is larger.
+        max_bytes: a batch grows no further than this (rows in memory) unless one transaction is larger.
         signal: shared with a writer in the same process; without it the directory is polled every 2 to 20 ms.
     """
 
@@ -136,7 +136,7 @@ class FileBatchReader:
         while (manifest := self._next(number + 1, ready)) is not None:
             number += 1
             rows += sum(file.rows for file in manifest.files)
-            size_bytes += sum(file.size_bytes for file in manifest.files)
+            size_bytes += sum(max(file.size_bytes, file.held_bytes) for file in manifest.files)
             if manifest.begins_batch and found and found[-1].ends_transaction:
                 ready = len(found)  # whatever was to follow those before it never came: its leader is gone
             if ready and (manifest.begins_batch or rows > max_rows or size_bytes > self._max_bytes):

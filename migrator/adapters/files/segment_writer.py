@@ -157,11 +157,8 @@ class FileSegmentWriter:
                     path, handle = self._new_data_file(number, len(files))
                     write(path, handle, memoryview(buffer))
                     digest = hashlib.sha256(buffer).hexdigest()
-                    files.append(
-                        SegmentFile(
-                            data.schema, data.kind, str(path), data.rows.num_rows, buffer.size, digest
-                        )
-                    )
+                    size = (data.rows.num_rows, buffer.size, digest, data.rows.nbytes)
+                    files.append(SegmentFile(data.schema, data.kind, str(path), *size))
                     self._step("segment.file")
             self._step("segment.data")
             manifest = self._manifest(number, content, files)

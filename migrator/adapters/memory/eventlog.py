@@ -92,7 +92,9 @@ class MemorySegmentWriter:
             path = f"memory:{number}-{self._epoch}-{len(files)}"
             rows[path] = data.rows
             files.append(
-                SegmentFile(data.schema, data.kind, path, data.rows.num_rows, data.rows.nbytes, sha256="")
+                SegmentFile(
+                    data.schema, data.kind, path, data.rows.num_rows, data.rows.nbytes, "", data.rows.nbytes
+                )
             )
         manifest = Manifest(
             number=number,
