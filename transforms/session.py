@@ -235,6 +235,10 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
         "spark.app.name": "migrator",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Spark remembers plans and metrics for a page that isn't there: 1,000 of them fill the heap of a long run.
+        "spark.sql.ui.retainedExecutions": "10",
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "50",
         "spark.log.level": "WARN",
         "spark.driver.memory": f"{heap_bytes(memory_bytes) >> 20}m",
         "spark.sql.shuffle.partitions": cores,
