@@ -134,10 +134,13 @@ def make_watermark_table(database: Database) -> None:
 
 @contextmanager
 def max_allowed_packet(database: Database, size: int) -> Iterator[None]:
-    """The setting of a spare server, for as long as the block runs; ``size`` in bytes."""
+    """The setting of a spare server, for as long as the block runs; ``size`` in bytes.
+
+    Then a new file of the log begins: MariaDB can't look behind an event that is larger than its packets.
+    """
     ((before,),) = database.query("SELECT @@GLOBAL.max_allowed_packet")
     database.execute(f"SET GLOBAL max_allowed_packet = {size}")
     try:
         yield
     finally:
-        database.execute(f"SET GLOBAL max_allowed_packet = {before}")
+        database.execute(f"SET GLOBAL max_allowed_packet = {before}", "FLUSH BINARY LOGS")

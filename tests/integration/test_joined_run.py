@@ -84,6 +84,16 @@ def sampling(project: Project) -> Iterator[list[tuple[int, ...]]]:
         thread.join()
 
 
+def judged(project: Project) -> int:
+    """The verdict at rest: unknown where the slot was told of a later, empty part of the log as the run ended."""
+    for _ in range(3):
+        verdict = project.command("verify", "--wait", "20")
+        if verdict != 3:
+            break
+        project.run_here()
+    return verdict
+
+
 @pytest.mark.parametrize("engine", ["postgres", "mariadb"])
 def test_under_writers_every_snapshot_is_one_state_and_the_end_is_equal(
     engine: str, request: pytest.FixtureRequest, spark: SparkSession
@@ -101,7 +111,7 @@ def test_under_writers_every_snapshot_is_one_state_and_the_end_is_equal(
         assert ordered == orders
     project.run_here()
     assert shop.differences(project) == {}
-    assert project.command("verify", "--wait", "20") == 0
+    assert judged(project) == 0
 
 
 def test_killed_while_filling_and_while_streaming_it_ends_equal(
@@ -117,6 +127,6 @@ def test_killed_while_filling_and_while_streaming_it_ends_equal(
     from_postgres.new.execute(
         "UPDATE order_summary SET total = total + 1 WHERE order_id = (SELECT max(order_id) FROM order_summary)"
     )
-    assert from_postgres.command("verify", "--wait", "20") == 1, "the judge sees a wrong sum"
+    assert judged(from_postgres) == 1, "the judge sees a wrong sum"
     assert from_postgres.command("status") == 0
     assert "joined     order_summary: filled from the mirror" in capfd.readouterr().out
