@@ -31,6 +31,8 @@ PROJECT = Path(__file__).parent / "flights"
 _DRAIN_S = 600.0  # a bound on hanging, not on slow machines: plans are compiled before the first row
 _LEAVE_ROOM = (
     "# Twelve targets, two servers, writers and a verifier share this machine.",
+    "[capture]",
+    "dump_share = 1.0  # nobody waits for these writers",
     "[apply]",
     "interval_s = 3.0",
 )
