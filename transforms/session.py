@@ -286,12 +286,13 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
             gateway = launch_gateway(settings, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=settings, gateway=gateway))
     except (PySparkRuntimeError, Py4JError, OSError) as error:
-        _end_halfway()
         java = isinstance(error, Py4JJavaError)
+        cause = spark_cause(error) if java else str(error)  # while the JVM can be asked
+        _end_halfway()
         raise MigratorError(
             "Spark can't be started",
             where=f"{settings.get('spark.master')}, log {log_path}",
-            cause=spark_cause(error) if java else str(error),
+            cause=cause,
             remedy="see the log; is the master's address right, and can it start executors?"
             if java
             else "see the log; Spark needs a Java 17 or newer runtime (JAVA_HOME or PATH)",
