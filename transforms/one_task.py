@@ -41,8 +41,11 @@ def on_executor(spark: SparkSession | None, work: Callable[[], bytes], limit_s: 
         with suppress(Py4JError, OSError):  # Spark is gone, and the job with it
             context.cancelJobGroup(group)
 
-    def task(_: Iterable[int]) -> Iterator[bytes]:
-        yield work()
+    def task(numbers: Iterable[int]) -> Iterator[bytes]:
+        for _ in (
+            numbers
+        ):  # read to its end: a worker with input left over isn't used again, and importing takes long
+            yield work()
 
     timer = threading.Timer(limit_s, cancel)
     timer.daemon = True

@@ -197,6 +197,12 @@ def test_while_executors_die_the_driver_reads_and_says_so(one_row: Database, ask
     assert asked.said[1:] == [""]
 
 
+def test_a_python_worker_serves_task_after_task(spark: SparkSession) -> None:
+    """A new one imports everything again: seconds a chunk."""
+    workers = [on_executor(spark, lambda: str(os.getpid()).encode(), 60.0) for _ in range(8)]
+    assert len(set(workers)) < len(workers)
+
+
 def test_a_task_that_hangs_is_given_up(spark: SparkSession) -> None:
     from migrator.errors import ClusterError
 
