@@ -27,6 +27,7 @@ TARGET_KINDS = ("postgresql", "mariadb", "mysql")
 PLACEMENTS = ("witness", "watermark", "message")
 LOGS = ("server", "change_tables")
 STAGING = ("auto", "driver", "executors")
+CHUNK_READING = ("driver", "executors")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -215,6 +216,7 @@ class _Reader:
         staging = self._choice("apply", "staging", STAGING, "auto")
         if staging == "executors" and target.kind not in ("", "postgresql"):
             self._problem("apply", "staging", "executors load into PostgreSQL targets only")
+        self._choice("capture", "chunk_reading", CHUNK_READING, "driver")
         self._check_positive()
         coordination = self._coordination(root)
         if self.problems:

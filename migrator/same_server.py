@@ -14,7 +14,8 @@ from migrator.errors import ConnectionFailed
 class SameServer:
     """The server that the log is read from, as the chunk readers of the same run know it.
 
-    The log reader's thread writes and the others read: one reference, assigned at once.
+    The log reader's thread writes and the others read: one reference, assigned at once. An executor gets a copy, of
+    the moment when its task was pickled.
     """
 
     def __init__(self) -> None:
@@ -23,6 +24,10 @@ class SameServer:
     def reads_log(self, server: str) -> None:
         """The log reader has connected to this server."""
         self._log = server
+
+    def log(self) -> str:
+        """The server that the log is read from; empty before it is."""
+        return self._log
 
     def check(self, server: str, where: str) -> None:
         """Whether a connection for chunks leads to the log's server; anything goes while no log is read.

@@ -45,7 +45,7 @@ from migrator.run.retention_watch import RetentionWatch
 from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_database, source_grants, source_numbers, source_parts
-from migrator.wiring_spark import executors_now, executors_stage, spark
+from migrator.wiring_spark import executors_now, executors_read, executors_stage, spark
 from migrator.wiring_target import filled, forget_filled, peek, target_database, target_grants, target_writer
 from transforms.load import load_mapping
 from transforms.registry import Mapping
@@ -70,7 +70,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         reader = FileBatchReader(settings.event_log(), signal=signal)
         return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
-    catalog, ports = source_parts(settings, step)
+    catalog, ports = source_parts(settings, step, executors_read(settings))
     target, stager = target_writer(settings, step)
     return Parts(
         mapping=load_mapping(settings.mapping, lambda: spark(settings, master, conf)),

@@ -7,6 +7,7 @@ from functools import partial
 
 from sqlalchemy import URL, Engine, create_engine, pool
 
+from migrator.adapters.executors.chunk_reader import ExecutorChunkReader, Executors, RunThere
 from migrator.adapters.mariadb.catalog import MariaCatalog
 from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.mariadb.log_reader import MariaLogReader
@@ -35,7 +36,7 @@ from migrator.config import Settings
 from migrator.model.grants import Grants
 from migrator.model.table import TableSchema
 from migrator.ports.sequences import SourceNumbers
-from migrator.ports.source import SourceCatalog
+from migrator.ports.source import ChunkReader, SourceCatalog
 from migrator.run.capture_loop import SourcePorts
 from migrator.run.steps import Step, no_step
 from migrator.same_server import SameServer
@@ -45,14 +46,37 @@ _PARTS_OF_A_TRANSACTION_ROWS = 50_000
 Source = tuple[SourceCatalog, Callable[[list[TableSchema]], SourcePorts]]
 
 
-def source_parts(settings: Settings, step: Step = no_step) -> Source:
-    """The catalog of the configured source, and what makes its readers for given tables. Connects to nothing yet."""
+def source_parts(settings: Settings, step: Step = no_step, executors: RunThere | None = None) -> Source:
+    """The catalog of the configured source, and what makes its readers for given tables. Connects to nothing yet.
+
+    Args:
+        settings: the project's configuration.
+        step: hook at named points.
+        executors: runs a function on an executor, where they are to read the dump's chunks.
+    """
     return {"postgresql": _postgres, "mariadb": _mariadb, "mysql": _mysql}[settings.source.kind](
-        settings, step
+        settings, step, executors
     )
 
 
-def _postgres(settings: Settings, step: Step) -> Source:
+def _elsewhere(
+    executors: RunThere | None,
+    make: Callable[[], ChunkReader],
+    here: Callable[[], ChunkReader],
+    same: SameServer,
+) -> Callable[[Callable[[str], None]], Callable[[], ChunkReader]] | None:
+    """See ``SourcePorts.elsewhere``; ``make`` can be pickled, and knows nothing of this process's steps."""
+    if executors is None:
+        return None
+
+    def told(say: Callable[[str], None]) -> Callable[[], ChunkReader]:
+        known = Executors(executors, say)
+        return lambda: ExecutorChunkReader(make, here(), same, known)
+
+    return told
+
+
+def _postgres(settings: Settings, step: Step, executors: RunThere | None) -> Source:
     source = _postgres_source(settings)
     if source.log == CHANGE_TABLES:
         return ChangeTableCatalog(source), lambda schemas: SourcePorts(
@@ -60,18 +84,29 @@ def _postgres(settings: Settings, step: Step) -> Source:
             lambda: change_table_chunks(source, step),
             None,
             lambda: PostgresLoadMeter(source),
+            elsewhere=_elsewhere(
+                executors,
+                partial(change_table_chunks, source),
+                lambda: change_table_chunks(source, step),
+                SameServer(),
+            ),
         )
 
     catalog = PostgresCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
+
+        def here() -> PostgresChunkReader:
+            return PostgresChunkReader(source, step, same=same)
+
         return SourcePorts(
             lambda: PostgresLogReader(source, schemas, step, same),
-            lambda: PostgresChunkReader(source, step, same=same),
+            here,
             mark_writer(source),
             lambda: PostgresLoadMeter(source),
             lambda: slot_retention(source, catalog.position),
+            elsewhere=_elsewhere(executors, partial(PostgresChunkReader, source, same=same), here, same),
         )
 
     return catalog, ports
@@ -100,35 +135,45 @@ def _postgres_source(settings: Settings) -> PostgresSource:
     )
 
 
-def _mariadb(settings: Settings, step: Step) -> Source:
+def _mariadb(settings: Settings, step: Step, executors: RunThere | None) -> Source:
     source = _binlog(settings)
     catalog = MariaCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
+
+        def here() -> MariaChunkReader:
+            return MariaChunkReader(source, step, same=same)
+
         return SourcePorts(
             lambda: MariaLogReader(source, schemas, same),
-            lambda: MariaChunkReader(source, step, same),
+            here,
             _marks(source),
             lambda: BinlogLoadMeter(source),
             lambda: binlog_retention(source, catalog.position),
+            elsewhere=_elsewhere(executors, partial(MariaChunkReader, source, same=same), here, same),
         )
 
     return catalog, ports
 
 
-def _mysql(settings: Settings, step: Step) -> Source:
+def _mysql(settings: Settings, step: Step, executors: RunThere | None) -> Source:
     source = _binlog(settings)
     catalog = MysqlCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
         same = SameServer()
+
+        def here() -> MysqlChunkReader:
+            return MysqlChunkReader(source, step, same=same)
+
         return SourcePorts(
             lambda: MysqlLogReader(source, schemas, same),
-            lambda: MysqlChunkReader(source, step, same),
+            here,
             _marks(source),
             lambda: BinlogLoadMeter(source),
             lambda: binlog_retention(source, catalog.position),
+            elsewhere=_elsewhere(executors, partial(MysqlChunkReader, source, same=same), here, same),
         )
 
     return catalog, ports

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
 from migrator.config import Settings
 from migrator.embedded.java import java_home
 from transforms.executors import check_executors, count_executors
+from transforms.one_task import on_executor
 from transforms.session import is_cluster, running_session, spark_session, stop_session
 from transforms.shipping import ship
 
 _MODULES = ("pyarrow", "transforms.staged", "verify.json_text")
 _STAGING = "migrator.adapters.target_postgres.executor_staging"
+_READING = {
+    "postgresql": "migrator.adapters.postgres.chunk_reader",
+    "mariadb": "migrator.adapters.mariadb.chunk_reader",
+    "mysql": "migrator.adapters.mysql.chunk_reader",
+}
+_READ_LIMIT_S = 60.0
+"""For one chunk, waiting for a slot included; then the driver reads it. A read should take less than a second."""
 
 
 def spark(
@@ -53,9 +61,21 @@ def executors_stage(settings: Settings, master: str) -> bool:
     return staging == "executors" or (staging == "auto" and is_cluster(master))
 
 
+def executors_read(settings: Settings) -> Callable[[Callable[[], bytes]], bytes] | None:
+    """Runs a function on an executor of the session that runs, where executors are to read chunks; else None."""
+    if settings.capture.chunk_reading != "executors":
+        return None
+    return lambda work: on_executor(running_session(), work, _READ_LIMIT_S)
+
+
 def _prepare(session: SparkSession, settings: Settings, master: str) -> None:
     passed_over = (settings.state, settings.alembic)
     ship(session, settings.mapping, passed_over, settings.spark.py_files, settings.state / "spark-code")
     stages = settings.target.kind == "postgresql" and executors_stage(settings, master)
-    modules = (*_MODULES, _STAGING) if stages else _MODULES
+    reads = settings.capture.chunk_reading == "executors"
+    modules = (
+        *_MODULES,
+        *([_STAGING] if stages else []),
+        *([_READING[settings.source.kind]] if reads else []),
+    )
     check_executors(session, settings.state, modules, settings.spark.wait_s)

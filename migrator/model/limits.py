@@ -20,6 +20,7 @@ class CaptureLimits:
             ``dump_workers`` + 2 chunks are held.
         dump_workers: how many chunks are read at the same time, each over a connection of its own. 1: as DBLog does,
             one after the other, without looking for the end of a chunk first.
+        chunk_reading: who reads chunks: ``driver``, or ``executors``, each chunk by one task.
         dump_share: for which share of the time chunks may be read while others work on the source; 1: all the time.
         max_active_sessions: while more sessions of others are active on the source, chunks are read ever more slowly;
             0: no such bound.
@@ -39,6 +40,7 @@ class CaptureLimits:
     chunk_target_s: float = 0.4
     chunk_bytes: int = 32 << 20
     dump_workers: int = 2
+    chunk_reading: str = "driver"
     dump_share: float = 0.2
     max_active_sessions: int = 0
     max_replica_lag_s: float = 0.0

@@ -54,7 +54,9 @@ milliseconds of a fast log are a gigabyte."""
 class SourcePorts:
     """Factories of the source connections; each thread makes its own, so they are called by several at once.
 
-    ``retention`` asks, over a connection of its own, how long the source keeps its log.
+    ``retention`` asks, over a connection of its own, how long the source keeps its log. ``elsewhere``, where other
+    processes are to read chunks: given what shows a text to the operator until the next one, makes the factory of the
+    dump's readers.
     """
 
     log_reader: Callable[[], LogReader]
@@ -62,6 +64,7 @@ class SourcePorts:
     watermarks: Callable[[], WatermarkWriter] | None
     load: Callable[[], LoadMeter] | None = None
     retention: Callable[[], Retention] | None = None
+    elsewhere: Callable[[Callable[[str], None]], Callable[[], ChunkReader]] | None = None
 
 
 class CaptureSteps:
@@ -111,13 +114,16 @@ class CaptureSteps:
         self._step = step
         self._estimates = estimates
         self._tables = frozenset(schemas)
-        self._ports = ports
+        self._marks = ports.watermarks
+        self._dump_reader = ports.chunk_reader
+        if ports.elsewhere is not None:
+            self._dump_reader = ports.elsewhere(self._warn_of_reading)
         self._asked: Asked = queue.Queue()
         self._workers = 0
         self.chunks: list[ChunkPump] = []
         book = requests.read()
         self._pacer = Pacer(limits, book.pace)
-        self._dirty = self._load_noted = False
+        self._dirty = self._load_noted = self._warned = False
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates)
@@ -216,8 +222,8 @@ class CaptureSteps:
             number = len(self.chunks)
             self.chunks.append(
                 ChunkPump(
-                    self._ports.chunk_reader,
-                    self._ports.watermarks,
+                    self._dump_reader,
+                    self._marks,
                     self.inputs,
                     self._progress,
                     self._step,
@@ -268,6 +274,13 @@ class CaptureSteps:
 
     def _publish(self, checkpoint: Checkpoint) -> None:
         self._progress.set(dumps=checkpoint.dumps, requests=checkpoint.requests, captured=checkpoint.position)
+        if self._warned and not self._progress.snapshot().dumping():
+            self._warn_of_reading("")  # there is no next read to take it back
+
+    def _warn_of_reading(self, text: str) -> None:
+        """Called by the dump's workers, too."""
+        self._warned = bool(text)
+        self._progress.warn("reading", *filter(None, [text]))
 
 
 def _with_dumps(

@@ -109,7 +109,12 @@ def project(tmp_path: Path, cluster: EmbeddedSparkCluster, old_pg: Database, new
     settings = made.config.read_text().replace('master = "local[2]"', f'master = "{cluster.url}"')
     sections: dict[str, dict[str, object]] = {
         "apply": {"staging_rows": 1, "batch_rows": ROWS // 5},
-        "capture": {"chunk_rows": ROWS // 10, "chunk_rows_min": ROWS // 10, "chunk_rows_max": ROWS // 10},
+        "capture": {
+            "chunk_reading": "executors",
+            "chunk_rows": ROWS // 10,
+            "chunk_rows_min": ROWS // 10,
+            "chunk_rows_max": ROWS // 10,
+        },
         "spark.conf": {f'"{name}"': value for name, value in cluster_conf().items()},
     }
     for section, values in sections.items():
@@ -163,6 +168,7 @@ def test_a_migration_whose_executor_is_killed_while_a_batch_is_applied_ends_equa
     """The one that has staged rows of a batch: it is gone when they are merged."""
     output = run_and_kill(project, cluster, tmp_path / "points", ["target.begun:2"])
     assert "executors can't load" not in output, "the driver had to do it"
+    assert "executors can't read chunks" not in output, "the driver had to do it"
     assert project.differences() == []
     assert project.new.query(LEFT) == []
 

@@ -84,6 +84,10 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
         (("SOURCE_PASSWORD", "NOT_SET"), "the environment has no variable NOT_SET"),
         (('user = "writer"', 'user = "writer"\nsilence_s = 0'), "target.silence_s: 0 is not above 0"),
         (
+            ("[capture]", '[capture]\nchunk_reading = "workers"'),
+            "capture.chunk_reading: 'workers' is none of driver, executors",
+        ),
+        (
             ('host = "db1"', 'placement = "message"'),
             "source.placement: 'message' is none of witness, watermark",
         ),

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from migrator.config import load
-from migrator.errors import ConfigError
-from migrator.wiring_spark import executors_stage
+from migrator.errors import ClusterError, ConfigError
+from migrator.wiring_spark import executors_read, executors_stage
 from scenarios.faults.process_tree import oom_score
 from tests.unit.test_config import GOOD
 from transforms.executor_probe import look
+from transforms.one_task import on_executor
 from transforms.session import is_cluster
 from transforms.shipping import mapping_modules
 
@@ -66,6 +67,12 @@ def test_settings_of_a_cluster_are_read_and_checked(tmp_path: Path) -> None:
     assert settings.spark.wait_s == 5.0
     assert executors_stage(settings, settings.spark.master)
     assert not executors_stage(settings, "local[4]")
+    assert executors_read(settings) is None, "the driver reads chunks unless told otherwise"
+    file.write_text(text.replace("[capture]", '[capture]\nchunk_reading = "executors"'))
+    read = executors_read(load(file, PASSWORDS))
+    assert read is not None
+    with pytest.raises(ClusterError, match="Spark doesn't run"):
+        on_executor(None, bytes, 1.0)
     file.write_text(GOOD + 'py_files = "codes.zip"\n')
     with pytest.raises(ConfigError) as wrong:
         load(file, PASSWORDS)
