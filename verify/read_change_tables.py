@@ -13,7 +13,6 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from migrator.errors import VerifyError
 from verify.pending import Pending, PendingAnswer
 from verify.postgres_snapshot import connect_postgres
 from verify.read_postgres import PostgresSource
@@ -35,18 +34,9 @@ FROM pg_current_snapshot() AS s
 class ChangeTableSource(PostgresSource):
     """The old database on PostgreSQL, captured by triggers."""
 
-    def position(self) -> LogPlace:
+    def _end_of_log(self, connection: psycopg.Connection[Any]) -> LogPlace:
         """Twice the number of transaction ids that ended, as the pipeline counts its positions."""
-        with connect_postgres(self._settings) as connection:
-            try:
-                return snapshot_place(connection)
-            except psycopg.Error as error:
-                raise VerifyError(
-                    "the source's snapshot can't be read",
-                    where=self._settings.where(),
-                    cause=str(error).strip(),
-                    remedy="verify against the primary server",
-                ) from error
+        return snapshot_place(connection)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
         """Whether change tables hold rows that the ledger's snapshot doesn't show."""

@@ -18,6 +18,7 @@ from pymysql.cursors import SSCursor
 
 from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
+from verify.mysql_chunks import MySQLSourceChunks
 from verify.mysql_session import open_session, quoted, row_batches, rows_of
 from verify.pending import Pending, PendingAnswer, gtid_state, pending_by_gtid
 from verify.settings import ServerSettings
@@ -92,6 +93,17 @@ class MariaDBSource:
         return _place(session)
 
     @contextmanager
+    def chunks(self, table: str) -> Iterator[MySQLSourceChunks]:
+        """See ``verify.chunk_reader.ChunkedSource``."""
+        with self._session() as session, self._session() as places:
+            schema = reflect_table(session, TableId(self._settings.database, table))
+
+            def read(session: Any, where: str, path: Path) -> int:
+                return _read_rows(session, schema, path, where)
+
+            yield MySQLSourceChunks(session, places, (self.place_before, self.place_after), schema, read)
+
+    @contextmanager
     def _session(self) -> Iterator[Any]:
         with open_session(self._settings, "source") as session:
             self._prepare(session)
@@ -99,16 +111,21 @@ class MariaDBSource:
 
     def _read(self, session: Any, name: str, path: Path) -> SourceTable:
         schema = reflect_table(session, TableId(self._settings.database, name))
-        selected = ", ".join(_expression(column) for column in schema.columns)
-        query = f"SELECT {selected} FROM {quoted(schema.id.schema)}.{quoted(schema.id.name)}"
-        total = 0
-        wanted = pa.schema([pa.field(c.name, _arrow_type(c)) for c in schema.columns])
-        with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
-            cursor.execute(query)
-            for rows in row_batches(cursor):
-                writer.write_table(_table(schema, wanted, rows))
-                total += len(rows)
-        return SourceTable(schema, path, total)
+        return SourceTable(schema, path, _read_rows(session, schema, path))
+
+
+def _read_rows(session: Any, schema: TableSchema, path: Path, where: str = "1 = 1") -> int:
+    """The rows under a condition into a Parquet file; gives their number."""
+    selected = ", ".join(_expression(column) for column in schema.columns)
+    query = f"SELECT {selected} FROM {quoted(schema.id.schema)}.{quoted(schema.id.name)} WHERE {where}"
+    total = 0
+    wanted = pa.schema([pa.field(c.name, _arrow_type(c)) for c in schema.columns])
+    with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
+        cursor.execute(query)
+        for rows in row_batches(cursor):
+            writer.write_table(_table(schema, wanted, rows))
+            total += len(rows)
+    return total
 
 
 def reflect_table(session: Any, table: TableId) -> TableSchema:

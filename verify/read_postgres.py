@@ -6,7 +6,8 @@ The type rules are written here a second time on purpose: the judge must not inh
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from psycopg import sql
 from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.pending import Pending, PendingAnswer, pending_in_slot
-from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot
+from verify.postgres_chunks import PostgresSourceChunks
+from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot, open_views
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard
 
@@ -123,15 +125,31 @@ class PostgresSource:
     def position(self) -> LogPlace:
         """The log's end now, as the order of "every commit record that ends at or before it": one byte less."""
         with connect_postgres(self._settings) as connection:
-            try:
-                return place_in(connection)
-            except psycopg.Error as error:
-                raise VerifyError(
-                    "the source's log position can't be read",
-                    where=self._settings.where(),
-                    cause=str(error).strip(),
-                    remedy="start again; if it repeats, verify against the primary server",
-                ) from error
+            return self._place(connection)
+
+    def _place(self, connection: psycopg.Connection[Any]) -> LogPlace:
+        try:
+            return self._end_of_log(connection)
+        except psycopg.Error as error:
+            raise VerifyError(
+                "the source's log position can't be read",
+                where=self._settings.where(),
+                cause=str(error).strip(),
+                remedy="start again; if it repeats, verify against the primary server",
+            ) from error
+
+    def _end_of_log(self, connection: psycopg.Connection[Any]) -> LogPlace:
+        return place_in(connection)
+
+    @contextmanager
+    def chunks(self, table: str) -> Iterator[PostgresSourceChunks]:
+        """See ``verify.chunk_reader.ChunkedSource``."""
+        with open_views(self._settings) as views, connect_postgres(self._settings) as places:
+            with views.view() as view:
+                schema = reflect_table(view, TableId(self._settings.schema, table))
+            yield PostgresSourceChunks(
+                views, places, self._place, schema, _selected(schema), lambda batch: _convert(schema, batch)
+            )
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
         """Whether the log holds row changes of ``tables`` after the ledger's position, up to ``upto``."""
@@ -143,9 +161,8 @@ class PostgresSource:
 
     def _read(self, view: PostgresSnapshot, name: str, path: Path) -> SourceTable:
         schema = reflect_table(view, TableId(self._settings.schema, name))
-        selected = sql.SQL(", ").join(_expression(column) for column in schema.columns)
         query = sql.SQL("SELECT {} FROM {}").format(
-            selected, sql.Identifier(schema.id.schema, schema.id.name)
+            _selected(schema), sql.Identifier(schema.id.schema, schema.id.name)
         )
         rows = view.to_parquet(
             query, schema.names(), path, lambda batch: _convert(schema, batch), f"table {schema.id}"
@@ -190,6 +207,10 @@ def logical_type(base: str, declared: str) -> str:
         exact = precision <= _DECIMAL_DIGITS_MAX and 0 <= scale <= precision
         return f"decimal({precision},{scale})" if exact else "string"
     return _NATIVE.get(base, "string")
+
+
+def _selected(schema: TableSchema) -> sql.Composed:
+    return sql.SQL(", ").join(_expression(column) for column in schema.columns)
 
 
 def _expression(column: Column) -> sql.Composable:

@@ -129,6 +129,8 @@ def _details(table: TableResult) -> list[str]:
     lines: list[str] = []
     if table.reason:
         lines.append(f"{table.target}: {table.reason}")
+    if table.method:
+        lines.append(f"{table.target}: {table.method}")
     if table.uncompared_columns:
         lines.append(
             f"{table.target}: not filled by the mapping, not compared: {', '.join(table.uncompared_columns)}"

@@ -54,7 +54,7 @@ def _segments(table: TableResult) -> list[page.Segment]:
 def _card(table: TableResult) -> str:
     verdict, segments = table.verdict.value, _segments(table)
     notes = [f"from {', '.join(table.sources)}; key {', '.join(table.key)}"]
-    notes += [table.reason] if table.reason else []
+    notes += [note for note in (table.method, table.reason) if note]
     if table.uncompared_columns:
         notes.append(f"not filled by the mapping, not compared: {', '.join(table.uncompared_columns)}")
     return (

@@ -85,7 +85,7 @@ class ColumnDifference:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """One target table. ``reason`` says why a verdict is unknown, or is empty."""
+    """One target table. ``reason`` says why a verdict is unknown, or is empty; ``method`` how it was verified."""
 
     target: str
     sources: tuple[str, ...]
@@ -99,6 +99,7 @@ class TableResult:
     columns: tuple[ColumnDifference, ...]
     explained_rows_cap: int
     samples: tuple[Sample, ...]
+    method: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,8 @@ CANNOT_DETECT = (
     "A fault in the mapping function itself: both sides are judged by what it says. Its unit tests are for that.",
     "Target columns that the mapping does not fill, and objects that are not rows (indexes, constraints, sequences).",
     "A difference that the listed equivalences call none (see verify/normalise.py), such as 1.50 and 1.5.",
-    "Two different rows whose two 64-bit hashes both collide.",
+    "Two different rows whose two 64-bit hashes both collide; where servers hash chunks (see each table's method),"
+    " chunks of as many rows whose two 64-bit sums of hashes both collide.",
     "A wrong value that is overwritten before it is read, however wrong it was in between.",
 )
 

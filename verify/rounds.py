@@ -25,6 +25,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transforms.registry import TargetMapping
+from verify.chunk_choice import ChunkPlan
+from verify.chunk_keys import Piece
 from verify.compare import (
     DIFFERENT,
     DUPLICATE,
@@ -67,6 +69,9 @@ class TableProgress:
         mapped_rows: rows of mapping(source) in the first round.
         target_rows: rows of the target in the first round.
         rounds: rounds made.
+        plan: how it is verified piece by piece; None where one snapshot of each side is compared.
+        pieces: pieces read in full in the last round.
+        method: how it was verified, for the report.
     """
 
     target: TargetMapping
@@ -82,8 +87,23 @@ class TableProgress:
     mapped_rows: int = 0
     target_rows: int = 0
     rounds: int = 0
+    plan: ChunkPlan | None = None
+    pieces: tuple[Piece, ...] = ()
+    method: str = ""
 
-    def take(self, comparison: Comparison, sides: Sides, directory: Path, reached: bool, still: bool) -> None:
+    def agree(self, rows: int) -> None:
+        """Takes a first round in which no row had to be read: ``rows`` of both sides have one digest."""
+        self._counted(Comparison({}, 0, 0, None), {}, rows)
+
+    def take(
+        self,
+        comparison: Comparison,
+        sides: Sides,
+        directory: Path,
+        reached: bool,
+        still: bool,
+        agreed: int = 0,
+    ) -> None:
         """Settles what this round settles and sets the rest aside.
 
         Args:
@@ -92,6 +112,7 @@ class TableProgress:
             directory: gets the Parquet files of what isn't equal.
             reached: whether the target stood at or after everything that the source read contains.
             still: whether both sides stood at one position (see the module's text).
+            agreed: rows of both sides beside those, known to be equal by their digests (first round only).
         """
         self.shape, self.sides = sides.shape, sides
         settled: dict[str, int] = {}
@@ -104,15 +125,22 @@ class TableProgress:
             aside_keys = sum(n for s, n in comparison.statuses.items() if s != EQUAL) - sum(settled.values())
             if aside_keys:
                 aside = judged.where(f"NOT {_CERTAIN}")
+        self.aside = aside
+        self._counted(comparison, settled, agreed, aside_keys)
+
+    def _counted(
+        self, comparison: Comparison, settled: dict[str, int], agreed: int, aside_keys: int = 0
+    ) -> None:
         if self.rounds == 0:
-            self.mapped_rows, self.target_rows = comparison.mapped_rows, comparison.target_rows
-            equal = comparison.statuses.get(EQUAL, 0)
+            self.mapped_rows = comparison.mapped_rows + agreed
+            self.target_rows = comparison.target_rows + agreed
+            equal = comparison.statuses.get(EQUAL, 0) + agreed
         else:
             # A key that vanished from both sides is agreed upon too, so equal is what no longer differs.
             equal = self.aside_keys - aside_keys - sum(settled.values())
         for status, number in {**settled, EQUAL: equal}.items():
             self.statuses[status] = self.statuses.get(status, 0) + number
-        self.aside, self.aside_keys = aside, aside_keys
+        self.aside_keys = aside_keys
         self.rounds += 1
 
     def _judged(

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from migrator.errors import VerifyError
 from transforms.load import load_mapping
 from transforms.registry import TargetMapping
+from verify.chunk_sweep import CHUNK_ROWS
 from verify.differing import DIFFERING_FILE, write_differing
 from verify.explain import EXPLAINED_ROWS_MAX, explain
 from verify.live import Limits, LiveComparison, Round, Step
@@ -49,6 +50,7 @@ def verify(
     *,
     wait_s: float = 60.0,
     max_rounds: int = 5,
+    chunk_rows: int = CHUNK_ROWS,
     step: Step = lambda _: None,
 ) -> VerifyResult:
     """Compares mapping(source) with the target and writes ``verify.txt``, ``verify.json`` and ``verify.html``.
@@ -63,16 +65,16 @@ def verify(
         report_dir: gets the reports and, while it runs, the snapshots.
         wait_s: longest wait for the pipeline per round.
         max_rounds: rounds at most; below 3 a difference under live writes can only be set aside.
+        chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
         step: hook at named points, for tests.
 
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
     started_at, started = datetime.now(UTC), time.monotonic()
-    targets = _chosen(mapping_path, tables, spark)
-    report_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # reports hold samples of rows
-    scratch = Path(mkdtemp(prefix="verify-", dir=report_dir))
-    sides = source_reader(source, migration), target_reader(target, migration), source.table_schema()
-    live = LiveComparison(*sides, lambda: _checked(spark()), scratch, Limits(wait_s, max_rounds), step)
+    targets, scratch = _chosen(mapping_path, tables, spark), _scratch(report_dir)
+    live = _comparison(
+        source, target, migration, spark, scratch, Limits(wait_s, max_rounds, chunk_rows), step
+    )
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
             found, rounds, snapshot = live.run(targets)
@@ -97,6 +99,33 @@ def verify(
     )
     write_reports(result, report_dir)
     return result
+
+
+def _scratch(report_dir: Path) -> Path:
+    """A folder for what is read, below the reports, which hold samples of rows."""
+    report_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Path(mkdtemp(prefix="verify-", dir=report_dir))
+
+
+def _comparison(
+    source: ServerSettings,
+    target: ServerSettings,
+    migration: str,
+    spark: Callable[[], SparkSession],
+    scratch: Path,
+    limits: Limits,
+    step: Step,
+) -> LiveComparison:
+    return LiveComparison(
+        source_reader(source, migration),
+        target_reader(target, migration),
+        source.table_schema(),
+        (source.kind, target.kind),
+        lambda: _checked(spark()),
+        scratch,
+        limits,
+        step,
+    )
 
 
 def _checked(spark: SparkSession) -> SparkSession:
@@ -164,6 +193,7 @@ def _table(
         columns=columns,
         explained_rows_cap=EXPLAINED_ROWS_MAX,
         samples=samples,
+        method=table.method,
     )
 
 

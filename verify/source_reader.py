@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from verify.chunk_reader import SourceChunks
 from verify.pending import Pending
 from verify.read_change_tables import ChangeTableSource
 from verify.read_mariadb import MariaDBSource
@@ -24,6 +26,10 @@ class SourceReader(Protocol):
         ``viewed`` hears the log's end (L1) as soon as the view stands, before any row is read: whoever waits for the
         target needs not wait for the rows. Raises ``VerifyError``, ``ConnectionFailed``.
         """
+        ...
+
+    def chunks(self, table: str) -> AbstractContextManager[SourceChunks]:
+        """One table piece by piece."""
         ...
 
     def position(self) -> LogPlace:

@@ -6,16 +6,17 @@ target's side never passes through the code that reads the source's side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow as pa
 from psycopg import sql
 
 from migrator.errors import VerifyError
 from verify.ledger_row import ledger_state
 from verify.mysql_target import MySQLTarget
-from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot
+from verify.postgres_chunks import PostgresTargetChunks, as_strings
+from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot, open_views
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
 
@@ -78,6 +79,15 @@ class PostgresTarget:
             }
         return TargetSnapshot(ledger, found)
 
+    @contextmanager
+    def chunks(self, table: str) -> Iterator[PostgresTargetChunks]:
+        """See ``verify.chunk_reader.ChunkedTarget``."""
+        with open_views(self._settings) as views:
+            with views.view() as view:
+                columns = self._columns(view, table)
+            name = (self._settings.schema, table)
+            yield PostgresTargetChunks(views, self._ledger, name, columns, _selected(columns), as_strings)
+
     def _ledger(self, view: PostgresSnapshot) -> LedgerState | None:
         if view.rows("SELECT to_regclass('migrator.ledger')")[0][0] is None:
             return None
@@ -92,9 +102,10 @@ class PostgresTarget:
     def _read(self, view: PostgresSnapshot, name: str, path: Path) -> TargetRowsText:
         columns = self._columns(view, name)
         kept = [column for column in columns if not column.generated]
-        selected = sql.SQL(", ").join(_text(column) for column in kept)
-        query = sql.SQL("SELECT {} FROM {}").format(selected, sql.Identifier(self._settings.schema, name))
-        rows = view.to_parquet(query, [c.name for c in kept], path, _as_strings, f"table {name}")
+        query = sql.SQL("SELECT {} FROM {}").format(
+            _selected(columns), sql.Identifier(self._settings.schema, name)
+        )
+        rows = view.to_parquet(query, [c.name for c in kept], path, as_strings, f"table {name}")
         return TargetRowsText(name, columns, path, rows)
 
     def _columns(self, view: PostgresSnapshot, name: str) -> tuple[TargetColumnText, ...]:
@@ -108,6 +119,10 @@ class PostgresTarget:
         return tuple(TargetColumnText(*row) for row in rows)
 
 
+def _selected(columns: Sequence[TargetColumnText]) -> sql.Composed:
+    return sql.SQL(", ").join(_text(column) for column in columns if not column.generated)
+
+
 def _text(column: TargetColumnText) -> sql.Composable:
     name = sql.Identifier(column.name)
     base = "timestamp" if column.base == "timestamptz" else column.base
@@ -116,10 +131,6 @@ def _text(column: TargetColumnText) -> sql.Composable:
     if base in _CAST:
         return sql.SQL("{}::text").format(name)
     return sql.SQL("CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END").format(name)
-
-
-def _as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.cast(pa.schema([pa.field(name, pa.string()) for name in batch.schema.names]))
 
 
 def target_reader(settings: ServerSettings, migration: str) -> PostgresTarget | MySQLTarget:

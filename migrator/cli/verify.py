@@ -23,6 +23,7 @@ from migrator.cli.signals import stop_on_signals
 from migrator.config import Server
 from migrator.run.failure import Stopping
 from migrator.wiring_spark import spark
+from verify.chunk_sweep import CHUNK_ROWS
 from verify.continuous import DEFAULT_RATE, Rotation
 from verify.report import repair_command, text_report
 from verify.result import Verdict, VerifyResult
@@ -48,6 +49,11 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     "--max-rounds", default=8, show_default=True, help="Rounds at most, for keys that keep changing."
 )
 @click.option(
+    "--whole",
+    is_flag=True,
+    help="One snapshot of each side, held while it is read. Default: a short one for each chunk, where possible.",
+)
+@click.option(
     "--continuous", is_flag=True, help="Table after table until stopped; what `migrator run --verify` starts."
 )
 @click.option(
@@ -65,6 +71,7 @@ def verify(
     tables: tuple[str, ...],
     wait_s: float,
     max_rounds: int,
+    whole: bool,
     continuous: bool,
     rate: float,
 ) -> int:
@@ -85,6 +92,7 @@ def verify(
             reports,
             wait_s=wait_s,
             max_rounds=max_rounds,
+            chunk_rows=0 if whole else CHUNK_ROWS,
         )
 
     if continuous:

@@ -150,6 +150,7 @@ class Project:
             self.reports,
             wait_s=wait_s,
             max_rounds=max_rounds,
+            chunk_rows=0,  # one snapshot of each side; chunk_project.py has the other way
             step=step,
         )
 

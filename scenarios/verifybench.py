@@ -1,0 +1,143 @@
+"""``migrator verifybench``: an equal table verified, beside reladiff and a plain datacompy of both whole tables.
+
+PostgreSQL to PostgreSQL, a mapping that hands every column through: reladiff can do nothing else. Bytes are what the
+loopback interface carried meanwhile, so a quiet machine is needed; servers and judges share its cores.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import adbc_driver_postgresql.dbapi as adbc
+import click
+import datacompy
+import pandas as pd
+import psycopg
+
+from migrator import config as configuration
+from migrator.cli.verify import server_settings
+from migrator.errors import MigratorError
+from migrator.run.failure import Stopping
+from migrator.run.migration import Migration
+from scenarios.benchmark import PROJECT
+from scenarios.benchmark_bed import Bed, Report, Watch, fresh
+from scenarios.database import Database
+from scenarios.orders.old_schema import create
+from scenarios.resources import machine
+from verify.result import Verdict
+from verify.run import verify
+
+_MAPPING = """
+from pyspark.sql import DataFrame
+from transforms import Mapping
+
+mapping = Mapping()
+
+
+@mapping.target("orders_copy", key="id")
+def orders_copy(orders: DataFrame) -> DataFrame:
+    return orders.select("*")
+"""
+_COLUMNS = ("customer", "items", "state", "comment", "total", "rebate", "created", "paid", "source")
+_LOOPBACK = Path("/sys/class/net/lo/statistics/rx_bytes")
+
+
+@click.command()
+@click.option("--rows", default=1_000_000, show_default=True, help="Rows of the table.")
+def verifybench(rows: int) -> None:
+    """Measure `verify` on an equal table beside reladiff (if it is there) and datacompy; needs a quiet machine."""
+    click.echo(f"machine: {machine()}")
+    report = Report("postgresql")
+    with fresh("postgresql", PROJECT, lambda old: create(old, rows)) as bed:
+        dump_s = _dumped(bed)
+        report.add(f"dump of {rows:,} rows", f"{rows / dump_s:,.0f} rows/s", "1.00x of the dump's time")
+        ours = _measured(report, rows, "migrator verify", lambda: _ours(bed))
+        report.add("  its time", f"{ours:,.2f} s", f"{ours / dump_s:.2f}x of the dump's time")
+        others = {"datacompy of both whole tables": lambda: _datacompy(bed)}
+        if subprocess.run([sys.executable, "-c", "import reladiff"], capture_output=True).returncode == 0:
+            others["reladiff"] = lambda: _reladiff(bed)
+        else:
+            click.echo("  reladiff is not installed: pip install 'reladiff[postgresql]'")
+        for name, compare in others.items():
+            took = _measured(report, rows, name, compare)
+            report.add("  its time", f"{took:,.2f} s", f"{took / ours:.1f}x of verify's time")
+
+
+def _dumped(bed: Bed) -> float:
+    """Seconds from the first chunk to the last commit."""
+    (bed.config.parent / "mapping.py").write_text(_MAPPING)
+    with psycopg.connect(_uri(bed.new), autocommit=True) as target:
+        target.execute(
+            "CREATE TABLE orders_copy (id bigint PRIMARY KEY, customer bigint, items int, state text, comment text,"
+            " total numeric(12,2), rebate float8, created timestamp, paid int2, source text)"
+        )
+    parts = bed.parts()
+    parts.spark()  # the JVM's start is no part of it
+    dumped = Watch(lambda now: now.applied_dump_complete)
+    Migration(parts).run(Stopping(), dumped)
+    return dumped.elapsed_s
+
+
+def _measured(report: Report, rows: int, name: str, compare: Callable[[], None]) -> float:
+    before, started = int(_LOOPBACK.read_text()), time.monotonic()
+    compare()
+    elapsed_s = time.monotonic() - started
+    read = int(_LOOPBACK.read_text()) - before
+    report.add(name, f"{rows / elapsed_s:,.0f} rows/s", f"{read / 2**20:,.1f} MiB over the network")
+    return elapsed_s
+
+
+def _ours(bed: Bed) -> None:
+    settings = configuration.load(bed.config)
+    result = verify(
+        server_settings(settings.source),
+        server_settings(settings.target),
+        settings.name,
+        settings.mapping,
+        None,
+        bed.parts().spark,
+        settings.reports(),
+    )
+    click.echo(f"  {result.tables[0].method}")
+    if result.verdict is not Verdict.EQUAL:
+        raise MigratorError("the table isn't equal", cause=result.verdict.value)
+
+
+def _datacompy(bed: Bed) -> None:
+    frames: list[pd.DataFrame] = []
+    for database, table in ((bed.old, "orders"), (bed.new, "orders_copy")):
+        with adbc.connect(_uri(database)) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT id, {', '.join(_COLUMNS)} FROM {table}")
+            frames.append(cursor.fetch_arrow_table().to_pandas())
+    if not datacompy.PandasCompare(frames[0], frames[1], join_columns="id").matches():
+        raise MigratorError("datacompy calls the tables different")
+
+
+def _reladiff(bed: Bed) -> None:
+    """Its command line with what it chooses by itself."""
+    columns = [part for column in _COLUMNS for part in ("-c", column)]
+    command = [
+        sys.executable,
+        "-m",
+        "reladiff",
+        _uri(bed.old),
+        "orders",
+        _uri(bed.new),
+        "orders_copy",
+        "-k",
+        "id",
+    ]
+    done = subprocess.run([*command, *columns], capture_output=True, text=True)
+    if done.returncode or done.stdout.strip():
+        raise MigratorError(
+            "reladiff failed, or calls the tables different", cause=(done.stderr or done.stdout)[-300:]
+        )
+
+
+def _uri(database: Database) -> str:
+    login = f"{database.user}:{database.password}" if database.password else database.user
+    return f"postgresql://{login}@{database.host}:{database.port}/{database.database}"

@@ -1,0 +1,211 @@
+"""The judge piece by piece: nothing falls between two pieces, one bit is found, what is written is no alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.integration.chunk_project import TRANSFORMED, ChunkProject, HotWriter, found_by
+from tests.servers import Database
+from verify import chunk_choice, chunk_sweep
+from verify.chunk_sweep import Waited
+from verify.digest import Pair, Pushed
+from verify.live import LiveComparison
+from verify.pending import Pending, PendingAnswer
+from verify.read_postgres import PostgresSource
+from verify.result import Verdict
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+ROWS = 205
+PLANTED = {
+    ("different", "48"): "UPDATE item SET big = big + 1 WHERE item_id = 48",  # no double tells them apart
+    ("different", "49"): "UPDATE item SET raw = set_bit(raw, 17, 1 - get_bit(raw, 17)) WHERE item_id = 49",
+    ("different", "50"): "UPDATE item SET ratio = '-0' WHERE item_id = 50",
+    ("different", "1003"): "UPDATE item SET ratio = 0 WHERE item_id = 1003",  # was -0
+    ("different", "1001"): "UPDATE item SET exact = exact - 0.000001 WHERE item_id = 1001",  # 38 digits
+    ("different", "1002"): "UPDATE item SET note = '' WHERE item_id = 1002",  # was NULL
+    ("missing", "1"): "DELETE FROM item WHERE item_id = 1",
+    ("extra", "-7"): "INSERT INTO item (item_id) VALUES (-7)",
+    ("extra", "500"): "INSERT INTO item (item_id) VALUES (500)",
+    ("extra", "9223372036854775807"): "INSERT INTO item (item_id) VALUES (9223372036854775807)",
+}
+
+
+@pytest.fixture
+def project(old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: Path) -> ChunkProject:
+    made = ChunkProject(old_pg, new_pg, spark, tmp_path)
+    made.load()
+    made.new.execute("UPDATE item SET ratio = 0 WHERE item_id = 50")
+    made.old.execute("UPDATE thing SET ratio = 0 WHERE id = 50")
+    made.ledger()
+    return made
+
+
+@pytest.mark.parametrize("rows", [1, 10, 1000])
+def test_an_equal_table_is_told_by_the_servers_alone(project: ChunkProject, rows: int) -> None:
+    result = project.chunks(rows)
+    (table,) = result.tables
+    assert (result.verdict, table.counts.equal, table.target_rows) == (Verdict.EQUAL, ROWS, ROWS)
+    assert table.method == (
+        f"chunk by chunk, {ROWS // rows + 1} chunks, hashes computed by both servers, no row read"
+    )
+    assert table.uncompared_columns == ("filled_by_nobody",)
+
+
+def test_what_differs_is_found_wherever_it_is(project: ChunkProject) -> None:
+    project.new.execute(*PLANTED.values())
+    (table,) = project.chunks().tables
+    assert found_by(project) == set(PLANTED)
+    assert table.counts.compared == ROWS + 3
+    assert (table.counts.different, table.counts.missing, table.counts.extra) == (6, 1, 3)
+
+
+def test_a_transformed_column_is_read_and_mapped(project: ChunkProject) -> None:
+    project.mapping.write_text(TRANSFORMED)
+    project.new.execute("UPDATE item SET big = big + 1", *PLANTED.values())
+    (table,) = project.chunks(50).tables
+    assert table.method == "chunk by chunk, 5 chunks, all rows read"
+    unseen = {("different", "1001")}  # its column is not filled any more
+    assert found_by(project) == set(PLANTED) - unseen
+
+
+def test_a_row_made_twice_is_a_duplicate(project: ChunkProject) -> None:
+    doubled = 'thing.withColumnRenamed("id", "item_id")'
+    text = project.mapping.read_text().replace(doubled, f"{doubled}.union({doubled}.where('item_id = 30'))")
+    project.mapping.write_text(text)
+    (table,) = project.chunks().tables
+    assert table.method.startswith("chunk by chunk")
+    assert found_by(project) == {("duplicate", "30")}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        ("ALTER TABLE item DROP CONSTRAINT item_pkey", "no unique index"),
+        ("ALTER TABLE item ALTER item_id TYPE numeric", "is not agreed upon"),
+    ],
+)
+def test_what_has_no_agreed_key_is_compared_whole(project: ChunkProject, spoil: str, why: str) -> None:
+    project.new.execute(spoil)
+    result = project.chunks()
+    assert result.verdict is Verdict.EQUAL
+    assert result.tables[0].method.startswith("whole, in one snapshot of each side: ")
+    assert why in result.tables[0].method
+
+
+def test_one_snapshot_of_each_side_is_there_for_who_asks(project: ChunkProject) -> None:
+    assert project.chunks(0).tables[0].method == "whole, in one snapshot of each side: asked for"
+
+
+@pytest.fixture
+def hot(project: ChunkProject, monkeypatch: pytest.MonkeyPatch) -> ChunkProject:
+    """Thousands of rows more, and a pipeline that holds its slot as long as it runs."""
+    more = "generate_series(2001, 6000) g"
+    project.old.execute(f"INSERT INTO thing (id, note) SELECT g, 'n' || g FROM {more}")
+    project.new.execute(f"INSERT INTO item (item_id, note) SELECT g, 'n' || g FROM {more}")
+    project.ledger()
+    in_use = Pending(PendingAnswer.UNKNOWN, "the slot is in use")
+    monkeypatch.setattr(PostgresSource, "pending", lambda *_: in_use)
+    return project
+
+
+def test_hot_rows_in_thousands_of_chunks_are_no_alarm(hot: ChunkProject) -> None:
+    with HotWriter(hot, [*range(1, 201, 7), *range(2001, 6001, 131)]) as writer:
+        result = hot.chunks(2)
+    (table,) = result.tables
+    assert "2,10" in table.method
+    assert writer.commits > 100
+    assert (table.counts.different, table.counts.missing, table.counts.extra) == (0, 0, 0)
+    assert table.counts.equal + table.counts.set_aside == ROWS + 4000
+
+
+def test_one_bit_among_hot_rows_is_named(hot: ChunkProject) -> None:
+    hot.new.execute("UPDATE item SET raw = set_bit(raw, 17, 1 - get_bit(raw, 17)) WHERE item_id = 49")
+    with HotWriter(hot, [*range(2001, 6001, 131), 47, 48, 50]):
+        (table,) = hot.chunks(100, rounds=8).tables
+    assert found_by(hot) == {("different", "49")}
+    assert table.counts.different == 1
+
+
+# -- judges that are broken on purpose ---------------------------------------------------------------------------
+
+
+def test_a_judge_that_does_not_wait_for_the_ledger_gives_false_alarm(
+    project: ChunkProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.old.execute("UPDATE thing SET note = 'on its way' WHERE id = 50")
+    assert project.chunks().verdict is Verdict.UNKNOWN
+    monkeypatch.setattr(LiveComparison, "_wait", lambda *_: Waited(True, "not waited"))
+    assert project.chunks().verdict is Verdict.DIFFERENT
+
+
+def test_a_range_that_is_open_above_misses_its_last_row(
+    project: ChunkProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.new.execute("UPDATE item SET note = 'wrong' WHERE item_id = 50")
+    project.chunks(10)
+    assert found_by(project) == {("different", "50")}
+    honest = chunk_sweep.condition
+    monkeypatch.setattr(chunk_sweep, "condition", lambda *given: honest(*given).replace("<=", "<"))
+    table = project.chunks(10).tables[0]
+    assert found_by(project) == set()
+    assert table.counts.compared < ROWS
+
+
+def skips_nulls(_: object, __: object, pairs: list[Pair]) -> Pushed:
+    def numbers(names: list[str]) -> str:
+        text = f"concat_ws(',', {', '.join(names)})"
+        return f"count(*), count(*), coalesce(sum(hashtextextended({text}, 1)), 0)::text"
+
+    return Pushed(
+        numbers([f'"{pair.source.name}"' for pair in pairs]),
+        numbers([f'"{pair.target.name}"' for pair in pairs]),
+    )
+
+
+def adds_up_cells(_: object, __: object, pairs: list[Pair]) -> Pushed:
+    def numbers(names: list[str]) -> str:
+        cells = ", ".join(f"{name}::text" for name in names)
+        return (
+            f"count(*), count(*), (sum(hash_record_extended(ROW({cells}), 1)) % 18446744073709551616)::text"
+        )
+
+    return Pushed(
+        numbers([f'"{pair.source.name}"' for pair in pairs]),
+        numbers([f'"{pair.target.name}"' for pair in pairs]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "planted", "differ"),
+    [
+        (skips_nulls, ["UPDATE item SET wide = 7, big = NULL WHERE item_id = 2000"], {"2000"}),
+        (
+            adds_up_cells,
+            [
+                "UPDATE item SET note = 'note 12' WHERE item_id = 11",
+                "UPDATE item SET note = 'note 11' WHERE item_id = 12",
+            ],
+            {"11", "12"},
+        ),
+    ],
+)
+def test_a_lenient_digest_misses_what_ours_finds(
+    project: ChunkProject,
+    monkeypatch: pytest.MonkeyPatch,
+    broken: Callable[..., Pushed],
+    planted: list[str],
+    differ: set[str],
+) -> None:
+    project.old.execute("INSERT INTO thing (id, big) VALUES (2000, 7)")
+    project.copy("id = 2000")
+    project.ledger()
+    project.new.execute(*planted)
+    project.chunks()
+    assert {key for _, key in found_by(project)} == differ
+    monkeypatch.setattr(chunk_choice, "pushed", broken)
+    assert project.chunks().verdict is Verdict.EQUAL

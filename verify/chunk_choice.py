@@ -1,0 +1,120 @@
+"""Whether a table can be verified piece by piece, and how; else why not, for the report.
+
+Possible where each target row comes of one source row and carries its whole primary key, of a kind that both servers
+order alike, with an index to find it by. Read from the analysed plan of the mapping and from both catalogues.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from migrator.model.table import Column
+from transforms.key_origin import HandedColumns, handed_columns
+from transforms.registry import TargetMapping
+from verify.chunk_keys import BYTES, DATE, INTEGER, UUID, KeyColumn
+from verify.chunk_reader import SourceChunks, TargetChunks
+from verify.digest import Pair, Pushed, pushed
+from verify.mapped_side import mapping_failure
+from verify.snapshot import TargetColumnText
+
+_INTEGERS = ("int8", "int16", "int32", "int64")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlan:
+    """How a table is verified piece by piece.
+
+    Attributes:
+        source: the one source table.
+        key: the key's columns in the order of the source's primary key.
+        filled: target columns that the mapping fills, in the target's order.
+        pushed: how both servers compute digests; None where rows have to be read.
+    """
+
+    source: str
+    key: tuple[KeyColumn, ...]
+    filled: tuple[TargetColumnText, ...]
+    pushed: Pushed | None
+
+
+def why_whole(target: TargetMapping) -> str:
+    """Why a mapping can't be verified piece by piece, as far as its declaration tells; else empty."""
+    if target.grain is not None:
+        return "the mapping joins or aggregates"
+    return "the mapping reads several source tables" if len(target.sources) > 1 else ""
+
+
+def choose(
+    spark: SparkSession,
+    target: TargetMapping,
+    kinds: tuple[str, str],
+    source: SourceChunks,
+    rows: TargetChunks,
+) -> ChunkPlan | str:
+    """The plan, or why there is none. Raises ``MappingError``, ``VerifyError``."""
+    with mapping_failure(target):
+        handed = handed_columns(spark, target, source.schema)
+    if not handed.row_wise:
+        return "not each target row comes of one source row"
+    columns = {column.name: column for column in rows.columns}
+    old = {column.name: column for column in source.schema.columns}
+    found = _by_target_column(handed, columns)
+    pairs = {name: Pair(old[origin], columns[name]) for name, origin in found.items()}
+    lacking = [name for name in target.key if name not in pairs]
+    if lacking:
+        return f"key column {lacking[0]} is not a source column handed through"
+    origins = {pairs[name].source.name: name for name in target.key}
+    if len(origins) < len(target.key) or set(origins) != set(source.schema.key):
+        return "the key is not the source's whole primary key"
+    key = []
+    for name in source.schema.key:
+        pair = pairs[origins[name]]
+        kind = _kind(kinds, pair.source, pair.target)
+        if kind is None:
+            return f"the order of key column {pair.target.name} ({pair.target.native}) is not agreed upon"
+        key.append(KeyColumn(pair.source.name, pair.target.name, kind))
+    if not rows.has_key([column.target for column in key]):
+        return "the target has no unique index of just the key that could find its rows"
+    filled = _filled(handed, rows.columns)
+    made = None
+    if handed.one_to_one and not handed.computed and len(pairs) == len(handed.columns):
+        made = pushed(kinds, (source.dialect, rows.dialect), [pairs[column.name] for column in filled])
+    return ChunkPlan(source.schema.id.name, tuple(key), filled, made)
+
+
+def _by_target_column(handed: HandedColumns, columns: dict[str, TargetColumnText]) -> dict[str, str]:
+    """Source columns by target column; names as ``verify.mapped_side`` finds them."""
+    folded = {name.lower(): name for name in columns}
+    found = {}
+    for name, origin in handed.columns.items():
+        own = name if name in columns else folded.get(name.lower())
+        if own is not None and not columns[own].generated:
+            found[own] = origin
+    return found
+
+
+def _filled(handed: HandedColumns, columns: tuple[TargetColumnText, ...]) -> tuple[TargetColumnText, ...]:
+    names = {*handed.columns, *handed.computed}
+    lower = {name.lower() for name in names}
+    return tuple(column for column in columns if column.name in names or column.name.lower() in lower)
+
+
+def _kind(kinds: tuple[str, str], source: Column, target: TargetColumnText) -> str | None:
+    """The kind of a key column, if both servers order its values alike."""
+    whole = source.type in _INTEGERS or re.fullmatch(r"decimal\(\d+,0\)", source.type) is not None
+    whole_target = target.base in ("int2", "int4", "int8") or (
+        target.base == "numeric" and re.fullmatch(r"(numeric|decimal)\(\d+(,0)?\)", target.native.lower())
+    )
+    if whole and whole_target:
+        return INTEGER
+    if source.type == "binary" and target.base == "bytea" and "bit" not in source.source_type + target.native:
+        return BYTES
+    if kinds == ("postgresql", "postgresql"):
+        if source.type == "date" and target.base == "date":
+            return DATE
+        if source.source_type == "uuid" and target.base == "uuid":
+            return UUID
+    return None

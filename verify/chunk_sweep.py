@@ -1,0 +1,211 @@
+"""One table piece by piece: a source view, the wait for the ledger, a target view, for a few pieces at a time.
+
+Each piece is judged by two views of its own, held no longer than that piece is read. Its source view contains nothing
+beyond ``high``; its target view comes from a transaction whose ledger has passed ``high``. That is all that
+``verify.live`` needs of a round, so the rows of all pieces together are compared as if they came from one snapshot: a
+key is in one piece only, on both sides.
+
+1. Where both servers can, they compute a digest of each piece. What agrees is equal and done.
+2. What doesn't is cut into smaller pieces and asked again: rows that were merely written in between agree by then.
+3. What still doesn't is read in full on both sides, for the exact comparison.
+
+The next pieces of the source are read while the target's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from verify.chunk_choice import ChunkPlan
+from verify.chunk_keys import Key, KeyRange, Piece, condition, cut
+from verify.chunk_reader import Bracket, Digest, SourceChunks, TargetChunks
+from verify.snapshot import LedgerState, LogPlace
+
+CHUNK_ROWS = 20_000
+AHEAD = 8
+"""Pieces of the source read before the target is waited for; at most twice as many are on their way."""
+FINER = 16
+"""Into how many pieces one that doesn't agree is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Whether the target stands at or after a place in the log, and how that was found."""
+
+    reached: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    """A piece as the source has it: its digest, or its number of rows in a file."""
+
+    piece: Piece
+    bracket: Bracket
+    digest: Digest | None
+    rows: int
+    number: int
+
+
+@dataclass(slots=True)
+class Swept:
+    """What a sweep saw.
+
+    Attributes:
+        low: the log's end before the first view.
+        high: the log's end after the last one.
+        ledger: of the last view of the target.
+        waited: whether every view of the target had passed its view of the source.
+        agreed: rows of pieces whose digests agree.
+        pieces: pieces judged by digest or rows at first.
+        full: the pieces that were read in full.
+        source_rows: rows of them in the source.
+        target_rows: rows of them in the target.
+    """
+
+    low: LogPlace | None = None
+    high: LogPlace = field(default_factory=lambda: LogPlace(-1, ""))
+    ledger: LedgerState | None = None
+    waited: Waited = field(default_factory=lambda: Waited(True, ""))
+    agreed: int = 0
+    pieces: int = 0
+    full: list[Piece] = field(default_factory=list)
+    source_rows: int = 0
+    target_rows: int = 0
+
+
+class Sweep:
+    """Sweeps over one table.
+
+    Args:
+        plan: how.
+        source: the old table.
+        target: the new one.
+        wait: waits until the ledger has passed a place in the log.
+        step: see ``verify.live.Step``; called once for several pieces.
+        rows: source rows in a piece.
+        directories: for the source's rows and for the target's; one Parquet file a piece.
+    """
+
+    def __init__(
+        self,
+        plan: ChunkPlan,
+        source: SourceChunks,
+        target: TargetChunks,
+        wait: Callable[[LogPlace], Waited],
+        step: Callable[[str], None],
+        rows: int,
+        directories: tuple[Path, Path],
+    ):
+        self._plan, self._source, self._target = plan, source, target
+        self._wait, self._step, self._rows = wait, step, rows
+        self._directories = directories
+        self._kinds = [column.kind for column in plan.key]
+        self._files = 0
+        self._seen = Swept()
+
+    def everything(self) -> Swept:
+        """All keys: by digests first, where there are any."""
+        pieces: Iterable[Piece] = cut(lambda after: self._end(KeyRange(after), self._rows))
+        if self._plan.pushed is None:
+            return self.rows_of(pieces)
+        for rows in (0, max(1, self._rows // FINER)):
+            finer = self._finer(pieces, rows) if rows else pieces
+            pieces = [half.piece for half in self._pass(finer, self._digest, self._agrees)]
+            if not rows:
+                self._seen.pieces = self._files
+        return self.rows_of(pieces)
+
+    def rows_of(self, pieces: Iterable[Piece]) -> Swept:
+        """The rows of pieces, read in full."""
+        for directory in self._directories:
+            directory.mkdir()
+        for half in self._pass(pieces, self._read, self._read_target):
+            self._seen.full.append(half.piece)
+            self._seen.source_rows += half.rows
+        self._seen.pieces = self._seen.pieces or len(self._seen.full)
+        return self._seen
+
+    def _pass(
+        self,
+        pieces: Iterable[Piece],
+        source: Callable[[Piece], _Half],
+        settled: Callable[[_Half], bool],
+    ) -> list[_Half]:
+        """Both sides of all pieces; gives those that aren't settled.
+
+        One wait serves the pieces of a batch, for the highest of their places: the target's views come after it.
+        """
+        left: list[_Half] = []
+        waiting = iter(pieces)
+
+        def batch() -> list[_Half]:
+            return [source(piece) for piece in islice(waiting, AHEAD)]
+
+        with ThreadPoolExecutor(1, thread_name_prefix="source") as pool:
+            ahead = pool.submit(batch)
+            while halves := ahead.result():
+                ahead = pool.submit(batch)
+                high = max((half.bracket.high for half in halves), key=lambda place: place.order)
+                self._note(halves, high)
+                left += [half for half in halves if not settled(half)]
+                self._step("target read")
+        return left
+
+    def _note(self, halves: Sequence[_Half], high: LogPlace) -> None:
+        seen = self._seen
+        seen.low = seen.low or halves[0].bracket.low
+        seen.high = max(seen.high, high, key=lambda place: place.order)
+        self._step("source view")
+        # After one wait in vain there is no point in waiting for each of thousands of pieces.
+        waited = self._wait(high) if seen.waited.reached else seen.waited
+        seen.waited = waited
+
+    def _digest(self, piece: Piece) -> _Half:
+        assert self._plan.pushed is not None
+        self._files += 1
+        bracket, digest = self._source.digest(self._plan.pushed.source, self._condition(piece, source=True))
+        return _Half(piece, bracket, digest, digest.rows, self._files)
+
+    def _agrees(self, half: _Half) -> bool:
+        assert self._plan.pushed is not None
+        assert half.digest is not None
+        where = self._condition(half.piece, source=False)
+        self._seen.ledger, digest = self._target.digest(self._plan.pushed.target, where)
+        agrees = half.digest.agrees(digest)
+        self._seen.agreed += digest.rows if agrees else 0
+        return agrees
+
+    def _read(self, piece: Piece) -> _Half:
+        self._files += 1
+        path = self._directories[0] / f"{self._files}.parquet"
+        bracket, rows = self._source.read(self._condition(piece, source=True), path)
+        return _Half(piece, bracket, None, rows, self._files)
+
+    def _read_target(self, half: _Half) -> bool:
+        where = self._condition(half.piece, source=False)
+        path = self._directories[1] / f"{half.number}.parquet"
+        self._seen.ledger, rows = self._target.read(where, path)
+        self._seen.target_rows += rows
+        return False  # the comparison of the rows decides
+
+    def _finer(self, pieces: Iterable[Piece], rows: int) -> Iterator[Piece]:
+        for piece in pieces:
+            if isinstance(piece, KeyRange):
+                yield from cut(self._ends_in(piece, rows), piece)
+            else:
+                yield piece
+
+    def _ends_in(self, piece: KeyRange, rows: int) -> Callable[[Key | None], Key | None]:
+        return lambda after: self._end(KeyRange(after, piece.upto), rows)
+
+    def _end(self, within: KeyRange, rows: int) -> Key | None:
+        return self._source.end(self._plan.key, self._condition(within, source=True), rows)
+
+    def _condition(self, piece: Piece, source: bool) -> str:
+        names = [column.source if source else column.target for column in self._plan.key]
+        return condition(piece, names, self._kinds, (self._source if source else self._target).dialect)

@@ -1,0 +1,145 @@
+"""Pieces of a MySQL or MariaDB table, source or target, over sessions that stay: each piece has a view of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from migrator.model.table import TableSchema
+from verify.chunk_keys import BYTES, Dialect, Key, KeyColumn
+from verify.chunk_reader import Bracket, Digest
+from verify.mysql_session import quoted, rows_of
+from verify.postgres_chunks import digest_of
+from verify.snapshot import LedgerState, LogPlace, TargetColumnText
+
+_VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+_UNIQUE = """
+SELECT index_name, column_name, nullable, sub_part FROM information_schema.statistics
+WHERE table_schema = %s AND table_name = %s AND non_unique = 0 ORDER BY index_name, seq_in_index
+"""
+
+
+def literal(kind: str, value: str) -> str:
+    """A key's canonical text, checked before, as the server reads it."""
+    return f"X'{value}'" if kind == BYTES else value
+
+
+DIALECT = Dialect(quoted, literal, rows=False)
+Read = Callable[[Any, str, Path], int]
+"""Reads the rows under a condition into a Parquet file; gives their number."""
+
+
+class MySQLSourceChunks:
+    """See ``verify.chunk_reader.SourceChunks``. ``places`` is a session outside all views."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self,
+        session: Any,
+        places: Any,
+        around: tuple[Callable[[Any], LogPlace], Callable[[Any], LogPlace]],
+        schema: TableSchema,
+        read: Read,
+    ):
+        self._session, self._places, self._around = session, places, around
+        self._schema, self._read = schema, read
+
+    @property
+    def schema(self) -> TableSchema:
+        """The table, as it was when reading began."""
+        return self._schema
+
+    def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:
+        """See the port. It counts within one chunk of the index, so that it costs the same at any place."""
+        texts = ", ".join(_key_text(column) for column in key)
+        # Qualified: a bare name would be the text that is selected, and its order another one.
+        order = ", ".join(f"rows_.{quoted(column.source)}" for column in key)
+        found = rows_of(
+            self._session,
+            f"SELECT {texts} FROM {self._name()} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1}",
+        )
+        return tuple(map(str, found[0])) if found else None
+
+    def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
+        """See the port."""
+        with self._bracketed() as places:
+            found = rows_of(self._session, f"SELECT {numbers} FROM {self._name()} WHERE {where}")[0]
+        return Bracket(*places), digest_of(found)
+
+    def read(self, where: str, path: Path) -> tuple[Bracket, int]:
+        """See the port."""
+        with self._bracketed() as places:
+            rows = self._read(self._session, where, path)
+        return Bracket(*places), rows
+
+    @contextmanager
+    def _bracketed(self) -> Iterator[list[LogPlace]]:
+        """A view, with the log's end before it and after it."""
+        before, after = self._around
+        places = [before(self._places)]
+        rows_of(self._session, _VIEW)
+        places.append(after(self._places))
+        yield places
+        rows_of(self._session, "ROLLBACK")
+
+    def _name(self) -> str:
+        return f"{quoted(self._schema.id.schema)}.{quoted(self._schema.id.name)}"
+
+
+class MySQLTargetChunks:
+    """See ``verify.chunk_reader.TargetChunks``."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self,
+        session: Any,
+        ledger: Callable[[Any], LedgerState | None],
+        table: tuple[str, str],
+        columns: tuple[TargetColumnText, ...],
+        read: Read,
+    ):
+        self._session, self._ledger, self._table = session, ledger, table
+        self._columns, self._read = columns, read
+
+    @property
+    def columns(self) -> tuple[TargetColumnText, ...]:
+        """Its columns."""
+        return self._columns
+
+    def has_key(self, names: Sequence[str]) -> bool:
+        """See the port."""
+        found: dict[str, list[str]] = {}
+        for index, column, nullable, part in rows_of(self._session, _UNIQUE, self._table):
+            whole = nullable != "YES" and part is None
+            found.setdefault(index, []).append(str(column) if whole else "")
+        return list(names) in found.values()
+
+    def ledger(self) -> LedgerState | None:
+        """The ledger now."""
+        return self._ledger(self._session)
+
+    def digest(self, numbers: str, where: str) -> tuple[LedgerState | None, Digest]:
+        """See the port."""
+        name = ".".join(map(quoted, self._table))
+        with self._view() as ledger:
+            return ledger, digest_of(rows_of(self._session, f"SELECT {numbers} FROM {name} WHERE {where}")[0])
+
+    def read(self, where: str, path: Path) -> tuple[LedgerState | None, int]:
+        """See the port."""
+        with self._view() as ledger:
+            return ledger, self._read(self._session, where, path)
+
+    @contextmanager
+    def _view(self) -> Iterator[LedgerState | None]:
+        rows_of(self._session, _VIEW)
+        yield self._ledger(self._session)
+        rows_of(self._session, "ROLLBACK")
+
+
+def _key_text(column: KeyColumn) -> str:
+    name = quoted(column.source)
+    return f"LOWER(HEX({name}))" if column.kind == BYTES else f"CAST({name} + 0 AS CHAR)"

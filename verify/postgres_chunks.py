@@ -1,0 +1,185 @@
+"""Pieces of a PostgreSQL table, source or target, over sessions that stay: each piece has a view of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+from migrator.model.table import TableSchema
+from verify.chunk_keys import BYTES, DATE, INTEGER, UUID, Dialect, Key, KeyColumn
+from verify.chunk_reader import Bracket, Digest
+from verify.postgres_snapshot import Convert, PostgresSnapshot, PostgresViews
+from verify.snapshot import LedgerState, LogPlace, TargetColumnText
+
+_EXTREMES = {"2147483647": "infinity", "-2147483648": "-infinity"}
+_KEY_TEXTS = {
+    INTEGER: "{}::text",
+    DATE: "CASE {0} WHEN 'infinity' THEN 2147483647 WHEN '-infinity' THEN '-2147483648'::int4"
+    " ELSE {0} - date '1970-01-01' END::text",
+    UUID: "{}::text",
+    BYTES: "encode({}, 'hex')",
+}
+_UNIQUE = """
+SELECT EXISTS (
+  SELECT FROM pg_index i JOIN pg_class r ON r.oid = i.indrelid JOIN pg_namespace n ON n.oid = r.relnamespace
+  WHERE n.nspname = %s AND r.relname = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+    AND %s::text[] = ARRAY(
+      SELECT CASE WHEN a.attnotnull THEN a.attname::text END
+      FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
+      LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+      WHERE k.place <= i.indnkeyatts ORDER BY k.place))
+"""
+
+
+def quoted(name: str) -> str:
+    """An identifier as the server takes it literally."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(kind: str, value: str) -> str:
+    """A key's canonical text, checked before, as the server reads it."""
+    if kind == DATE:
+        known = _EXTREMES.get(value)
+        return f"'{known}'::date" if known else f"(date '1970-01-01' + ({value}))"
+    if kind == UUID:
+        return f"'{value}'::uuid"
+    if kind == BYTES:
+        return f"'\\x{value}'::bytea"
+    return f"'{value}'::numeric" if value == "NaN" else value
+
+
+DIALECT = Dialect(quoted, literal, rows=True)
+Place = Callable[[psycopg.Connection[Any]], LogPlace]
+
+
+class PostgresSourceChunks:
+    """See ``verify.chunk_reader.SourceChunks``. ``places`` is a session outside all views."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self,
+        views: PostgresViews,
+        places: psycopg.Connection[Any],
+        place: Place,
+        schema: TableSchema,
+        columns: sql.Composed,
+        convert: Convert,
+    ):
+        self._views, self._places, self._place = views, places, place
+        self._schema, self._columns, self._convert = schema, columns, convert
+
+    @property
+    def schema(self) -> TableSchema:
+        """The table, as it was when reading began."""
+        return self._schema
+
+    def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:
+        """See the port. It counts within one chunk of the index, so that it costs the same at any place."""
+        texts = ", ".join(_KEY_TEXTS[column.kind].format(quoted(column.source)) for column in key)
+        # Qualified: a bare name would be the text that is selected, and its order another one.
+        order = ", ".join(f"rows_.{quoted(column.source)}" for column in key)
+        query = _sql(
+            f"SELECT {texts} FROM {self._name()} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1}"
+        )
+        with self._views.view() as view:
+            found = view.rows(query)
+        return tuple(found[0]) if found else None
+
+    def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
+        """See the port."""
+        with self._bracketed() as (view, places):
+            found = view.rows(_sql(f"SELECT {numbers} FROM {self._name()} WHERE {where}"))[0]
+        return Bracket(*places), digest_of(found)
+
+    def read(self, where: str, path: Path) -> tuple[Bracket, int]:
+        """See the port."""
+        query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+            self._columns, sql.Identifier(self._schema.id.schema, self._schema.id.name), _sql(where)
+        )
+        with self._bracketed(bulk=True) as (view, places):
+            rows = view.to_parquet(
+                query, self._schema.names(), path, self._convert, f"table {self._schema.id}"
+            )
+        return Bracket(*places), rows
+
+    @contextmanager
+    def _bracketed(self, bulk: bool = False) -> Iterator[tuple[PostgresSnapshot, list[LogPlace]]]:
+        """A view, and the log's end before it and after it: the second is there when the view is gone."""
+        places = [self._place(self._places)]
+        with self._views.view(bulk) as view:
+            yield view, places
+        places.append(self._place(self._places))
+
+    def _name(self) -> str:
+        return f"{quoted(self._schema.id.schema)}.{quoted(self._schema.id.name)}"
+
+
+class PostgresTargetChunks:
+    """See ``verify.chunk_reader.TargetChunks``."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self,
+        views: PostgresViews,
+        ledger: Callable[[PostgresSnapshot], LedgerState | None],
+        table: tuple[str, str],
+        columns: tuple[TargetColumnText, ...],
+        selected: sql.Composed,
+        convert: Convert,
+    ):
+        self._views, self._ledger, self._table = views, ledger, table
+        self._columns, self._selected, self._convert = columns, selected, convert
+
+    @property
+    def columns(self) -> tuple[TargetColumnText, ...]:
+        """Its columns."""
+        return self._columns
+
+    def has_key(self, names: Sequence[str]) -> bool:
+        """See the port."""
+        with self._views.view() as view:
+            return bool(view.rows(_UNIQUE, (*self._table, list(names)))[0][0])
+
+    def ledger(self) -> LedgerState | None:
+        """The ledger now."""
+        with self._views.view() as view:
+            return self._ledger(view)
+
+    def digest(self, numbers: str, where: str) -> tuple[LedgerState | None, Digest]:
+        """See the port."""
+        name = ".".join(map(quoted, self._table))
+        with self._views.view() as view:
+            ledger = self._ledger(view)
+            return ledger, digest_of(view.rows(_sql(f"SELECT {numbers} FROM {name} WHERE {where}"))[0])
+
+    def read(self, where: str, path: Path) -> tuple[LedgerState | None, int]:
+        """See the port."""
+        query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+            self._selected, sql.Identifier(*self._table), _sql(where)
+        )
+        names = [column.name for column in self._columns if not column.generated]
+        with self._views.view(bulk=True) as view:
+            ledger = self._ledger(view)
+            return ledger, view.to_parquet(query, names, path, self._convert, f"table {self._table[1]}")
+
+
+def digest_of(row: Sequence[Any]) -> Digest:
+    """From rows, hashed rows, and sums, as numbers or texts. Whether a hash has a sign differs between servers."""
+    return Digest(int(row[0]), int(row[1]), tuple(int(value) % 2**64 for value in row[2:]))
+
+
+def as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """All columns as text."""
+    return batch.cast(pa.schema([pa.field(name, pa.string()) for name in batch.schema.names]))
+
+
+def _sql(text: str) -> sql.Composed:
+    return sql.Composed([sql.SQL(text)])
