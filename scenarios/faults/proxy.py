@@ -63,7 +63,6 @@ class TcpProxy:
         self._links: set[Link] = set()
         self._events: list[Event] = []
         self._heard = threading.Condition()
-        self._forwarded = {"to_server": 0, "to_client": 0}
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
@@ -97,10 +96,6 @@ class TcpProxy:
             return self._heard.wait_for(
                 lambda: any(event.what.startswith(what) for event in self._events), timeout_s
             )
-
-    def forwarded_bytes(self, direction: Direction) -> int:
-        """Bytes forwarded in a direction over all connections."""
-        return self._forwarded[direction]
 
     def connections(self) -> int:
         """Connections now open through the proxy, frozen ones included."""
@@ -348,7 +343,6 @@ class TcpProxy:
                 size = min(size, max(1, now.bytes_per_s // _THROTTLED_SENDS_PER_S))
             piece, data = data[:size], data[size:]
             await self._loop.sock_sendall(destination, piece)
-            self._forwarded[direction] += len(piece)
             await asyncio.sleep(len(piece) / now.bytes_per_s if now.bytes_per_s else 0)
 
     def _happened(self, trigger: Trigger) -> None:
