@@ -59,7 +59,7 @@ class MySQLSourceChunks:
         order = ", ".join(f"rows_.{quoted(column.source)}" for column in key)
         found = rows_of(
             self._session,
-            f"SELECT {texts} FROM {self._name()} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1}",
+            f"SELECT {texts} FROM {self._name()} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1:d}",
         )
         return tuple(map(str, found[0])) if found else None
 

@@ -86,7 +86,7 @@ class PostgresSourceChunks:
         # Qualified: a bare name would be the text that is selected, and its order another one.
         order = ", ".join(f"rows_.{quoted(column.source)}" for column in key)
         query = _sql(
-            f"SELECT {texts} FROM {self._name()} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1}"
+            f"SELECT {texts} FROM {self._name()} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1:d}"
         )
         with self._views.view() as view:
             found = view.rows(query)
