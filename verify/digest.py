@@ -1,4 +1,4 @@
-"""Digests of pieces that servers compute: the number of rows and two sums of 64-bit hashes.
+"""Digests of pieces that servers compute: the number of rows and the sum of their 64-bit hashes.
 
 Only of columns that are the source's columns themselves, and only by expressions that are at least as strict as the
 listed equivalences (``verify.normalise``): rows whose digests agree would compare as equal, and where digests
@@ -7,27 +7,36 @@ disagree the rows are read and compared as ever. So an expression may be too str
 What a digest must not be blind to:
 
 - *NULL and empty, and values that move between columns*: a row's hash covers every column in its place, with NULL as
-  something of its own. PostgreSQL's hash of a record does; elsewhere each text goes behind its length.
-- *Values that move between rows*. PostgreSQL's hash of a record is a sum over its columns, and a sum of sums stays
-  the same when two rows swap a value. So each row's hash is hashed once more before it is added up.
-- *What a type's own hash folds* (0.0 and -0.0, equal intervals, collations): only types whose equality is ours are
-  hashed by type, the others by their bytes or texts.
-- *Two hashes that are one*: two CRC32 of a text under different salts tell the same differences apart, of texts of
-  one length. Halves of a SHA-256 don't.
-- *A server that gives up on a row*: rows with a hash are counted beside all rows.
+  something of its own. Between PostgreSQLs each column's hash has a seed of its own, and so has its NULL; elsewhere
+  a comma ends each cell, and one that may hold commas itself goes behind its length.
+- *Values that move between rows*. Where a row's hash is made of its columns' hashes, a sum over rows stays the same
+  when two rows swap a value. So each row's hash is hashed once more before it is added up: as the seed of a column's.
+- *What a type's own hash folds*. PostgreSQL's of a numeric knows no sign and no NaN, that of a bigint is the hash of
+  its two halves' difference (-1 is 4294967295), and so are those of timestamps; 0.0 is -0.0, intervals are equal,
+  collations too. Only what is hashed bit by bit is hashed by type, the others by their bytes or texts.
+- *Hashes that are linear*: whatever number of CRC32 of one text is taken, swapped values change all of them by the
+  same bits. SHA-256 isn't linear, and neither are PostgreSQL's hashes.
+- *A server that gives up on a row* (MySQL's functions say NULL of what is larger than ``max_allowed_packet``): rows
+  with a hash are counted beside all rows.
+
+One sum is enough: two different pieces agree by chance once in 2^64.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from migrator.model.table import Column
 from verify.chunk_keys import Dialect
 from verify.snapshot import TargetColumnText
 
-_POSTGRES_SEEDS = ((1, 101), (2, 102))
+COUNTED = 10**40
+"""On MySQL each row's hash has this much added, so that one sum also counts the rows that have one: to ask for a hash
+twice is to compute it twice."""
+_AGAIN = 101
+"""Seed of the hash of a row's hash where no column can take that; the columns' seeds are their places, from 1 on."""
 _OTHERS_OF_MYSQL = ("date", "datetime", "timestamp", "time", "year", "float", "double", "json", "set")
 _MYSQL_CLASSES = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), "integer"),
@@ -36,7 +45,8 @@ _MYSQL_CLASSES = {
     "decimal": "numeric",
 }
 _POSTGRES_CLASSES = {
-    **dict.fromkeys(("smallint", "integer", "bigint"), "integer"),
+    **dict.fromkeys(("smallint", "integer"), "int4"),
+    "bigint": "integer",
     **dict.fromkeys(("text", "character varying"), "text"),
     "boolean": "bool",
     "numeric": "numeric",
@@ -47,15 +57,25 @@ _POSTGRES_CLASSES = {
     "timestamp with time zone": "timestamptz",
     **{name: name for name in ("bytea", "date", "uuid")},
 }
+_RECORD = "hash_record_extended(ROW({0}), {1})"
+_TEXT = 'hashtextextended({0}::text COLLATE "C", {1})'
+_FLOAT = "CASE WHEN {0} = 0 THEN " + _TEXT + " ELSE hash{2}extended({0}, {1}) END"
 _BY_TYPE = {
-    "integer": "{}::int8",
-    "numeric": "{}::numeric",
-    "text": '{}::text COLLATE "C"',
-    "bpchar": '{}::text COLLATE "C"',
-    "float8": "float8send({})",
-    "float4": "float4send({})",
-    **dict.fromkeys(("bool", "bytea", "date", "timestamp", "timestamptz", "uuid"), "{}"),
+    "int4": "hashint4extended({0}::int4, {1})",
+    "integer": "hashint8extended({0}::int8, hashint8extended({0}::int8 >> 32, {1}))",
+    "bool": "hashint4extended({0}::int4, {1})",
+    "numeric": _TEXT.replace("{0}", "trim_scale({0}::numeric)"),
+    "text": _TEXT,
+    "bpchar": _TEXT,
+    "float8": _FLOAT.replace("{2}", "float8"),
+    "float4": _FLOAT.replace("{2}", "float4"),
+    "timestamp": _RECORD.replace("{0}", "timestamp_send({0})"),
+    "timestamptz": _RECORD.replace("{0}", "timestamptz_send({0})"),
+    "uuid": "uuid_hash_extended({0}, {1})",
+    "bytea": _RECORD,
+    "date": _RECORD,
 }
+_AS_OUTPUT = "hashtextextended(CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END COLLATE \"C\", {1})"
 _POSTGRES_TEXTS = {
     "integer": "{}::text",
     "numeric": "trim_scale({}::numeric)::text",
@@ -63,17 +83,22 @@ _POSTGRES_TEXTS = {
     "bytea": "encode({}, 'hex')",
 }
 _MYSQL_TEXTS = {
-    "integer": "CAST({} + 0 AS CHAR)",
+    "integer": "{} + 0",  # no zeros that a column's display width adds
     "numeric": "CAST({} AS CHAR)",
     "text": "{}",
     "bytea": "LOWER(HEX({}))",
     "float": "CAST({} + 0e0 AS CHAR)",
 }
+_HOLD_COMMAS = ("text", "json", "set")
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Select lists that make the same digest of the same rows: rows, hashed rows, two sums of hashes."""
+    """Select lists that make the same digest of the same rows.
+
+    PostgreSQL's gives the number of rows, of those that have a hash, and the sum of hashes; MySQL's the number of
+    rows, and what ``COUNTED`` says.
+    """
 
     source: str
     target: str
@@ -104,22 +129,20 @@ def pushed(kinds: tuple[str, str], dialects: tuple[Dialect, Dialect], pairs: Seq
         [dialects[1].quoted(pair.target.name) for pair in pairs],
     ]
     if kinds == ("postgresql", "postgresql"):
-        return Pushed(*(_by_record(side, classes) for side in names))
+        return Pushed(*(_by_hash(side, classes) for side in names))
     if any(name not in _MYSQL_TEXTS and not name.startswith("mysql ") for name in classes):
         return None
-    scaled = [[_scaled(p.source.source_type) for p in pairs], [_scaled(p.target.native) for p in pairs]]
-    return Pushed(
-        *(
-            _by_text(kind, side, classes, scales)
-            for kind, side, scales in zip(kinds, names, scaled, strict=True)
-        )
-    )
+    scales = [(_scale(p.source.source_type), _scale(p.target.native)) for p in pairs]
+    trimmed = [old is None or old != new for old, new in scales]
+    return Pushed(*(_by_text(kind, side, classes, trimmed) for kind, side in zip(kinds, names, strict=True)))
 
 
 def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
     """The class of values that both columns belong to."""
     source, target = _declared(kinds[0], pair.source.source_type), _declared(kinds[1], pair.target.native)
-    if {source, target} == {"integer", "numeric"}:
+    if {source, target} == {"int4", "integer"}:
+        return "integer"
+    if source != target and {source, target} <= {"int4", "integer", "numeric"}:
         return "numeric"
     if source is None or source != target:
         return None
@@ -139,45 +162,55 @@ def _declared(kind: str, native: str) -> str | None:
     return _MYSQL_CLASSES.get(word) or (f"mysql {word}" if word in _OTHERS_OF_MYSQL else None)
 
 
-def _scaled(native: str) -> bool:
+def _scale(native: str) -> int | None:
     found = re.search(r"\(\d+,(\d+)\)", native)
-    return found is not None and int(found[1]) > 0
+    return None if found is None else int(found[1])
 
 
-def _by_record(names: Sequence[str], classes: Sequence[str]) -> str:
-    output = "CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END COLLATE \"C\""
-    values = [_BY_TYPE.get(kind, output).format(name) for name, kind in zip(names, classes, strict=True)]
-    hashes = [
-        f"hashint8extended(hash_record_extended(ROW({', '.join(values)}), {seed}), {again})"
-        for seed, again in _POSTGRES_SEEDS
-    ]
-    # No record is without a hash, and a third one would cost as much as the other two.
-    return "count(*), count(*), " + ", ".join(f"coalesce(sum({each}), 0)::text" for each in hashes)
+def _by_hash(names: Sequence[str], classes: Sequence[str]) -> str:
+    cells = list(enumerate(zip(names, classes, strict=True), 1))
+    last = next((name for _, (name, kind) in cells if kind in ("integer", "int4")), None)
+    hashes = " # ".join(
+        f"coalesce({_BY_TYPE.get(kind, _AS_OUTPUT).format(name, seed)}, {seed})"
+        for seed, (name, kind) in cells
+    )
+    # One hash more of a number is the cheapest way to mix them; what it folds is in its seed already.
+    row = (
+        f"hashint8extended(coalesce({last}::int8, 0), {hashes})"
+        if last
+        else f"hashtextextended(({hashes})::text, {_AGAIN})"
+    )
+    # No row is without a hash, and counting hashes would compute them once more.
+    return f"count(*), count(*), coalesce(sum({row}), 0)::text"
 
 
-def _by_text(kind: str, names: Sequence[str], classes: Sequence[str], scaled: Sequence[bool]) -> str:
-    postgres = kind == "postgresql"
-    cell: Callable[[str, str, bool], str] = _postgres_cell if postgres else _mysql_cell
-    cells = [cell(*each) for each in zip(names, classes, scaled, strict=True)]
-    if postgres:
-        hash_ = f"encode(sha256(convert_to({' || '.join(cells)}, 'UTF8')), 'hex')"
-        parts = [f"('x' || substr({hash_}, {n}, 16))::bit(64)::int8" for n in (1, 17)]
-        sums = [f"coalesce(sum({part}), 0)::text" for part in parts]
-    else:
-        hash_ = f"SHA2(CONCAT({', '.join(cells)}), 256)"
-        parts = [f"CAST(CONV(SUBSTRING({hash_}, {n}, 16), 16, 10) AS UNSIGNED)" for n in (1, 17)]
-        sums = [f"COALESCE(SUM({part}), 0)" for part in parts]
-    return f"COUNT(*), COUNT({hash_}), " + ", ".join(sums)
+def _by_text(kind: str, names: Sequence[str], classes: Sequence[str], trimmed: Sequence[bool]) -> str:
+    given = zip(names, classes, trimmed, strict=True)
+    if kind == "postgresql":
+        cells = " || ',' || ".join(cell for each in given for cell in _postgres_cells(*each))
+        hash_ = f"encode(sha256(convert_to({cells}, 'UTF8')), 'hex')"
+        return f"count(*), count(*), coalesce(sum(('x' || left({hash_}, 16))::bit(64)::int8), 0)::text"
+    cells = ", ".join(cell for each in given for cell in _mysql_cells(*each))
+    hash_ = f"CAST(CONV(LEFT(SHA2(CONCAT_WS(',', {cells}), 256), 16), 16, 10) AS UNSIGNED)"
+    return f"COUNT(*), COALESCE(SUM({hash_} + {COUNTED}), 0)"
 
 
-def _postgres_cell(name: str, kind: str, _: bool) -> str:
+def _postgres_cells(name: str, kind: str, trimmed: bool) -> tuple[str, ...]:
     text = _POSTGRES_TEXTS[kind].format(name)
-    return f"CASE WHEN {name} IS NULL THEN '-' ELSE char_length({text}) || ':' || {text} END"
+    if kind == "numeric" and not trimmed:
+        text = f"{name}::text"
+    if kind in _HOLD_COMMAS:
+        return f"coalesce(char_length({text})::text, '-')", f"coalesce({text}, '')"
+    return (f"coalesce({text}, '-')",)
 
 
-def _mysql_cell(name: str, kind: str, scaled: bool) -> str:
-    text = _MYSQL_TEXTS.get(kind.removeprefix("mysql "), "CAST({} AS CHAR)").format(name)
-    if kind == "numeric" and scaled:
-        text = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
-    text = f"CONVERT({text} USING utf8mb4)"
-    return f"CASE WHEN {name} IS NULL THEN '-' ELSE CONCAT(CHAR_LENGTH({text}), ':', {text}) END"
+def _mysql_cells(name: str, kind: str, trimmed: bool) -> tuple[str, ...]:
+    kind = kind.removeprefix("mysql ")
+    text = _MYSQL_TEXTS.get(kind, "CAST({} AS CHAR)").format(name)
+    if kind == "numeric" and trimmed:
+        # Zeros only behind a point: the 0 of 10 stays.
+        text = f"IF(LOCATE('.', {text}), TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text})), {text})"
+    if kind in _HOLD_COMMAS:
+        text = f"CONVERT({text} USING utf8mb4)"
+        return f"COALESCE(CHAR_LENGTH({text}), '-')", f"COALESCE({text}, '')"
+    return (f"COALESCE({text}, '-')",)

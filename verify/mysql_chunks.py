@@ -10,8 +10,8 @@ from typing import Any
 from migrator.model.table import TableSchema
 from verify.chunk_keys import BYTES, Dialect, Key, KeyColumn
 from verify.chunk_reader import Bracket, Digest
+from verify.digest import COUNTED
 from verify.mysql_session import quoted, rows_of
-from verify.postgres_chunks import digest_of
 from verify.snapshot import LedgerState, LogPlace, TargetColumnText
 
 _VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
@@ -138,6 +138,12 @@ class MySQLTargetChunks:
         rows_of(self._session, _VIEW)
         yield self._ledger(self._session)
         rows_of(self._session, "ROLLBACK")
+
+
+def digest_of(row: Sequence[Any]) -> Digest:
+    """From the rows, and what ``verify.digest.COUNTED`` says."""
+    hashed, total = divmod(int(row[1]), COUNTED)
+    return Digest(int(row[0]), hashed, (total % 2**64,))
 
 
 def _key_text(column: KeyColumn) -> str:
