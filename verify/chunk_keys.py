@@ -17,6 +17,8 @@ Key = tuple[str, ...]
 """Canonical texts (``verify.normalise``), in the order of the source's primary key."""
 
 INTEGER, DATE, UUID, BYTES = "integer", "date", "uuid", "bytea"
+SUMMED_UP = (INTEGER, DATE)
+"""Kinds of which every server tells the last one of many rows (``max``)."""
 _WRITTEN = {
     INTEGER: re.compile(r"-?\d+|NaN"),
     DATE: re.compile(r"-?\d+"),

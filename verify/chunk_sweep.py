@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 from verify.chunk_choice import ChunkPlan
-from verify.chunk_keys import Key, KeyRange, Piece, condition, cut
+from verify.chunk_keys import SUMMED_UP, Key, KeyRange, Piece, condition, cut
 from verify.chunk_reader import Bracket, Digest, SourceChunks, TargetChunks
 from verify.snapshot import LedgerState, LogPlace
 
@@ -113,46 +113,40 @@ class Sweep:
         pieces: Iterable[Piece] = cut(lambda after: self._end(KeyRange(after), self._rows))
         if self._plan.pushed is None:
             return self.rows_of(pieces)
-        for rows in (0, max(1, self._rows // FINER)):
-            finer = self._finer(pieces, rows) if rows else pieces
-            pieces = [half.piece for half in self._pass(finer, self._digest, self._agrees)]
-            if not rows:
-                self._seen.pieces = self._files
-        return self.rows_of(pieces)
+        at_once = len(self._kinds) == 1 and self._kinds[0] in SUMMED_UP
+        halves = self._cut() if at_once else map(self._digest, pieces)
+        left = [half.piece for half in self._pass(halves, self._agrees)]
+        self._seen.pieces = self._files
+        finer = self._finer(left, max(1, self._rows // FINER))
+        return self.rows_of([half.piece for half in self._pass(map(self._digest, finer), self._agrees)])
 
     def rows_of(self, pieces: Iterable[Piece]) -> Swept:
         """The rows of pieces, read in full."""
         for directory in self._directories:
             directory.mkdir()
-        for half in self._pass(pieces, self._read, self._read_target):
+        for half in self._pass(map(self._read, pieces), self._read_target):
             self._seen.full.append(half.piece)
             self._seen.source_rows += half.rows
         self._seen.pieces = self._seen.pieces or len(self._seen.full)
         return self._seen
 
-    def _pass(
-        self,
-        pieces: Iterable[Piece],
-        source: Callable[[Piece], _Half],
-        settled: Callable[[_Half], bool],
-    ) -> list[_Half]:
+    def _pass(self, halves: Iterator[_Half], settled: Callable[[_Half], bool]) -> list[_Half]:
         """Both sides of all pieces; gives those that aren't settled.
 
         One wait serves the pieces of a batch, for the highest of their places: the target's views come after it.
         """
         left: list[_Half] = []
-        waiting = iter(pieces)
 
         def batch() -> list[_Half]:
-            return [source(piece) for piece in islice(waiting, AHEAD)]
+            return list(islice(halves, AHEAD))
 
         with ThreadPoolExecutor(1, thread_name_prefix="source") as pool:
             ahead = pool.submit(batch)
-            while halves := ahead.result():
+            while done := ahead.result():
                 ahead = pool.submit(batch)
-                high = max((half.bracket.high for half in halves), key=lambda place: place.order)
-                self._note(halves, high)
-                left += [half for half in halves if not settled(half)]
+                high = max((half.bracket.high for half in done), key=lambda place: place.order)
+                self._note(done, high)
+                left += [half for half in done if not settled(half)]
                 self._step("target read")
         return left
 
@@ -170,6 +164,19 @@ class Sweep:
         self._files += 1
         bracket, digest = self._source.digest(self._plan.pushed.source, self._condition(piece, source=True))
         return _Half(piece, bracket, digest, digest.rows, self._files)
+
+    def _cut(self) -> Iterator[_Half]:
+        """All keys, cut where each digest ends: no walk through the index beforehand."""
+        assert self._plan.pushed is not None
+        after: Key | None = None
+        while self._files == 0 or after is not None:
+            self._files += 1
+            where = self._condition(KeyRange(after), source=True)
+            bracket, digest, upto = self._source.digest_of_next(
+                self._plan.pushed.source, self._plan.key[0], where, self._rows
+            )
+            yield _Half(KeyRange(after, upto), bracket, digest, digest.rows, self._files)
+            after = upto
 
     def _agrees(self, half: _Half) -> bool:
         assert self._plan.pushed is not None

@@ -98,6 +98,18 @@ class PostgresSourceChunks:
             found = view.rows(_sql(f"SELECT {numbers} FROM {self._name()} WHERE {where}"))[0]
         return Bracket(*places), digest_of(found)
 
+    def digest_of_next(
+        self, numbers: str, key: KeyColumn, where: str, rows: int
+    ) -> tuple[Bracket, Digest, Key | None]:
+        """See the port."""
+        column = quoted(key.source)
+        piece = f"(SELECT * FROM {self._name()} WHERE {where} ORDER BY {column} LIMIT {rows:d}) AS piece"
+        last = _KEY_TEXTS[key.kind].format(f"max({column})")
+        with self._bracketed() as (view, places):
+            *found, end = view.rows(_sql(f"SELECT {numbers}, {last} FROM {piece}"))[0]
+        digest = digest_of(found)
+        return Bracket(*places), digest, (end,) if digest.rows == rows else None
+
     def read(self, where: str, path: Path) -> tuple[Bracket, int]:
         """See the port."""
         query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
