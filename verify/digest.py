@@ -128,12 +128,12 @@ def pushed(kinds: tuple[str, str], dialects: tuple[Dialect, Dialect], pairs: Seq
         [dialects[0].quoted(pair.source.name) for pair in pairs],
         [dialects[1].quoted(pair.target.name) for pair in pairs],
     ]
-    if kinds == ("postgresql", "postgresql"):
-        return Pushed(*(_by_hash(side, classes) for side in names))
-    if any(name not in _MYSQL_TEXTS and not name.startswith("mysql ") for name in classes):
-        return None
     scales = [(_scale(p.source.source_type), _scale(p.target.native)) for p in pairs]
     trimmed = [old is None or old != new for old, new in scales]
+    if kinds == ("postgresql", "postgresql"):
+        return Pushed(*(_by_hash(side, classes, trimmed) for side in names))
+    if any(name not in _MYSQL_TEXTS and not name.startswith("mysql ") for name in classes):
+        return None
     return Pushed(*(_by_text(kind, side, classes, trimmed) for kind, side in zip(kinds, names, strict=True)))
 
 
@@ -167,12 +167,15 @@ def _scale(native: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def _by_hash(names: Sequence[str], classes: Sequence[str]) -> str:
-    cells = list(enumerate(zip(names, classes, strict=True), 1))
-    last = next((name for _, (name, kind) in cells if kind in ("integer", "int4")), None)
+def _by_hash(names: Sequence[str], classes: Sequence[str], trimmed: Sequence[bool]) -> str:
+    last = next((n for n, kind in zip(names, classes, strict=True) if kind in ("integer", "int4")), None)
+    kinds = [
+        "text" if kind == "numeric" and not trim else kind
+        for kind, trim in zip(classes, trimmed, strict=True)
+    ]
     hashes = " # ".join(
         f"coalesce({_BY_TYPE.get(kind, _AS_OUTPUT).format(name, seed)}, {seed})"
-        for seed, (name, kind) in cells
+        for seed, (name, kind) in enumerate(zip(names, kinds, strict=True), 1)
     )
     # One hash more of a number is the cheapest way to mix them; what it folds is in its seed already.
     row = (

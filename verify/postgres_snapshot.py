@@ -185,8 +185,8 @@ class PostgresViews:
 def open_views(settings: ServerSettings) -> Iterator[PostgresViews]:
     """Sessions for views one after the other. Raises ``ConnectionFailed``."""
     connection = connect_postgres(settings)
-    # Pieces are read in the order of their key. Of a table without statistics, as a new one is, the server expects few
-    # rows in a piece, and would collect and sort their places first, at half the price of the digest itself.
+    # Pieces are read in the order of their key. Of a table without statistics, as a new one is, the server expects
+    # few rows in a piece, and would collect and sort their places first, at half the price of the digest itself.
     connection.execute("SET enable_bitmapscan = off")
     views = PostgresViews(connection, settings)
     try:
