@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.integration.chunk_project import TRANSFORMED, ChunkProject, HotWriter, found_by
+from tests.integration.verify_project import FILL
 from tests.servers import Database
 from verify import chunk_choice, chunk_sweep
 from verify.chunk_sweep import Waited
@@ -129,6 +130,19 @@ def test_one_bit_among_hot_rows_is_named(hot: ChunkProject) -> None:
         (table,) = hot.chunks(100, rounds=8).tables
     assert found_by(hot) == {("different", "49")}
     assert table.counts.different == 1
+
+
+def test_one_flipped_bit_among_a_million_cells_is_named(project: ChunkProject) -> None:
+    rows = 53_000  # of nineteen columns
+    project.old.execute(FILL.replace("generate_series(1, 200)", f"generate_series(10001, {10000 + rows})"))
+    project.old.execute("ANALYZE thing")
+    project.copy("id > 10000")
+    project.ledger()
+    project.new.execute("UPDATE item SET raw = set_bit(raw, 17, 1 - get_bit(raw, 17)) WHERE item_id = 44444")
+    (table,) = project.chunks(5_000).tables
+    assert found_by(project) == {("different", "44444")}
+    assert (table.counts.equal, table.counts.different) == (ROWS + rows - 1, 1)
+    assert "312 rows of the source read" in table.method  # the finer piece that holds it
 
 
 # -- judges that are broken on purpose ---------------------------------------------------------------------------

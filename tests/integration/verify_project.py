@@ -108,14 +108,18 @@ class Project:
 
     def copy(self, condition: str) -> None:
         """Brings old rows over, by PostgreSQL's own text, replacing what is there."""
-        rows = self.old.query(f"SELECT id::text, {_texts()} FROM thing WHERE {condition}")
-        names = ["item_id", *COLUMNS.split(", ")]
-        with self.new.connect(autocommit=False) as connection:
-            for row in rows:
-                connection.execute("DELETE FROM item WHERE item_id = %s", (row[0],))
-                connection.execute(
-                    f"INSERT INTO item ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})", row
-                )
+        names = f"item_id, {COLUMNS}"
+        with self.old.connect() as old, self.new.connect(autocommit=False) as new:
+            new.execute("CREATE TEMPORARY TABLE brought (LIKE item) ON COMMIT DROP")
+            out_of = f"COPY (SELECT id::text, {_texts()} FROM thing WHERE {condition}) TO STDOUT"
+            with (
+                old.cursor().copy(out_of) as out,
+                new.cursor().copy(f"COPY brought ({names}) FROM STDIN") as into,
+            ):
+                for data in out:
+                    into.write(data)
+            new.execute("DELETE FROM item WHERE item_id IN (SELECT item_id FROM brought)")
+            new.execute(f"INSERT INTO item ({names}) SELECT {names} FROM brought")
 
     def ledger(self, order: int | None = None, done: bool = True, token: str = "") -> None:
         """The ledger as the pipeline would leave it: at the source's present end, the dump done."""
