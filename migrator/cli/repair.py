@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -18,7 +20,8 @@ from migrator.cli.options import (
     with_py_files,
 )
 from migrator.cli.repair_choice import Choice, chosen
-from migrator.cli.repair_report import outcome, planned_lines, write_outcome
+from migrator.cli.repair_forms import RepairReport, lines, write_reports
+from migrator.cli.repair_report import outcome, planned_lines
 from migrator.cli.verify import server_settings
 from migrator.config import Settings
 from migrator.errors import RequestError
@@ -125,13 +128,15 @@ def _applied(
 ) -> int:
     """Repairs through the run, verifies again, and tells before and after."""
     click.echo(f"through the run of {running_leader(settings)}")
+    started_at, started = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     told = await_repair(settings, begin_repair(settings, steps), wait_s)
     tables = tuple(dict.fromkeys(step.target for step in steps))
     done = outcome(differing, steps, told, _verified(settings, master, options, tables))
-    path = write_outcome(done, settings.reports())
-    for line in done.lines():
+    report = RepairReport(settings.name, started_at, round(time.monotonic() - started, 3), done)
+    write_reports(report, settings.reports())
+    for line in lines(done):
         click.echo(line)
-    click.echo(f"report: {path}")
+    click.echo(f"reports: {settings.reports()}/repair.html, repair.json, repair.xml, repair.txt")
     return done.exit_code()
 
 
