@@ -54,6 +54,25 @@ def settings_of(database: Database) -> ServerSettings:
     )
 
 
+WRONG, SHOUTED = 9, 15
+"""Rows that ``spoil`` makes wrong: a number, and the case of a text."""
+_WRONG_ROWS = (
+    f"UPDATE client SET seen = 1 WHERE id = {WRONG}",
+    f"UPDATE client SET full_name = UPPER(full_name) WHERE id = {SHOUTED}",
+)
+_SPOIL_PG = (
+    f"""CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        NEW.seen := NEW.seen + (NEW.id = {WRONG})::int;
+        IF NEW.id = {SHOUTED} THEN NEW.full_name := upper(NEW.full_name); END IF;
+        RETURN NEW; END $$""",
+    "CREATE TRIGGER spoil BEFORE INSERT ON client FOR EACH ROW EXECUTE FUNCTION spoil()",
+)
+_SPOIL_MYSQL = (
+    f"CREATE TRIGGER spoil BEFORE INSERT ON client FOR EACH ROW SET NEW.seen = NEW.seen + (NEW.id = {WRONG}),"
+    f" NEW.full_name = IF(NEW.id = {SHOUTED}, UPPER(NEW.full_name), NEW.full_name)",
+)
+
+
 class Stream:
     """Both databases. ``start`` lets writer and applier run; ``write`` and ``apply`` do one step each."""
 
@@ -93,6 +112,10 @@ class Stream:
 
     def place(self) -> LogPlace:
         return self._places.view().high
+
+    def spoil(self) -> None:
+        """A pipeline that is wrong: two rows of the target are, now and after every batch."""
+        self.new.execute(*(_SPOIL_PG if self.new.kind == "postgresql" else _SPOIL_MYSQL), *_WRONG_ROWS)
 
     def write(self, connection: Any, statement: str) -> None:
         """One transaction of the writer, to be applied later."""
