@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from migrator.errors import ConfigError, VerifyError
+from migrator.errors import ConfigError, MigratorError
 from verify.dual_read.callable_side import EngineReads
 from verify.dual_read.engine_side import NewEngine, OldEngine, engine_of
 from verify.dual_read.queries import QueryPair
@@ -259,7 +259,7 @@ def _verdict(
     deadline = time.monotonic() + (0 if enough else plan.settle_s)
     try:
         found = settle(reads, old, new, pair.rules, sides.watch, deadline)
-    except (VerifyError, OSError) as error:
+    except (MigratorError, OSError) as error:
         return Verdict(Outcome.UNKNOWN, f"the ledger can't be read: {error}")
     if enough and found.outcome is Outcome.UNKNOWN:
         return Verdict(
