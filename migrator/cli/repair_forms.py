@@ -7,14 +7,12 @@ UTC) and ``elapsed_s``. A change that could break a reader raises the number.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from migrator.cli.repair_html import html_report
 from migrator.cli.repair_report import Outcome, counted
-from verify.files import write_private
+from verify.files import json_document, write_private
 from verify.junit import Case, junit
 from verify.result import Verdict
 
@@ -47,7 +45,7 @@ def write_reports(report: RepairReport, directory: Path) -> None:
 def json_report(report: RepairReport) -> str:
     """The report as JSON, see the module's text."""
     done = report.outcome
-    document: dict[str, Any] = {
+    document = {
         "format": REPAIR_FORMAT,
         "verdict": done.verdict(),
         "exit_code": done.exit_code(),
@@ -56,7 +54,7 @@ def json_report(report: RepairReport) -> str:
         "elapsed_s": report.elapsed_s,
         **asdict(done),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json_document(document)
 
 
 def junit_report(report: RepairReport) -> str:

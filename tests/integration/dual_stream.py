@@ -16,9 +16,9 @@ from migrator.model.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
+from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.dual_read.engine_side import OldEngine, engine_of
-from verify.settings import ServerSettings
 from verify.snapshot import LogPlace
 
 MIGRATION = "dual"
@@ -40,18 +40,6 @@ _LEDGER_MYSQL = (
     "CREATE TABLE migrator_ledger (migration varchar(40) PRIMARY KEY, epoch bigint NOT NULL, segment bigint NOT NULL,"
     " position_order decimal(39,0), position_token text, checkpoint json)",
 )
-
-
-def settings_of(database: Database) -> ServerSettings:
-    return ServerSettings(
-        database.kind,
-        database.host,
-        database.port,
-        database.database,
-        database.user,
-        database.password,
-        tls="disable",
-    )
 
 
 WRONG, SHOUTED = 9, 15

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from migrator.errors import MigratorError
-from tests.integration.dual_stream import MIGRATION, WRONG, Stream, settings_of
+from tests.integration.dual_stream import MIGRATION, WRONG, Stream
+from tests.integration.judged import settings_of
 from tests.integration.test_dual_read import pair
 from tests.integration.test_dual_read_mysql import PAIRS
 from tests.integration.test_grants import single_rights

@@ -10,7 +10,8 @@ import pytest
 
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
-from tests.integration.dual_stream import MIGRATION, SELECT_OLD, Stream, settings_of
+from tests.integration.dual_stream import MIGRATION, SELECT_OLD, Stream
+from tests.integration.judged import settings_of
 from tests.integration.test_dual_read import pair
 from tests.integration.waiting import await_true
 from tests.servers import Database, PostgresServer, fresh_database

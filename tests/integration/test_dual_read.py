@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.dual_stream import MIGRATION, ROWS, SELECT_NEW, SELECT_OLD, WRONG, Stream, settings_of
+from tests.integration.dual_stream import MIGRATION, ROWS, SELECT_NEW, SELECT_OLD, WRONG, Stream
+from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.dual_read.places import ended
 from verify.dual_read.queries import QueryPair, pairs_of
