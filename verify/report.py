@@ -8,13 +8,11 @@ empty. A change that could break a reader raises the number.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
-from verify.files import write_private
+from verify.files import json_document, write_private
 from verify.junit import Case, junit
 from verify.likely import likely_causes
 from verify.report_html import html_report
@@ -45,20 +43,14 @@ def repair_command(result: VerifyResult, directory: Path) -> str:
 
 def json_report(result: VerifyResult, repair: str = "") -> str:
     """The result as JSON, see the module's text."""
-    document: dict[str, Any] = {
+    document = {
         "format": FORMAT,
         "exit_code": result.verdict.exit_code,
         **asdict(result),
         "likely_causes": [asdict(group) for group in likely_causes(result)],
         "repair": repair,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, default=_plain) + "\n"
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Verdict):
-        return value.value
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    return json_document(document)
 
 
 def junit_report(result: VerifyResult) -> str:

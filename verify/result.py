@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -157,9 +158,9 @@ def table_verdict(counts: Counts, unknown: str) -> Verdict:
     return Verdict.EQUAL
 
 
-def overall_verdict(tables: tuple[TableResult, ...]) -> Verdict:
-    """Different if any table is, else unknown if any is or there is none, else equal."""
-    found = {table.verdict for table in tables}
+def overall_verdict(verdicts: Iterable[Verdict]) -> Verdict:
+    """Different if any is, else unknown if any is or there is none, else equal."""
+    found = set(verdicts)
     for verdict in (Verdict.DIFFERENT, Verdict.UNKNOWN):
         if verdict in found:
             return verdict

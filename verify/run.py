@@ -84,7 +84,7 @@ def verify(
         rmtree(scratch, ignore_errors=True)
     result = VerifyResult(
         migration=migration,
-        verdict=overall_verdict(results),
+        verdict=overall_verdict(table.verdict for table in results),
         started_at=started_at.isoformat(timespec="seconds"),
         elapsed_s=time.monotonic() - started,
         source=source.where(),

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from migrator import config as configuration
 from migrator import wiring
-from migrator.cli.options import (
-    conf_option,
-    config_option,
-    master_option,
-    py_files_option,
-    spark_options,
-    with_py_files,
-)
+from migrator.cli.options import OnSpark, on_spark
 from migrator.errors import MigratorError
 from migrator.run.migration import Parts, plans, preflight
 from transforms.explained import grain, link
 
 
 @click.command()
-@config_option
-@master_option
-@conf_option
-@py_files_option
-def check(config: Path, master: str | None, conf: tuple[str, ...], py_files: tuple[Path, ...]) -> int:
+@on_spark
+def check(project: OnSpark) -> int:
     """Preflight: everything that stands in the way of a run, all at once, each with its remedy. Changes nothing."""
-    settings = with_py_files(configuration.load(config), py_files)
-    parts = wiring.parts(settings, master, spark_options(conf))
+    settings = project.settings
+    parts = wiring.parts(settings, project.master, project.options)
     findings = preflight(parts)
     for finding in findings:
         label = click.style("refuses", fg="red") if finding.fatal else click.style("warning", fg="yellow")

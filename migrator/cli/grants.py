@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,6 +10,11 @@ import click
 from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.options import config_option
+from migrator.cli.verify import server_settings
+from migrator.config import Settings
+from migrator.model.grants import Grants
+from migrator.run.migration import source_tables
+from verify.dual_read.grants import source_grants, target_grants
 
 
 @click.command()
@@ -17,11 +23,27 @@ from migrator.cli.options import config_option
     "--print", "printed", is_flag=True, required=True, help="Print the SQL; the only thing it can do."
 )
 @click.option("--side", type=click.Choice(["source", "target"]), help="One side only. Default: both.")
-def grants(config: Path, printed: bool, side: str | None) -> None:
+@click.option(
+    "--dual-read", "reader", metavar="LOGIN", help="For a login that only asks dual reads: an application's."
+)
+def grants(config: Path, printed: bool, side: str | None, reader: str | None) -> None:
     """Print the SQL that gives both logins the rights that this configuration needs, and no others.
 
     Runs nothing and connects to nothing. An administrator reads it and runs it on each server.
     """
-    scripts = dict(zip(("source", "target"), wiring.grants(configuration.load(config)), strict=True))
+    settings = configuration.load(config)
+    made = wiring.grants(settings) if reader is None else _dual_read(settings, reader)
+    scripts = dict(zip(("source", "target"), made, strict=True))
     wanted = [script.text() for name, script in scripts.items() if printed and side in (None, name)]
     click.echo("\n".join(wanted), nl=False)
+
+
+def _dual_read(settings: Settings, login: str) -> list[Grants]:
+    """For the tables of the mapping: which ones the queries read, only who writes them knows."""
+    mapping = wiring.mapping(settings)
+    old, new = (replace(server_settings(side), user=login) for side in (settings.source, settings.target))
+    old = replace(old, change_tables=settings.log == "change_tables")
+    return [
+        source_grants(old, source_tables(mapping)),
+        target_grants(new, [target.name for target in mapping]),
+    ]

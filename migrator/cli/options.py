@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
+from migrator import config as configuration
 from migrator.config import Settings
 
 config_option = click.option(
@@ -51,3 +55,25 @@ def spark_options(values: tuple[str, ...]) -> dict[str, str]:
     if wrong:
         raise click.BadParameter(f"{wrong[0]!r} is not KEY=VALUE", param_hint="--conf")
     return dict(value.split("=", 1) for value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class OnSpark:
+    """A project, and how its Spark is started: ``master`` and ``options`` go before what the settings say."""
+
+    settings: Settings
+    master: str | None
+    options: dict[str, str]
+
+
+def on_spark(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--config, --master, --conf and --py-files: ``command`` gets them as one ``OnSpark``, before its own options."""
+
+    @wraps(command)
+    def called(
+        config: Path, master: str | None, conf: tuple[str, ...], py_files: tuple[Path, ...], **own: Any
+    ) -> Any:
+        settings = with_py_files(configuration.load(config), py_files)
+        return command(OnSpark(settings, master, spark_options(conf)), **own)
+
+    return config_option(master_option(conf_option(py_files_option(called))))

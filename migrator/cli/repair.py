@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from migrator import config as configuration
 from migrator import wiring
-from migrator.cli.options import (
-    conf_option,
-    config_option,
-    master_option,
-    py_files_option,
-    spark_options,
-    with_py_files,
-)
+from migrator.cli.options import OnSpark, on_spark
 from migrator.cli.repair_choice import Choice, chosen
-from migrator.cli.repair_report import outcome, planned_lines, write_outcome
-from migrator.cli.verify import server_settings
+from migrator.cli.repair_forms import RepairReport, lines, write_reports
+from migrator.cli.repair_report import outcome, planned_lines
+from migrator.cli.verify import verified
 from migrator.config import Settings
 from migrator.errors import RequestError
 from migrator.run.repair import RepairStep, Wanted, repair_steps
 from migrator.wiring_repair import await_repair, begin_repair, running_leader
-from migrator.wiring_spark import spark
 from verify.compare import DUPLICATE
 from verify.differing import Differing, read_differing
 from verify.fix_sql import write_fix_sql
-from verify.run import verify as compare
 
 
 @click.command()
-@config_option
-@master_option
-@conf_option
-@py_files_option
+@on_spark
 @click.option(
     "--from",
     "report",
@@ -63,10 +53,7 @@ from verify.run import verify as compare
     "--wait", "wait_s", default=300.0, show_default=True, help="Longest wait for the run, in seconds."
 )
 def repair(
-    config: Path,
-    master: str | None,
-    conf: tuple[str, ...],
-    py_files: tuple[Path, ...],
+    project: OnSpark,
     report: Path | None,
     tables: tuple[str, ...],
     keys: tuple[str, ...],
@@ -81,7 +68,7 @@ def repair(
     the stream, rows that the source doesn't make are removed, and all is verified again. A KEY of several columns is
     one CSV row. Exit codes: 0 nothing (left) to repair, 1 something is, 2 error, 3 unknown.
     """
-    settings = with_py_files(configuration.load(config), py_files)
+    settings = project.settings
     if apply and sql is not None:
         raise RequestError(
             "--apply and --sql exclude each other",
@@ -89,13 +76,12 @@ def repair(
             cause="statements run by hand know nothing of the stream",
             remedy="choose one",
         )
-    options = spark_options(conf)
     choice = Choice(tables, keys, key_range)
-    found = read_differing(report) if report is not None else _verified(settings, master, options, tables)
+    found = read_differing(report) if report is not None else _verified(project, tables)
     differing = chosen(found, choice, settings.name)
     if sql is not None:
         return _statements(settings, differing, sql)
-    parts = wiring.parts(settings, master, options)
+    parts = wiring.parts(settings, project.master, project.options)
     steps = repair_steps(parts, _wanted(differing), settings.target.kind == "postgresql")
     for line in planned_lines(differing, steps):
         click.echo(line)
@@ -104,7 +90,7 @@ def repair(
     if not apply:
         click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")
         return 1
-    return _applied(settings, master, options, differing, steps, wait_s)
+    return _applied(project, differing, steps, wait_s)
 
 
 def _statements(settings: Settings, differing: Differing, file: Path) -> int:
@@ -116,22 +102,23 @@ def _statements(settings: Settings, differing: Differing, file: Path) -> int:
 
 
 def _applied(
-    settings: Settings,
-    master: str | None,
-    options: dict[str, str],
+    project: OnSpark,
     differing: Differing,
     steps: Sequence[RepairStep],
     wait_s: float,
 ) -> int:
     """Repairs through the run, verifies again, and tells before and after."""
+    settings = project.settings
     click.echo(f"through the run of {running_leader(settings)}")
+    started_at, started = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     told = await_repair(settings, begin_repair(settings, steps), wait_s)
     tables = tuple(dict.fromkeys(step.target for step in steps))
-    done = outcome(differing, steps, told, _verified(settings, master, options, tables))
-    path = write_outcome(done, settings.reports())
-    for line in done.lines():
+    done = outcome(differing, steps, told, _verified(project, tables))
+    report = RepairReport(settings.name, started_at, round(time.monotonic() - started, 3), done)
+    write_reports(report, settings.reports())
+    for line in lines(done):
         click.echo(line)
-    click.echo(f"report: {path}")
+    click.echo(f"reports: {settings.reports()}/repair.html, repair.json, repair.xml, repair.txt")
     return done.exit_code()
 
 
@@ -148,18 +135,8 @@ def _wanted(differing: Differing) -> list[Wanted]:
     return found
 
 
-def _verified(
-    settings: Settings, master: str | None, options: dict[str, str], tables: tuple[str, ...]
-) -> Differing:
+def _verified(project: OnSpark, tables: tuple[str, ...]) -> Differing:
     """The keys that differ now."""
-    compare(
-        server_settings(settings.source, change_tables=settings.log == "change_tables"),
-        server_settings(settings.target),
-        settings.name,
-        settings.mapping,
-        tables or None,
-        lambda: spark(settings, master, options),
-        settings.reports(),
-        max_rounds=5,
-    )
-    return read_differing(settings.reports() / "verify.json")
+    reports = project.settings.reports()
+    verified(project, tables or None, reports)
+    return read_differing(reports / "verify.json")

@@ -1,23 +1,59 @@
-"""A repair in words, and what it found before and after as one document.
-
-``repair.json`` (``format`` 1): the fields of ``Outcome``; ``verdict`` beside them.
-"""
+"""A repair in words, and its before and after as one value. ``repair_forms`` and ``repair_html`` show it."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 from migrator.model.request import DumpRequest, RequestState
 from migrator.run.repair import RepairStep
 from verify.compare import DUPLICATE, EXTRA
-from verify.differing import Differing, DifferingKey
+from verify.differing import Differing, DifferingKey, Values
 
-REPAIR_FORMAT = 1
+REPAIRED, UNKNOWN = "repaired", "unknown"
 _SAMPLE = 5
+_SHOWN = 20
+"""Keys of one table that a report shows with their cells, those that still differ first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One step as the dry run says it: ``keys`` target rows, by reading about ``rows`` rows of ``sources``."""
+
+    target: str
+    keys: int
+    way: str
+    sources: tuple[str, ...]
+    rows: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One key with its cells, in the order of ``columns``; None for a side that has no row.
+
+    Attributes:
+        table: target table.
+        key: its values.
+        columns: names of the compared columns.
+        before: status that it was repaired for.
+        after: ``repaired``, the status that it still has, or ``unknown`` where it may be one that couldn't be judged.
+        mapped: mapping(source) before.
+        target: the target's row before.
+        mapped_after: mapping(source) afterwards, where the key still differs.
+        target_after: the same of the target.
+    """
+
+    table: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    before: str
+    after: str
+    mapped: Values | None
+    target: Values | None
+    mapped_after: Values | None = None
+    target_after: Values | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +66,10 @@ class Outcome:
         others: per table, keys that differ now and weren't to be repaired.
         requests: id, what became of it, and the reason.
         left: some of the keys that still differ: table, status, key.
-        open: tables of which some keys couldn't be judged afterwards, because they change all the time.
+        open: tables of which not every key is known afterwards: some change all the time, or more differ than listed.
+        planned: what the dry run says.
+        verdicts: per table its verdict before and after, over all its keys.
+        samples: some keys with their cells.
     """
 
     before: dict[str, dict[str, int]]
@@ -39,6 +78,9 @@ class Outcome:
     requests: tuple[tuple[str, str, str], ...]
     left: tuple[tuple[str, str, tuple[str, ...]], ...]
     open: tuple[str, ...] = ()
+    planned: tuple[Planned, ...] = ()
+    verdicts: tuple[tuple[str, str, str], ...] = ()
+    samples: tuple[Shown, ...] = ()
 
     def failed(self) -> bool:
         """Whether a request came to no good end."""
@@ -48,19 +90,15 @@ class Outcome:
         """0: all is right; 1: something still differs; 3: a request didn't end well, or not all could be judged."""
         return 1 if any(self.after.values()) else 3 if self.failed() or self.open else 0
 
-    def lines(self) -> list[str]:
-        """For a terminal."""
-        lines = [f"request {name}  {state}  {reason}".rstrip() for name, state, reason in self.requests]
-        for table, before in self.before.items():
-            after = self.after.get(table, {})
-            lines.append(f"{table}: before {_counted(before)}; after {_counted(after)}")
-        lines += [f"still {status} in {table}: {', '.join(key)}" for table, status, key in self.left]
-        lines += [f"{table}: not every key settled: verify again when less is written" for table in self.open]
-        lines += [
-            f"{table}: {number:,} other keys differ, which weren't to be repaired"
-            for table, number in self.others.items()
-        ]
-        return lines
+    def verdict(self) -> str:
+        """``repaired``, ``different`` or ``unknown``, as the exit code says."""
+        return {0: REPAIRED, 1: "different", 3: UNKNOWN}[self.exit_code()]
+
+    def table_verdict(self, table: str) -> str:
+        """The same of the keys of one table."""
+        if self.after.get(table):
+            return "different"
+        return UNKNOWN if table in self.open or self.failed() else REPAIRED
 
 
 def planned_lines(differing: Differing, steps: Sequence[RepairStep]) -> list[str]:
@@ -69,9 +107,9 @@ def planned_lines(differing: Differing, steps: Sequence[RepairStep]) -> list[str
     for table in differing.tables:
         keys = [key for key in differing.keys if key.table == table.table]
         if keys:
-            lines.append(f"{table.table}: {_counted(Counter(key.status for key in keys))}")
+            lines.append(f"{table.table}: {counted(Counter(key.status for key in keys))}")
             lines += [f"  {_sample(key)}" for key in keys[:_SAMPLE]]
-        if table.verdict == "unknown":
+        if table.verdict == UNKNOWN:
             lines.append(f"{table.table}: could not be judged wholly; what is listed differs for sure")
         if table.listed < table.differ:
             lines.append(
@@ -82,13 +120,27 @@ def planned_lines(differing: Differing, steps: Sequence[RepairStep]) -> list[str
             lines.append(
                 f"  {doubles:,} keys the mapping makes twice: correct the mapping, no repair can choose"
             )
-    for step in steps:
-        read = ", ".join(f"{each}" for each in step.tables)
-        lines.append(
-            f"{step.target}: {len(step.keys):,} rows by {step.way.value}, about {step.rows:,} rows of {read}"
-            + (f" ({step.why})" if step.why else "")
-        )
+    lines += [step_line(each) for each in planned(steps)]
     return lines or ["nothing differs: there is nothing to repair"]
+
+
+def planned(steps: Sequence[RepairStep]) -> tuple[Planned, ...]:
+    """The steps as a report shows them."""
+    return tuple(
+        Planned(
+            step.target, len(step.keys), step.way.value, tuple(map(str, step.tables)), step.rows, step.why
+        )
+        for step in steps
+    )
+
+
+def step_line(step: Planned) -> str:
+    """One step for a terminal."""
+    why = f" ({step.why})" if step.why else ""
+    return (
+        f"{step.target}: {step.keys:,} rows by {step.way}, about {step.rows:,} rows of"
+        f" {', '.join(step.sources)}{why}"
+    )
 
 
 def _sample(key: DifferingKey) -> str:
@@ -103,28 +155,49 @@ def outcome(
 ) -> Outcome:
     """Compares what was to be repaired with a later verification of the same tables."""
     targets = {step.target for step in steps}
-    wanted = {(key.table, key.key) for key in before.keys if key.table in targets}
+    asked = [key for key in before.keys if key.table in targets]
+    wanted = {(key.table, key.key) for key in asked}
     left = [key for key in after.keys if (key.table, key.key) in wanted]
     others = Counter(key.table for key in after.keys if (key.table, key.key) not in wanted)
+    unsure = tuple(
+        table.table for table in after.tables if table.verdict == UNKNOWN or table.listed < table.differ
+    )
+    first = {table.table: table.verdict for table in before.tables}
     return Outcome(
-        before=_by_table([key for key in before.keys if key.table in targets]),
+        before=_by_table(asked),
         after=_by_table(left),
         others=dict(others),
         requests=tuple((each.id, each.state.value, each.reason) for each in requests),
         left=tuple((key.table, key.status, key.key) for key in left[:_SAMPLE]),
-        open=tuple(table.table for table in after.tables if table.verdict == "unknown"),
+        open=unsure,
+        planned=planned(steps),
+        verdicts=tuple(
+            (table.table, first.get(table.table, UNKNOWN), table.verdict) for table in after.tables
+        ),
+        samples=_shown(before, asked, {(key.table, key.key): key for key in left}, unsure),
     )
 
 
-def write_outcome(done: Outcome, directory: Path) -> Path:
-    """Writes ``repair.json``, for this user only."""
-    path = directory / "repair.json"
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    verdict = {0: "repaired", 1: "different", 3: "unknown"}[done.exit_code()]
-    document = {"format": REPAIR_FORMAT, "verdict": verdict, **asdict(done)}
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return path
+def _shown(
+    before: Differing,
+    asked: Sequence[DifferingKey],
+    left: dict[tuple[str, tuple[str, ...]], DifferingKey],
+    unsure: Sequence[str],
+) -> tuple[Shown, ...]:
+    """The first keys of each table, what is left first."""
+    found: list[Shown] = []
+    for table in before.tables:
+        keys = [key for key in asked if key.table == table.table]
+        keys.sort(key=lambda key: (key.table, key.key) not in left)
+        columns = tuple(name for name, _, _ in table.columns)
+        for key in keys[:_SHOWN]:
+            still = left.get((key.table, key.key))
+            judged = still.status if still else UNKNOWN if key.table in unsure else REPAIRED
+            later = (still.mapped, still.target) if still else (None, None)
+            found.append(
+                Shown(key.table, key.key, columns, key.status, judged, key.mapped, key.target, *later)
+            )
+    return tuple(found)
 
 
 def _by_table(keys: Sequence[DifferingKey]) -> dict[str, dict[str, int]]:
@@ -134,5 +207,6 @@ def _by_table(keys: Sequence[DifferingKey]) -> dict[str, dict[str, int]]:
     return {table: dict(counts) for table, counts in found.items()}
 
 
-def _counted(counts: dict[str, int] | Counter[str]) -> str:
+def counted(counts: dict[str, int] | Counter[str]) -> str:
+    """Numbers by status in words."""
     return ", ".join(f"{number:,} {status}" for status, number in sorted(counts.items())) or "nothing differs"

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from migrator import config as configuration
 from migrator import wiring
 from migrator.cli.display import Display
-from migrator.cli.options import (
-    conf_option,
-    config_option,
-    master_option,
-    py_files_option,
-    spark_options,
-    with_py_files,
-)
+from migrator.cli.options import OnSpark, on_spark
 from migrator.cli.signals import stop_on_signals
 from migrator.cli.verifier import Verifier, command
 from migrator.run.failure import Stopping
@@ -26,10 +16,7 @@ from verify.continuous import DEFAULT_RATE
 
 
 @click.command()
-@config_option
-@master_option
-@conf_option
-@py_files_option
+@on_spark
 @click.option(
     "--until",
     type=click.Choice(["caught-up"]),
@@ -52,10 +39,7 @@ from verify.continuous import DEFAULT_RATE
     help="Rows of both sides that the verifier reads a second, on average.",
 )
 def run(
-    config: Path,
-    master: str | None,
-    conf: tuple[str, ...],
-    py_files: tuple[Path, ...],
+    project: OnSpark,
     until: str | None,
     plain: bool,
     standby: bool,
@@ -63,8 +47,8 @@ def run(
     verify_rate: float,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
-    settings = with_py_files(configuration.load(config), py_files)
-    parts = wiring.parts(settings, master, spark_options(conf))
+    settings = project.settings
+    parts = wiring.parts(settings, project.master, project.options)
     migration = Migration(parts, standby)
     stopping = Stopping()
     stop_on_signals(stopping)
@@ -73,7 +57,7 @@ def run(
         beside = None
         if verified:
             log = settings.state / "verify.log"
-            made = Verifier(command(config, verify_rate), settings.reports(), log, migration.progress)
+            made = Verifier(command(settings.file, verify_rate), settings.reports(), log, migration.progress)
             beside = stopping.thread("verifier", lambda: made.run(stopping))
         try:
             migration.run(stopping, goal)

@@ -9,16 +9,8 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
 from migrator import wiring
-from migrator.cli.options import (
-    conf_option,
-    config_option,
-    master_option,
-    py_files_option,
-    spark_options,
-    with_py_files,
-)
+from migrator.cli.options import OnSpark, on_spark
 from migrator.cli.signals import stop_on_signals
 from migrator.config import Server
 from migrator.run.failure import Stopping
@@ -35,10 +27,7 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
 
 
 @click.command()
-@config_option
-@master_option
-@conf_option
-@py_files_option
+@on_spark
 @click.option(
     "--table", "tables", multiple=True, help="A target table to verify; may be repeated. Default: all."
 )
@@ -64,10 +53,7 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     help="Of --continuous: rows of both sides read a second, on average.",
 )
 def verify(
-    config: Path,
-    master: str | None,
-    conf: tuple[str, ...],
-    py_files: tuple[Path, ...],
+    project: OnSpark,
     tables: tuple[str, ...],
     wait_s: float,
     max_rounds: int,
@@ -79,21 +65,10 @@ def verify(
 
     Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
     """
-    settings = with_py_files(configuration.load(config), py_files)
+    settings = project.settings
 
     def compared(names: Sequence[str] | None, reports: Path) -> VerifyResult:
-        return compare(
-            server_settings(settings.source, change_tables=settings.log == "change_tables"),
-            server_settings(settings.target),
-            settings.name,
-            settings.mapping,
-            names,
-            lambda: spark(settings, master, spark_options(conf)),
-            reports,
-            wait_s=wait_s,
-            max_rounds=max_rounds,
-            chunk_rows=0 if whole else CHUNK_ROWS,
-        )
+        return verified(project, names, reports, wait_s, max_rounds, 0 if whole else CHUNK_ROWS)
 
     if continuous:
         made = tables or tuple(target.name for target in wiring.mapping(settings))
@@ -117,6 +92,30 @@ def verify(
     click.echo(text_report(result, repair_command(result, settings.reports())))
     click.echo(f"reports: {settings.reports()}/verify.html, verify.json, verify.xml, verify.txt")
     return EXIT_CODES[result.verdict]
+
+
+def verified(
+    project: OnSpark,
+    names: Sequence[str] | None,
+    reports: Path,
+    wait_s: float = 60.0,
+    max_rounds: int = 5,
+    chunk_rows: int = CHUNK_ROWS,
+) -> VerifyResult:
+    """Verifies the named target tables, or all, and writes the reports."""
+    settings = project.settings
+    return compare(
+        server_settings(settings.source, change_tables=settings.log == "change_tables"),
+        server_settings(settings.target),
+        settings.name,
+        settings.mapping,
+        names,
+        lambda: spark(settings, project.master, project.options),
+        reports,
+        wait_s=wait_s,
+        max_rounds=max_rounds,
+        chunk_rows=chunk_rows,
+    )
 
 
 def server_settings(server: Server, change_tables: bool = False) -> ServerSettings:

@@ -16,9 +16,9 @@ from migrator.model.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
+from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.dual_read.engine_side import OldEngine, engine_of
-from verify.settings import ServerSettings
 from verify.snapshot import LogPlace
 
 MIGRATION = "dual"
@@ -42,16 +42,23 @@ _LEDGER_MYSQL = (
 )
 
 
-def settings_of(database: Database) -> ServerSettings:
-    return ServerSettings(
-        database.kind,
-        database.host,
-        database.port,
-        database.database,
-        database.user,
-        database.password,
-        tls="disable",
-    )
+WRONG, SHOUTED = 9, 15
+"""Rows that ``spoil`` makes wrong: a number, and the case of a text."""
+_WRONG_ROWS = (
+    f"UPDATE client SET seen = 1 WHERE id = {WRONG}",
+    f"UPDATE client SET full_name = UPPER(full_name) WHERE id = {SHOUTED}",
+)
+_SPOIL_PG = (
+    f"""CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        NEW.seen := NEW.seen + (NEW.id = {WRONG})::int;
+        IF NEW.id = {SHOUTED} THEN NEW.full_name := upper(NEW.full_name); END IF;
+        RETURN NEW; END $$""",
+    "CREATE TRIGGER spoil BEFORE INSERT ON client FOR EACH ROW EXECUTE FUNCTION spoil()",
+)
+_SPOIL_MYSQL = (
+    f"CREATE TRIGGER spoil BEFORE INSERT ON client FOR EACH ROW SET NEW.seen = NEW.seen + (NEW.id = {WRONG}),"
+    f" NEW.full_name = IF(NEW.id = {SHOUTED}, UPPER(NEW.full_name), NEW.full_name)",
+)
 
 
 class Stream:
@@ -93,6 +100,10 @@ class Stream:
 
     def place(self) -> LogPlace:
         return self._places.view().high
+
+    def spoil(self) -> None:
+        """A pipeline that is wrong: two rows of the target are, now and after every batch."""
+        self.new.execute(*(_SPOIL_PG if self.new.kind == "postgresql" else _SPOIL_MYSQL), *_WRONG_ROWS)
 
     def write(self, connection: Any, statement: str) -> None:
         """One transaction of the writer, to be applied later."""

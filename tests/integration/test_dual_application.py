@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from migrator.errors import ConfigError
-from tests.integration.dual_stream import MIGRATION, SELECT_NEW, SELECT_OLD, Stream, settings_of
+from tests.integration.dual_stream import MIGRATION, SELECT_NEW, SELECT_OLD, Stream
+from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.dual_read import DualRead, Limits, Rules
 from verify.dual_read.engine_side import engine_of

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.dual_stream import MIGRATION, ROWS, SELECT_NEW, SELECT_OLD, Stream, settings_of
+from tests.integration.dual_stream import MIGRATION, ROWS, SELECT_NEW, SELECT_OLD, WRONG, Stream
+from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.dual_read.places import ended
 from verify.dual_read.queries import QueryPair, pairs_of
 from verify.dual_read.report import write_reports
 from verify.dual_read.result import DualReadResult
-from verify.dual_read.runner import CapturedLog, Plan, run
+from verify.dual_read.runner import Plan, run
 from verify.result import Verdict
 
 pytestmark = pytest.mark.integration
@@ -55,14 +56,9 @@ def test_hot_writes_are_lag_and_never_a_bug(stream: Stream) -> None:
 
 
 def test_a_wrong_row_is_found_under_hot_writes(stream: Stream) -> None:
-    stream.new.execute(
-        "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS"
-        " 'BEGIN NEW.seen := NEW.seen + 1; RETURN NEW; END'",
-        "CREATE TRIGGER spoil BEFORE INSERT ON client FOR EACH ROW WHEN (NEW.id = 9) EXECUTE FUNCTION spoil()",
-        "UPDATE client SET seen = 1 WHERE id = 9",
-    )
+    stream.spoil()
     stream.start()
-    result = compared(stream, pair(parameters={"id": [2, 9, 15]}))
+    result = compared(stream, pair(parameters={"id": [2, WRONG, 16]}))
     (found,) = result.pairs
     assert (result.verdict, found.bug, found.compared) == (Verdict.DIFFERENT, 1, 3)
     (sample,) = [each for each in found.samples if each.outcome.value == "bug"]
@@ -141,33 +137,6 @@ def test_a_transaction_that_has_not_ended_may_be_in_the_log_already(old_pg: Data
             writer.execute("INSERT INTO t VALUES (1)")
             assert not ended(judge, 0.05)
         assert ended(judge, 5)
-
-
-@pytest.mark.parametrize("stream", ["mariadb", "mysql"], indirect=True)
-def test_parameters_come_from_the_servers_own_query_log(stream: Stream) -> None:
-    (was, output, file), *_ = stream.old.query("SELECT @@general_log, @@log_output, @@general_log_file")
-    (folder,) = stream.old.query("SELECT @@datadir")[0]
-    try:
-        stream.old.execute("SET GLOBAL log_output = 'FILE'", "SET GLOBAL general_log = 1")
-        stream.old.query("SELECT id, name, visits, price, active\n FROM person /* app */ where ID = 3")
-        stream.old.query("SELECT id, name, visits, price, active FROM person WHERE id = 5")
-        stream.old.query("SELECT id FROM person WHERE id = 6")
-    finally:
-        stream.old.execute(f"SET GLOBAL general_log = {was}", f"SET GLOBAL log_output = '{output}'")
-    captured = Path(folder) / file
-    if not captured.exists():
-        pytest.skip("the server writes its log elsewhere than this machine")
-    chosen = pair(parameters={"id": [19]}, log=SELECT_OLD)
-    found = run(
-        settings_of(stream.old),
-        settings_of(stream.new),
-        MIGRATION,
-        [chosen],
-        Plan(),
-        CapturedLog(captured, "mysql"),
-    )
-    assert found.pairs[0].match == 2
-    assert "2 of " in found.notes[0]
 
 
 def test_parameters_are_drawn(stream: Stream) -> None:

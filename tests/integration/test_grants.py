@@ -32,6 +32,15 @@ PAIRS = {
     "mariadb to mysql": ("old_maria", "new_mysql"),
     "mysql to mariadb": ("old_mysql", "new_maria"),
 }
+QUERIES = """
+format: 1
+queries:
+  - name: a purchase
+    old: SELECT id, customer, items FROM orders WHERE id = :id
+    new: SELECT purchase_id, customer_id, item_count FROM purchase WHERE purchase_id = :id
+    parameters:
+      id: {from: 1, to: 9}
+"""
 _GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+) TO (?P<who>\S+)")
 
 
@@ -138,6 +147,16 @@ def _steps(settings: configuration.Settings) -> None:
         writer.close()
 
 
+def dual_read(project: Project) -> None:
+    """With the run's own logins and ledger: equal answers, then one planted wrong row."""
+    file = project.config.parent / "queries.yaml"
+    file.write_text(QUERIES)
+    assert project.command("dual-read", "run", str(file)) == 0
+    project.new.execute("UPDATE purchase SET item_count = item_count + 1 WHERE purchase_id = 5")
+    assert project.command("dual-read", "run", str(file), "--wait", "10") == 1
+    project.new.execute("UPDATE purchase SET item_count = item_count - 1 WHERE purchase_id = 5")
+
+
 def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor, spark: SparkSession) -> None:
     project = poor.project
     assert problems(poor) == ""
@@ -146,6 +165,7 @@ def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor, spark
     project.run_here()
     assert project.differences() == []
     assert project.command("verify") == 0
+    dual_read(project)
     for database, statement in poor.needed:
         for take, give in single_rights(statement, database.user):
             if re.search("migrator_(ledger|version)", take):  # rights on a ledger that the first run makes

@@ -16,12 +16,12 @@ from migrator.model.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
+from tests.integration.judged import settings_of as settings
 from tests.servers import Database
 from verify.read_mariadb import MariaDBSource
 from verify.read_mysql import MySQLSource
 from verify.result import Verdict
 from verify.run import verify
-from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration
 
@@ -52,18 +52,6 @@ def item(thing: DataFrame) -> DataFrame:
 """
 
 READERS = {"mysql": MySQLSource, "mariadb": MariaDBSource}
-
-
-def settings(database: Database) -> ServerSettings:
-    return ServerSettings(
-        database.kind,
-        database.host,
-        database.port,
-        database.database,
-        database.user,
-        database.password,
-        tls="disable",
-    )
 
 
 def reader_of(database: Database) -> MariaDBSource:

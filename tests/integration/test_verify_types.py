@@ -17,19 +17,14 @@ from tests.integration import test_postgres_values as postgres
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import source_of
 from tests.integration.exact import assert_same
+from tests.integration.judged import settings_of as settings
 from tests.servers import Database
 from verify.read_mariadb import MariaDBSource
 from verify.read_mysql import MySQLSource
 from verify.read_postgres import PostgresSource
-from verify.settings import ServerSettings
 from verify.source_reader import SourceReader
 
 pytestmark = pytest.mark.integration
-
-
-def settings(database: Database) -> ServerSettings:
-    login = (database.host, database.port, database.database, database.user, database.password)
-    return ServerSettings(database.kind, *login, tls="disable")
 
 
 def judged(reader: SourceReader, table: str, directory: Path) -> tuple[TableSchema, pa.Table]:

@@ -11,12 +11,12 @@ from migrator.model.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
+from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.live import Step
 from verify.read_postgres import PostgresSource
 from verify.result import VerifyResult
 from verify.run import verify
-from verify.settings import ServerSettings
 
 MIGRATION = "judge"
 ROWS = 200
@@ -80,16 +80,7 @@ class Project:
         self.reports = directory / "reports"
         self.migration = MIGRATION
 
-    def settings(self, database: Database) -> ServerSettings:
-        return ServerSettings(
-            database.kind,
-            database.host,
-            database.port,
-            database.database,
-            database.user,
-            database.password,
-            tls="disable",
-        )
+    settings = staticmethod(settings_of)
 
     def load(self) -> None:
         """The old rows, and the new ones as a faultless pipeline would have made them."""

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from tests.unit.test_verify_report import EVIL, Seen
 from verify.dual_read.answer import answer_of
 from verify.dual_read.report import html_report, json_report, junit_report, text_report, write_reports
-from verify.dual_read.result import DualReadResult, PairResult, latency, overall
+from verify.dual_read.result import DualReadResult, PairResult, latency
 from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Round, Rules, Verdict, first_verdict, verdict
 from verify.result import Verdict as Answered
+from verify.result import overall_verdict
 from verify.snapshot import LogPlace
 
 AT = LogPlace(7, "0/7")
@@ -48,7 +49,7 @@ def tally(name: str, *answers: tuple[Any, Any], rules: Rules | None = None) -> T
 def result(*pairs: PairResult) -> DualReadResult:
     return DualReadResult(
         migration="shop",
-        verdict=overall(pairs),
+        verdict=overall_verdict(pair.verdict for pair in pairs),
         started_at="2026-01-01T00:00:00+00:00",
         elapsed_s=3.0,
         source="mariadb://judge@old.example:3306/shop",
@@ -89,7 +90,6 @@ def test_one_unknown_comparison_is_no_pass_and_hides_no_bug() -> None:
     assert (made.result().verdict, made.result().reason) == (Answered.UNKNOWN, "down")
     made.take(judged(read("a"), read("b")), {}, None, None)
     assert made.result().verdict is Answered.DIFFERENT
-    assert overall(()) is Answered.UNKNOWN
 
 
 def test_a_slow_new_side_is_warned_of_and_a_fast_one_is_not() -> None:
@@ -98,7 +98,7 @@ def test_a_slow_new_side_is_warned_of_and_a_fast_one_is_not() -> None:
     assert (slow.old_latency.p50_ms, slow.new_latency.p95_ms, slow.new_latency.reads) == (2.0, 50.0, 30)
     few = tally("p", *[("a", "a")] * 3).result()
     assert few.slower == ""
-    assert overall((slow,)) is Answered.EQUAL  # a warning is no verdict
+    assert slow.verdict is Answered.EQUAL  # a warning is no verdict
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=300))

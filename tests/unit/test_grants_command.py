@@ -58,3 +58,16 @@ def test_a_mirror_is_for_joined_mappings_only(tmp_path: Path) -> None:
 def test_one_side_only(tmp_path: Path) -> None:
     assert "MySQL source" not in printed(tmp_path, "--side", "target")
     assert "PostgreSQL target" not in printed(tmp_path, "--side", "source")
+
+
+def test_a_login_for_dual_reads_only_reads(tmp_path: Path) -> None:
+    text = printed(tmp_path, "--dual-read", 'a"p`p')
+    statements = [line for line in text.splitlines() if line and not line.startswith("-- ")]
+    assert statements == [
+        "GRANT SELECT ON `old`.`customer` TO `a\"p``p`@'%';",
+        'GRANT CONNECT ON DATABASE "new" TO "a""p`p";',
+        'GRANT USAGE ON SCHEMA "public" TO "a""p`p";',
+        'GRANT SELECT ON "public"."person" TO "a""p`p";',
+        'GRANT USAGE ON SCHEMA migrator TO "a""p`p";',
+        'GRANT SELECT ON migrator.ledger TO "a""p`p";',
+    ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from migrator.cli.repair_choice import Choice, chosen
+from migrator.cli.repair_forms import lines
 from migrator.cli.repair_report import outcome
 from migrator.errors import RequestError, VerifyError
 from migrator.model.request import DumpRequest, RequestState, Scope
@@ -117,8 +119,12 @@ def test_an_outcome_counts_what_was_to_be_repaired_and_what_is_left() -> None:
     other = DifferingKey("it`em", "extra", ("77", "z"), None, ROW)
     left = outcome(FOUND, [step], [done], Differing("m", (ITEM,), (KEYS[1], other)))
     assert (left.exit_code(), left.after, left.others) == (1, {"it`em": {"extra": 1}}, {"it`em": 1})
-    assert any("still extra" in line for line in left.lines())
+    assert any("still extra" in line for line in lines(left))
     failed = DumpRequest("r1", (TableId("s", "t"),), state=RequestState.FAILED, reason="too much")
     assert outcome(FOUND, [step], [failed], right).exit_code() == 3
     hot = DifferingTable("it`em", ITEM.key, ITEM.columns, 0, 0, "unknown")
     assert outcome(FOUND, [step], [done], Differing("m", (hot,), ())).exit_code() == 3
+    cut = replace(ITEM, differ=5, listed=0)
+    assert outcome(FOUND, [step], [done], Differing("m", (cut,), ())).exit_code() == 3, (
+        "who knows which differ"
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -235,13 +234,12 @@ RESULT = VerifyResult(
 )
 
 
-def test_overall_verdict_needs_tables() -> None:
+def test_an_overall_verdict_needs_verdicts() -> None:
     assert overall_verdict(()) is Verdict.UNKNOWN
-    table = RESULT.tables[0]
-    equal, unknown = replace(table, verdict=Verdict.EQUAL), replace(table, verdict=Verdict.UNKNOWN)
+    equal, unknown, different = Verdict.EQUAL, Verdict.UNKNOWN, Verdict.DIFFERENT
     assert overall_verdict((equal, equal)) is Verdict.EQUAL
     assert overall_verdict((equal, unknown)) is Verdict.UNKNOWN
-    assert overall_verdict((unknown, table, equal)) is Verdict.DIFFERENT
+    assert overall_verdict((unknown, different, equal)) is Verdict.DIFFERENT
     assert [v.exit_code for v in Verdict] == [0, 1, 3]
 
 

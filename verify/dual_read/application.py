@@ -28,10 +28,11 @@ from migrator.errors import ConfigError
 from verify.dual_read.answer import answer_of
 from verify.dual_read.callable_side import CallableReads, EngineReads, Positions, failure
 from verify.dual_read.engine_side import NewEngine, OldEngine
-from verify.dual_read.result import DualReadResult, overall
+from verify.dual_read.result import DualReadResult
 from verify.dual_read.settle import LedgerWatch, Reads, settle
 from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Rules, Verdict, first_verdict
+from verify.result import overall_verdict
 
 _log = logging.getLogger("verify.dual_read")
 T = TypeVar("T")
@@ -152,7 +153,7 @@ class DualRead:
         migration, source, target = self._about
         return DualReadResult(
             migration=migration,
-            verdict=overall(pairs),
+            verdict=overall_verdict(pair.verdict for pair in pairs),
             started_at=self._started.isoformat(timespec="seconds"),
             elapsed_s=time.monotonic() - self._began,
             source=source,

@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 import pymysql
-from sqlalchemy import Connection, Engine, TextClause, create_engine
+from sqlalchemy import URL, Connection, Engine, TextClause, create_engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from migrator.errors import MigratorError, VerifyError
@@ -29,6 +29,7 @@ ROWS_MAX = 10_000
 _REFUSED = {1052, 1054, 1055, 1064, 1146, 1222, 1305, 1583}
 """Errors of MySQL and MariaDB that say that the statement itself is wrong."""
 _NOT_ALLOWED = "42501"
+_NO_TABLE = 1146
 _FAILURES = (SQLAlchemyError, psycopg.Error, pymysql.err.MySQLError, MigratorError, OSError)
 _LEDGER = "SELECT epoch, segment, position_order, position_token, checkpoint FROM {} WHERE migration = %s"
 
@@ -36,9 +37,10 @@ _LEDGER = "SELECT epoch, segment, position_order, position_token, checkpoint FRO
 def engine_of(settings: ServerSettings, connections: int) -> Engine:
     """An engine for one side of a project: sessions in UTC, read-only, at most ``connections`` of them."""
     if settings.kind == "postgresql":
-        url, connect = "postgresql+psycopg://", lambda: connect_postgres(settings)
+        driver, connect = "postgresql+psycopg", lambda: connect_postgres(settings)
     else:
-        url, connect = f"{settings.kind}+pymysql://", lambda: _mysql(settings)
+        driver, connect = f"{settings.kind}+pymysql", lambda: _mysql(settings)
+    url = URL.create(driver, settings.user, None, settings.host, settings.port, settings.database)
     return create_engine(url, creator=connect, pool_size=connections, max_overflow=0, pool_timeout=60)
 
 
@@ -82,8 +84,8 @@ class OldEngine:
         return _guarded(lambda: self._read(query, parameters))
 
     def view(self) -> View:
-        """The places of a read view opened now. Raises what the driver raises."""
-        with _session(self._engine) as connection:
+        """The places of a read view opened now. Raises ``VerifyError``, ``ConnectionFailed``."""
+        with _named(self._engine), _session(self._engine) as connection:
             return self._open(connection)
 
     def _read(self, query: TextClause, parameters: Mapping[str, Any]) -> Read:
@@ -108,8 +110,8 @@ class NewEngine:
         return _guarded(lambda: self._read(query, parameters))
 
     def ledger(self) -> LedgerState | None:
-        """The ledger now; None where nothing was ever applied. Raises what the driver raises."""
-        with _session(self._engine) as connection:
+        """The ledger now; None where nothing was ever applied. Raises ``VerifyError``, ``ConnectionFailed``."""
+        with _named(self._engine), _session(self._engine) as connection:
             return self._ledger(connection)
 
     def _read(self, query: TextClause, parameters: Mapping[str, Any]) -> Read:
@@ -133,14 +135,33 @@ class NewEngine:
             return ledger_state(row, "migrator.ledger") if row else None
         rows_of(raw, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         rows_of(raw, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-        if not rows_of(raw, "SHOW TABLES LIKE 'migrator\\_ledger'"):
+        try:
+            rows = rows_of(raw, _LEDGER.format("migrator_ledger"), (self._migration,))
+        except (
+            pymysql.err.ProgrammingError
+        ) as error:  # to be hidden from this login is another error than not to be
+            if error.args[0] != _NO_TABLE:
+                raise
             return None
-        rows = rows_of(raw, _LEDGER.format("migrator_ledger"), (self._migration,))
         return ledger_state(rows[0], "migrator_ledger") if rows else None
 
 
 def _driver(connection: Connection) -> Any:
     return connection.connection.driver_connection
+
+
+@contextmanager
+def _named(engine: Engine) -> Iterator[None]:
+    """A refusal of the server as an error of ours, for where no single comparison can take the blame."""
+    try:
+        yield
+    except (SQLAlchemyError, psycopg.Error, pymysql.err.MySQLError) as error:
+        raise VerifyError(
+            "a side of the dual read can't tell where it stands",
+            where=engine.url.render_as_string(hide_password=True),
+            cause=failure_of(error).text,
+            remedy="check that the server is up, and the login's rights: migrator grants --print --dual-read LOGIN",
+        ) from error
 
 
 @contextmanager
@@ -199,7 +220,8 @@ def _guarded(read: Callable[[], Read]) -> Read:
 def failure_of(error: Exception) -> Failure:
     """What a side failed with, in one line, without the parameters that SQLAlchemy would print."""
     orig = error.orig if isinstance(error, DBAPIError) and error.orig else error
-    state = getattr(orig, "sqlstate", None) or ""
+    # MySQL's 42000 means a wrong statement or a missing right: there the number tells which.
+    state = (orig.sqlstate if isinstance(orig, psycopg.Error) else None) or ""
     code = orig.args[0] if isinstance(orig, pymysql.err.MySQLError) and orig.args else None
     wrong = (state.startswith("42") and state != _NOT_ALLOWED) or code in _REFUSED
     text = " ".join(str(orig).split())

@@ -6,15 +6,12 @@ enums as their words, tuples as lists and pairs as lists of two. A change that c
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from verify.dual_read.report_html import html_report
 from verify.dual_read.result import FORMAT, Comparison, DualReadResult, PairResult
-from verify.files import write_private
+from verify.files import json_document, write_private
 from verify.junit import Case, junit
 
 _COUNTS = ("compared", "match", "lag", "semantic", "accepted", "bug", "unknown", "dropped")
@@ -34,14 +31,7 @@ def write_reports(result: DualReadResult, directory: Path) -> None:
 
 def json_report(result: DualReadResult) -> str:
     """The result as JSON, see the module's text."""
-    document: dict[str, Any] = {"format": FORMAT, "exit_code": result.verdict.exit_code, **asdict(result)}
-    return json.dumps(document, indent=2, ensure_ascii=False, default=_plain) + "\n"
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    return json_document({"format": FORMAT, "exit_code": result.verdict.exit_code, **asdict(result)})
 
 
 def junit_report(result: DualReadResult) -> str:

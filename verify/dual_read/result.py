@@ -130,12 +130,3 @@ class DualReadResult:
     notes: tuple[str, ...]
     remedy: str
     cannot_detect: tuple[str, ...] = CANNOT_DETECT
-
-
-def overall(pairs: Sequence[PairResult]) -> Verdict:
-    """Different if any pair is, else unknown if any is or there is none, else equal."""
-    found = {pair.verdict for pair in pairs}
-    for verdict in (Verdict.DIFFERENT, Verdict.UNKNOWN):
-        if verdict in found:
-            return verdict
-    return Verdict.EQUAL if found else Verdict.UNKNOWN

@@ -15,17 +15,18 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from migrator.errors import ConfigError, VerifyError
+from migrator.errors import ConfigError, MigratorError
 from verify.dual_read.callable_side import EngineReads
 from verify.dual_read.engine_side import NewEngine, OldEngine, engine_of
 from verify.dual_read.queries import QueryPair
 from verify.dual_read.query_log import match_log, read_log
-from verify.dual_read.result import DualReadResult, PairResult, overall
+from verify.dual_read.result import DualReadResult, PairResult
 from verify.dual_read.settle import LedgerWatch, settle
 from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Verdict
 from verify.pending import Pending
 from verify.result import Verdict as Answered
+from verify.result import overall_verdict
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace
 from verify.source_reader import source_reader
@@ -86,7 +87,7 @@ def run(
     finally:
         old.dispose()
         new.dispose()
-    verdict = overall(results)
+    verdict = overall_verdict(pair.verdict for pair in results)
     return DualReadResult(
         migration=migration,
         verdict=verdict,
@@ -259,7 +260,7 @@ def _verdict(
     deadline = time.monotonic() + (0 if enough else plan.settle_s)
     try:
         found = settle(reads, old, new, pair.rules, sides.watch, deadline)
-    except (VerifyError, OSError) as error:
+    except (MigratorError, OSError) as error:
         return Verdict(Outcome.UNKNOWN, f"the ledger can't be read: {error}")
     if enough and found.outcome is Outcome.UNKNOWN:
         return Verdict(

@@ -1,0 +1,84 @@
+"""A repair's before and after as text for a terminal, as JSON, as JUnit XML and as one HTML page.
+
+JSON (``format`` 1): the fields of ``repair_report.Outcome`` as they are named there, tuples as lists; beside them
+``verdict`` as ``repaired``, ``different`` or ``unknown``, ``exit_code``, ``migration``, ``started_at`` (ISO 8601 in
+UTC) and ``elapsed_s``. A change that could break a reader raises the number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from migrator.cli.repair_html import html_report
+from migrator.cli.repair_report import Outcome, counted
+from verify.files import json_document, write_private
+from verify.junit import Case, junit
+from verify.result import Verdict
+
+REPAIR_FORMAT = 1
+_JUNIT = {"repaired": Verdict.EQUAL, "different": Verdict.DIFFERENT, "unknown": Verdict.UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """An outcome and when it was found. ``started_at``: ISO 8601 in UTC; ``elapsed_s``: with verification."""
+
+    migration: str
+    started_at: str
+    elapsed_s: float
+    outcome: Outcome
+
+
+def write_reports(report: RepairReport, directory: Path) -> None:
+    """Writes ``repair.txt``, ``.json``, ``.xml`` and ``.html`` into ``directory``, for this user only."""
+    done = report.outcome
+    texts = {
+        "repair.txt": "\n".join([f"{done.verdict().upper()}  {report.migration}", "", *lines(done)]) + "\n",
+        "repair.json": json_report(report),
+        "repair.xml": junit_report(report),
+        "repair.html": html_report(report.migration, report.started_at, report.elapsed_s, done),
+    }
+    write_private(directory, texts)
+
+
+def json_report(report: RepairReport) -> str:
+    """The report as JSON, see the module's text."""
+    done = report.outcome
+    document = {
+        "format": REPAIR_FORMAT,
+        "verdict": done.verdict(),
+        "exit_code": done.exit_code(),
+        "migration": report.migration,
+        "started_at": report.started_at,
+        "elapsed_s": report.elapsed_s,
+        **asdict(done),
+    }
+    return json_document(document)
+
+
+def junit_report(report: RepairReport) -> str:
+    """One test case for each table that had something to repair."""
+    done = report.outcome
+    text = "\n".join(lines(done))
+    cases = [
+        Case(table, _JUNIT[done.table_verdict(table)], _summary(done, table), text) for table in done.before
+    ]
+    return junit(f"repair {report.migration}", report.started_at, report.elapsed_s, cases)
+
+
+def lines(done: Outcome) -> list[str]:
+    """For a terminal."""
+    found = [f"request {name}  {state}  {reason}".rstrip() for name, state, reason in done.requests]
+    found += [_summary(done, table) for table in done.before]
+    found += [f"still {status} in {table}: {', '.join(key)}" for table, status, key in done.left]
+    found += [f"{table}: not every key settled: verify again when less is written" for table in done.open]
+    found += [
+        f"{table}: {number:,} other keys differ, which weren't to be repaired"
+        for table, number in done.others.items()
+    ]
+    return found
+
+
+def _summary(done: Outcome, table: str) -> str:
+    return f"{table}: before {counted(done.before[table])}; after {counted(done.after.get(table, {}))}"

@@ -1,0 +1,108 @@
+"""What `migrator grants --dual-read` prints is enough for a dual read, and nothing of it can be left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from migrator.errors import MigratorError
+from tests.integration.dual_stream import MIGRATION, WRONG, Stream
+from tests.integration.judged import settings_of
+from tests.integration.test_dual_read import pair
+from tests.integration.test_dual_read_mysql import PAIRS
+from tests.integration.test_grants import single_rights
+from tests.servers import Database
+from verify.dual_read.grants import source_grants, target_grants
+from verify.dual_read.result import PairResult
+from verify.dual_read.runner import Plan, run
+from verify.result import Verdict
+from verify.settings import ServerSettings
+
+pytestmark = pytest.mark.integration
+
+
+@dataclass
+class Poor:
+    """A stream, both logins with what was printed, and each statement with its side."""
+
+    stream: Stream
+    logins: tuple[ServerSettings, ServerSettings]
+    needed: list[tuple[Database, str]]
+    perhaps: list[str]
+
+
+@pytest.fixture(params=["postgresql to postgresql", *PAIRS])
+def poor(request: pytest.FixtureRequest) -> Iterator[Poor]:
+    old, new = (request.getfixturevalue(name) for name in PAIRS.get(request.param, ("old_pg", "new_pg")))
+    stream, logins, needed = Stream(old, new), [], []
+    scripts = []
+    for database, table, printed in ((old, "person", source_grants), (new, "client", target_grants)):
+        login = replace(
+            settings_of(database), user=f"reader_{database.database[-8:]}", password="poor", tls="prefer"
+        )
+        script = printed(login, [table])
+        if database.kind == "postgresql":
+            database.execute(
+                f"REVOKE ALL ON DATABASE {database.database} FROM PUBLIC",
+                "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+            )
+        database.execute(script.make.rstrip(";").replace("'...'", "'poor'"), *script.needed)
+        logins.append(login)
+        scripts.append((database, script))
+        needed += [(database, statement) for statement in script.needed]
+    perhaps = [statement for statement, _ in scripts[0][1].perhaps if "<" not in statement]
+    yield Poor(stream, (logins[0], logins[1]), needed, perhaps)
+    stream.close()
+    for database, script in scripts:
+        if database.kind == "postgresql":
+            database.execute(f"DROP OWNED BY {script.account} CASCADE", f"DROP ROLE {script.account}")
+        else:
+            database.execute(f"DROP USER {script.account}")
+
+
+def asked(poor: Poor, number: int) -> PairResult:
+    """The answer for one row while nobody writes and no migration runs."""
+    plan = Plan(settle_s=1.0, timeout_s=10.0, workers=1)
+    (found,) = run(*poor.logins, MIGRATION, [pair(parameters={"id": [number]})], plan).pairs
+    return found
+
+
+def told(poor: Poor) -> str:
+    """What a dual read of an equal row tells; empty where it just matches."""
+    try:
+        found = asked(poor, WRONG + 1)
+    except MigratorError as error:
+        return str(error)
+    return "" if found.match == 1 else found.reason or found.causes[0][0]
+
+
+def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor) -> None:
+    assert told(poor) == ""
+    for database, statement in poor.needed:
+        for take, give in single_rights(statement, database.user):
+            database.execute(take)
+            missed = told(poor)
+            database.execute(give)
+            assert missed, f"nobody misses it: {take}"
+            assert re.search("denied|does not exist", missed)
+    assert told(poor) == "", "not all was given back, so it wasn't the missing rights alone"
+
+
+@pytest.mark.parametrize("poor", ["postgresql to postgresql", "postgresql to mysql"], indirect=True)
+def test_without_a_running_migration_the_slot_tells_lag_from_a_bug(poor: Poor) -> None:
+    poor.stream.new.execute(f"UPDATE client SET seen = 1 WHERE id = {WRONG}")
+    assert asked(poor, WRONG).unknown == 1
+    poor.stream.old.execute(*poor.perhaps)
+    assert asked(poor, WRONG).bug == 1
+
+
+def test_they_are_enough_under_writes(poor: Poor) -> None:
+    poor.stream.spoil()
+    poor.stream.start()
+    mixed = pair(parameters={"id": [1, 2, WRONG]})
+    result = run(*poor.logins, MIGRATION, [mixed], Plan(settle_s=60.0, workers=3))
+    (found,) = result.pairs
+    assert (result.verdict, found.bug, found.unknown) == (Verdict.DIFFERENT, 1, 0)

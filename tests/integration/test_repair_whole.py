@@ -1,0 +1,46 @@
+"""A repair that must read the whole source table, held in one batch, while writers hit the same keys."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from migrator import config as configuration
+from migrator.run.repair import Way
+from tests.integration import test_repair
+from tests.integration.run_project import Project
+from tests.integration.test_repair import dumped, hitting, running
+from tests.servers import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+
+def computed_key(project: Project) -> None:
+    """The same rows, by a mapping whose key can't be told back to the source's."""
+    file = project.config.parent / "mapping.py"
+    text = file.read_text()
+    assert text.count('F.col("id").alias(') == 1
+    file.write_text(text.replace('F.col("id").alias(', '(F.col("id") + F.lit(0)).alias('))
+
+
+def test_a_whole_table_is_held_while_writers_hit_the_same_keys(
+    tmp_path: Path, old_maria: Database, new_pg: Database, spark: SparkSession
+) -> None:
+    project = dumped(tmp_path, old_maria, new_pg, computed_key)
+    assert project.command("verify") == 1
+    reports = configuration.load(project.config).reports()
+    with running(project), hitting(project):
+        assert project.command("repair", "--from", str(reports / "verify.json"), "--apply") == 0
+    document = json.loads((reports / "repair.json").read_text())
+    (step,) = document["planned"]
+    assert (step["way"], step["keys"]) == (Way.WHOLE.value, 5)
+    assert step["rows"] >= test_repair.ROWS
+    assert (document["verdict"], document["before"]) == (
+        "repaired",
+        {"purchase": {"different": 2, "extra": 1, "missing": 2}},
+    )
+    project.run_here()
+    assert project.differences() == []

@@ -1,0 +1,83 @@
+"""The least rights of a login that asks dual reads and does nothing else: an application's, or a reader's of its own.
+
+Where the old side stands in its log is public on every engine: both logins need to read rows, the new side's also the
+ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrator.model.grants import Grants
+from verify.mysql_session import quoted as mysql_quoted
+from verify.settings import ServerSettings
+
+_MORE = "for each other table that a query reads"
+
+
+def source_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
+    """What asking the old side needs: reading these tables."""
+    if settings.kind != "postgresql":
+        return _mysql(settings, "source", tables)
+    role = _quoted(settings.user)
+    stopped = "if a difference is to be judged while `migrator run` is stopped"
+    peek = [(f"ALTER ROLE {role} REPLICATION", f"{stopped}: to look what the slot still holds")]
+    if settings.change_tables:
+        peek = [
+            (f"GRANT USAGE ON SCHEMA migrator_cdc TO {role}", f"{stopped}, with the next one"),
+            (f"GRANT SELECT ON ALL TABLES IN SCHEMA migrator_cdc TO {role}", "with the one before"),
+        ]
+    return _postgres(settings, "source", tables, [], peek)
+
+
+def target_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
+    """What asking the new side needs: reading these tables and the ledger, which a first run makes."""
+    if settings.kind != "postgresql":
+        return _mysql(settings, "target", [*tables, "migrator_ledger"])
+    role = _quoted(settings.user)
+    ledger = [f"GRANT USAGE ON SCHEMA migrator TO {role}", f"GRANT SELECT ON migrator.ledger TO {role}"]
+    return _postgres(settings, "target", tables, ledger, [])
+
+
+def _postgres(
+    settings: ServerSettings,
+    side: str,
+    tables: Sequence[str],
+    more: Sequence[str],
+    perhaps: Sequence[tuple[str, str]],
+) -> Grants:
+    role, schema = _quoted(settings.user), _quoted(settings.schema)
+    needed = [
+        f"GRANT CONNECT ON DATABASE {_quoted(settings.database)} TO {role}",
+        f"GRANT USAGE ON SCHEMA {schema} TO {role}",
+        *(f"GRANT SELECT ON {schema}.{_quoted(name)} TO {role}" for name in tables),
+        *more,
+    ]
+    others = (f"GRANT SELECT ON {schema}.<table> TO {role}", _MORE)
+    return Grants(
+        _title("PostgreSQL", side, settings.database),
+        role,
+        f"CREATE ROLE {role} LOGIN PASSWORD '...';",
+        tuple(needed),
+        (others, *perhaps),
+    )
+
+
+def _mysql(settings: ServerSettings, side: str, tables: Sequence[str]) -> Grants:
+    user, database = f"{mysql_quoted(settings.user)}@'%'", mysql_quoted(settings.database)
+    return Grants(
+        _title("MySQL" if settings.kind == "mysql" else "MariaDB", side, settings.database),
+        user,
+        f"CREATE USER {user} IDENTIFIED BY '...';",
+        tuple(f"GRANT SELECT ON {database}.{mysql_quoted(name)} TO {user}" for name in tables),
+        ((f"GRANT SELECT ON {database}.<table> TO {user}", _MORE),),
+    )
+
+
+def _title(engine: str, side: str, database: str) -> str:
+    first = ", after a first `migrator run`" if side == "target" else ""
+    return f"{engine} {side} {database}, dual read only: as an administrator{first}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
