@@ -6,8 +6,8 @@ whose content is replaced before each run, and every batch executes the same pla
 
 A planned scan keeps the length that its file had when the plan was made. So these files, the slots, always have the
 same length: what the rows leave is a hole before the footer, which takes no room on disk and no time. There are two
-sizes. The smaller one is read by one task a side, for few rows; the larger one by several: its row groups are spread
-over the whole length, because a scan is divided among tasks by places in the file.
+sizes. The smaller one, for few rows, is read by one task (of a joined mapping: by one a side at least); the larger by
+several: its row groups are spread over the whole length, because a scan is divided among tasks by places in the file.
 
 They lie in a folder that driver and executors share (the state folder, next to the event log).
 """
@@ -224,5 +224,8 @@ class StandingMapping:
                 }
                 for side in SIDES
             )
-            self._frames[size] = map_delta(self._spark, self._plan, before, after)
+            frame = map_delta(self._spark, self._plan, before, after)
+            # Few rows cost less than a task does, so one task maps both sides.
+            together = size == SLOT_BYTES and self._plan.kind is MappingKind.ROW_WISE
+            self._frames[size] = frame.coalesce(1) if together else frame
         return self._frames[size]

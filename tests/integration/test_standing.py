@@ -121,6 +121,15 @@ def test_a_large_slot_is_divided_among_tasks(spark: SparkSession, tmp_path: Path
     assert len(filled) >= spark.sparkContext.defaultParallelism, "not all cores have something to do"
 
 
+def test_a_small_slot_costs_one_task_for_both_sides(spark: SparkSession, tmp_path: Path) -> None:
+    name = SCHEMA.id.name
+    plan = analyse(spark, mapping["copy"], {name: SCHEMA}, COLUMNS)
+    standing = StandingMapping(spark, plan, Slots(tmp_path, {name: SCHEMA}))
+    tasks = {size: standing._frame(size).rdd.getNumPartitions() for size in SIZES}
+    assert tasks[SLOT_BYTES] == 1
+    assert tasks[LARGE_SLOT_BYTES] > 1, "the control: this says how many tasks there are"
+
+
 def test_slots_of_another_run_are_emptied(tmp_path: Path) -> None:
     name = SCHEMA.id.name
     assert Slots(tmp_path, {name: SCHEMA}).fill({"before": {name: rows(1)}, "after": {}})
