@@ -141,6 +141,11 @@ class Stream:
         for thread in self._threads:
             thread.start()
 
+    def follow(self) -> None:
+        """A pipeline with nothing to apply: its place follows the log, which the server itself writes to."""
+        self._threads = [threading.Thread(target=self._follow_on)]
+        self.start()
+
     def close(self) -> None:
         self._stop.set()
         for thread in self._threads:
@@ -166,10 +171,13 @@ class Stream:
     def _apply_on(self) -> None:
         self._loop(lambda c: self.apply(c) if self._waiting else None, self.new)
 
-    def _loop(self, act: Any, database: Database) -> None:
+    def _follow_on(self) -> None:
+        self._loop(lambda c: self._move(c, self.place()), self.new, 0.05)
+
+    def _loop(self, act: Any, database: Database, every_s: float = 0.002) -> None:
         try:
             connection = database.connect()
-            while not self._stop.wait(0.002):
+            while not self._stop.wait(every_s):
                 act(connection)
             connection.close()
         except BaseException as error:

@@ -64,6 +64,7 @@ def test_the_old_answer_is_returned_and_compared(
 
 
 def test_a_wrong_row_is_found(stream: Stream, engines: tuple[Engine, Engine]) -> None:
+    stream.follow()
     stream.new.execute("UPDATE client SET seen = 5 WHERE id = 2")
     dual = DualRead(*engines, MIGRATION)
     assert dual.query("person", SELECT_OLD, SELECT_NEW, {"id": 2})[0]["visits"] == 0
@@ -72,6 +73,7 @@ def test_a_wrong_row_is_found(stream: Stream, engines: tuple[Engine, Engine]) ->
 
 
 def test_callables_with_positions_find_it_too(stream: Stream, engines: tuple[Engine, Engine]) -> None:
+    stream.follow()
     stream.new.execute("UPDATE client SET seen = 5 WHERE id = 2")
 
     def total(database: Database, column: str, table: str) -> Callable[[], Any]:
