@@ -147,9 +147,13 @@ def rows_of(schema: TableSchema, rows: pa.Table) -> Rows:
 
 
 def capturing(
-    database: Database, tables: list[str], limits: CaptureLimits, placement: str = "witness"
+    database: Database,
+    tables: list[str],
+    limits: CaptureLimits,
+    placement: str = "witness",
+    metered: bool = False,
 ) -> Capturing:
-    """A capture of these tables, which exist."""
+    """A capture of these tables, which exist. ``metered``: it sees how busy the source is, and may give way."""
     catalog: SourceCatalog
     if database.kind == "postgresql":
         if placement == "watermark":
@@ -165,7 +169,7 @@ def capturing(
             {schema.id: schema for schema in schemas},
             limits,
             mark_writer(source),
-            lambda: PostgresLoadMeter(source),
+            (lambda: PostgresLoadMeter(source)) if metered else None,
         )
     tls = "prefer" if database.kind == "mysql" else "disable"
     if placement == "watermark":
@@ -186,5 +190,5 @@ def capturing(
         {schema.id: schema for schema in schemas},
         limits,
         (lambda: WatermarkRowWriter(log)) if placement == "watermark" else None,
-        lambda: BinlogLoadMeter(log),
+        (lambda: BinlogLoadMeter(log)) if metered else None,
     )

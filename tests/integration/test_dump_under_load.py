@@ -62,7 +62,7 @@ def noted(capture: Capturing) -> str:
 
 def test_a_busy_source_is_dumped_slowly_and_its_log_is_read_as_ever(old: Database) -> None:
     """Two sessions of others run statements, one is allowed: until they end the dump crawls."""
-    capture = capturing(old, ["t"], replace(LIMITS, max_active_sessions=1))
+    capture = capturing(old, ["t"], replace(LIMITS, max_active_sessions=1), metered=True)
     throttled, story = threading.Event(), list[str]()
 
     def wait_for_the_first_sample(name: str) -> None:
@@ -91,7 +91,7 @@ def test_a_busy_source_is_dumped_slowly_and_its_log_is_read_as_ever(old: Databas
 
 
 def test_within_the_bound_the_same_sessions_slow_nothing_down(old: Database) -> None:
-    capture = capturing(old, ["t"], replace(LIMITS, max_active_sessions=50))
+    capture = capturing(old, ["t"], replace(LIMITS, max_active_sessions=50), metered=True)
     notes: set[str] = set()
     with others_busy(old, 2):
         capture.run(capture.dumped, lambda _: notes.add(noted(capture)))
