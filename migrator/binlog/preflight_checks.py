@@ -25,6 +25,19 @@ Setting = tuple[str, tuple[str, ...], str, str]
 """Variable, right values, what is wrong otherwise, the statement that mends it."""
 
 
+def version(found: str, where: str, product: str, least: tuple[int, ...]) -> Iterator[Finding]:
+    """A server of the other product ("MySQL", "MariaDB"), or one that is too old; ``found`` as it says it itself."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[: len(least)])
+    if ("mariadb" in found.lower()) is not (product == "MariaDB") or numbers < least:
+        needed = ".".join(map(str, least))
+        yield Finding(
+            "version",
+            where,
+            f"the server is {found}",
+            f"a {product} server of version {needed} or later is needed",
+        )
+
+
 def settings(connection: Any, where: str, wanted: Collection[Setting]) -> Iterator[Finding]:
     """Global variables that must have certain values."""
     for name, right, problem, remedy in wanted:

@@ -25,6 +25,8 @@ class CaptureLimits:
         max_active_sessions: while more sessions of others are active on the source, chunks are read ever more slowly;
             0: no such bound.
         max_replica_lag_s: while a replica is further behind, the same; 0: no such bound.
+        table_silence_s: a table that had changes, and has had none for so long while others had, is warned of;
+            0: nobody is.
         segment_rows: a segment is written at the latest when it holds this many rows.
         linger_s: a segment is written at the latest this long after its first row.
         heartbeat_s: how often the position moves on while there is nothing to write.
@@ -44,6 +46,7 @@ class CaptureLimits:
     dump_share: float = 0.2
     max_active_sessions: int = 0
     max_replica_lag_s: float = 0.0
+    table_silence_s: float = 0.0
     segment_rows: int = 100_000
     linger_s: float = 0.03
     heartbeat_s: float = 0.5

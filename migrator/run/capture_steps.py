@@ -27,6 +27,7 @@ from migrator.run.load_pump import LoadPump
 from migrator.run.progress import Progress
 from migrator.run.request_pump import RequestPump
 from migrator.run.segment_builder import SegmentBuilder
+from migrator.run.silent_tables import silent_tables
 from migrator.run.source_threads import (
     Asked,
     BookRead,
@@ -273,6 +274,9 @@ class CaptureSteps:
         self._add(self._core.on_segment())
 
     def _publish(self, checkpoint: Checkpoint) -> None:
+        self._progress.warn(
+            "silent tables", *silent_tables(checkpoint.last_changes, self._limits.table_silence_s)
+        )
         self._progress.set(dumps=checkpoint.dumps, requests=checkpoint.requests, captured=checkpoint.position)
         if self._warned and not self._progress.snapshot().dumping():
             self._warn_of_reading("")  # there is no next read to take it back

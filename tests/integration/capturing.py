@@ -24,13 +24,15 @@ from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
 from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
+from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.watermark import mark_writer
+from migrator.binlog.load import BinlogLoadMeter
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.model.chunk import ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableId, TableSchema
-from migrator.ports.source import ChunkReader, LogReader, SourceCatalog, WatermarkWriter
+from migrator.ports.source import ChunkReader, LoadMeter, LogReader, SourceCatalog, WatermarkWriter
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -59,6 +61,7 @@ class Capturing:
     schemas: dict[TableId, TableSchema]
     limits: CaptureLimits
     marks: Callable[[], WatermarkWriter] | None = None
+    meter: Callable[[], LoadMeter] | None = None
     requests: MemoryRequests = field(default_factory=MemoryRequests)
     event_log: MemoryEventLog = field(default_factory=MemoryEventLog)
     progress: Progress = field(default_factory=Progress)
@@ -71,7 +74,7 @@ class Capturing:
         last = writer.last()
         self.progress = Progress()
         loop = CaptureLoop(
-            SourcePorts(self.log_reader, self.chunk_reader, self.marks),
+            SourcePorts(self.log_reader, self.chunk_reader, self.marks, self.meter),
             writer,
             self.schemas,
             None if last is None else last.checkpoint,
@@ -144,9 +147,13 @@ def rows_of(schema: TableSchema, rows: pa.Table) -> Rows:
 
 
 def capturing(
-    database: Database, tables: list[str], limits: CaptureLimits, placement: str = "witness"
+    database: Database,
+    tables: list[str],
+    limits: CaptureLimits,
+    placement: str = "witness",
+    metered: bool = False,
 ) -> Capturing:
-    """A capture of these tables, which exist."""
+    """A capture of these tables, which exist. ``metered``: it sees how busy the source is, and may give way."""
     catalog: SourceCatalog
     if database.kind == "postgresql":
         if placement == "watermark":
@@ -162,6 +169,7 @@ def capturing(
             {schema.id: schema for schema in schemas},
             limits,
             mark_writer(source),
+            (lambda: PostgresLoadMeter(source)) if metered else None,
         )
     tls = "prefer" if database.kind == "mysql" else "disable"
     if placement == "watermark":
@@ -182,4 +190,5 @@ def capturing(
         {schema.id: schema for schema in schemas},
         limits,
         (lambda: WatermarkRowWriter(log)) if placement == "watermark" else None,
+        (lambda: BinlogLoadMeter(log)) if metered else None,
     )

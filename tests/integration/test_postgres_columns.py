@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.columnar.text import rows_to_table
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Operation
@@ -108,3 +109,30 @@ def test_values_left_in_toast_are_whole(old_pg: Database, storage: str) -> None:
     assert (images[3][0][2:4], images[3][1][1:]) == (first[2:4], (f"{large}!", None, None, "2"))
     final = [c.before for c in sorted(deleted, key=lambda c: str((c.before or ("",))[0])) if c.before]
     assert_same(rows_to_table(schema, final), chunk.rows)
+
+
+def test_vectors_of_pgvector(old_pg: Database) -> None:
+    if not old_pg.query("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"):
+        pytest.skip("this server has no pgvector")
+    old_pg.execute(
+        "CREATE EXTENSION vector",
+        "CREATE TABLE v (id int PRIMARY KEY, a vector(3), h halfvec(3), s sparsevec(5), free vector)",
+        "ALTER TABLE v REPLICA IDENTITY FULL",
+    )
+    source = source_of(old_pg)
+    catalog = PostgresCatalog(source)
+    assert catalog.preflight(["v"]) == []
+    schemas = prepared(source, "v")
+    with log_reader(source, schemas) as reader, chunk_reader(source) as chunks:
+        old_pg.execute(
+            "INSERT INTO v VALUES (1, '[1,-2.5,3.4028235e38]', '[65504,-6e-8,0.1]', '{1:1e-45,3:2}/5', '[0.1]'),"
+            " (2, NULL, NULL, '{}/5', '[-0,1e-7]')",
+            "UPDATE v SET a = '[0.30000001,1,2]' WHERE id = 2",
+        )
+        changed = changes_of(read_to(reader, catalog.position()))
+        chunk = chunks.read(ChunkRequest(1, schemas[0].id, None, 10), schemas[0])
+    logged = {change.after[0]: change.after for change in changed if change.after}
+    assert changed[-1].before == ("2", None, None, "{}/5", logged["2"][4])
+    assert_same(rows_to_table(schemas[0], list(logged.values())), chunk.rows)
+    texts = old_pg.query("SELECT id::text, a::text, h::text, s::text, free::text FROM v ORDER BY id")
+    assert list(logged.values()) == texts

@@ -6,7 +6,7 @@ import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.errors import SchemaError
+from migrator.errors import SchemaError, SourceError
 from migrator.model.event import LogProgress, LogRecord, RowChange, SchemaChange, TransactionPart
 from tests.fix_postgres_commits import HangingCommit, let_go, no_standby_answers
 from tests.fix_postgres_source import changes, log_reader, parts, prepared, read_to, read_until, source_of
@@ -144,6 +144,26 @@ def test_other_changes_stop_the_table_with_a_name_and_a_place(
             read_until(reader, lambda _: False)
     assert says in caught.value.cause
     assert caught.value.where.startswith("public.t at position ")
+
+
+@pytest.mark.parametrize(
+    "ddl", ["DROP TABLE t", "ALTER TABLE t RENAME TO u", "ALTER TABLE t SET SCHEMA aside"]
+)
+def test_a_table_that_is_gone_stops_though_nothing_is_written_to_it(
+    old_pg: Database, monkeypatch: pytest.MonkeyPatch, ddl: str
+) -> None:
+    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.2)
+    table(old_pg)
+    old_pg.execute("CREATE SCHEMA aside")
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    with log_reader(source, schemas) as reader:
+        old_pg.execute("INSERT INTO t VALUES (1, 1, 'x')")
+        read_until(reader, lambda records: len(changes(records)) == 1)
+        old_pg.execute(ddl)
+        with pytest.raises(SourceError, match=r"public\.t") as caught:
+            read_until(reader, lambda _: False)
+    assert caught.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,10 @@ DEADLINE_S = 30.0
 
 
 @contextmanager
-def busy(database: Database, connection: Any) -> Iterator[None]:
+def busy(database: Database, connection: Any, lock: int = 7) -> Iterator[None]:
     """A session with a statement that runs until it is let go: it waits for a lock that another session has."""
-    wait = "SELECT pg_advisory_lock(7)" if database.kind == "postgresql" else "SELECT GET_LOCK('busy', 600)"
+    postgres = database.kind == "postgresql"
+    wait = f"SELECT pg_advisory_lock({lock})" if postgres else f"SELECT GET_LOCK('busy {lock}', 600)"
 
     def run() -> None:
         with connection.cursor() as cursor:

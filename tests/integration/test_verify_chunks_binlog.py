@@ -16,7 +16,7 @@ from tests.integration.chunk_project import PLAIN
 from tests.integration.test_verify_binlog import reader_of, settings
 from tests.servers import Database
 from verify.differing import read_differing
-from verify.result import VerifyResult
+from verify.result import Verdict, VerifyResult
 from verify.run import verify
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -119,3 +119,24 @@ def test_to_the_same_engine(
         cursor.execute("INSERT INTO migrator_ledger VALUES (%s, %s, %s, %s, %s, %s)", values)
         connection.commit()
     check(old_binlog, new, spark, tmp_path)
+
+
+def test_what_a_session_wrote_past_the_log_is_found(
+    old_binlog: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The log has nothing of it, and no log reader can notice; the judge compares tables."""
+    old_binlog.execute(OLD, VALUES)
+    new_pg.execute(ON_POSTGRESQL, "CREATE SCHEMA migrator", LEDGER.format("migrator.ledger"))
+    with new_pg.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO item VALUES (%s, %s, %s, %s, %s, %s, %s)", rows_of(old_binlog))
+        cursor.execute("INSERT INTO migrator.ledger VALUES (%s, %s, %s, %s, %s, %s)", ledger(old_binlog))
+    end = reader_of(old_binlog).position()
+    with old_binlog.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0")
+        cursor.execute("UPDATE thing SET note = 'unlogged' WHERE id = 3")
+        cursor.execute("DELETE FROM thing WHERE id = 4")
+        connection.commit()
+    assert reader_of(old_binlog).position() == end, "the log knows nothing"
+    assert judged(old_binlog, new_pg, spark, tmp_path, 2).verdict is Verdict.DIFFERENT
+    keys = read_differing(tmp_path / "r" / "verify.json").keys
+    assert {(each.status, each.key[1]) for each in keys} == {("different", "3"), ("extra", "4")}

@@ -106,12 +106,13 @@ def test_a_store_that_cannot_be_read_is_told_of_and_ends_nothing() -> None:
 
 @dataclass
 class HeldReader:
-    """A chunk reader that is held while it reads, or refuses."""
+    """A chunk reader that is held while it reads, refuses, or says that its reads took long."""
 
     reader: SimulatedChunkReader
     reading: threading.Event
     held: threading.Event
     refuses: Callable[[ChunkRequest], bool] = field(default=lambda request: False)
+    took_s: float | None = None
 
     def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
         if request.dump:
@@ -119,7 +120,8 @@ class HeldReader:
             assert self.held.wait(DEADLINE_S)
         if self.refuses(request):
             raise SchemaError("the predicate fails on a row")
-        return self.reader.read(request, schema)
+        chunk = self.reader.read(request, schema)
+        return chunk if self.took_s is None else replace(chunk, elapsed_s=self.took_s)
 
     def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
         return self.reader.bounded(request, schema)
@@ -161,13 +163,15 @@ class Running:
 
 
 @contextmanager
-def running(refuses: Callable[[ChunkRequest], bool] = lambda request: False) -> Iterator[Running]:
+def running(
+    refuses: Callable[[ChunkRequest], bool] = lambda request: False, took_s: float | None = None
+) -> Iterator[Running]:
     link = Link(Source(False, initial_rows()), 10, True, records=10)
     store, event_log, progress = MemoryRequests(), MemoryEventLog(), Progress()
     made = Running(link.source, store, event_log, progress, threading.Event(), threading.Event())
     ports = SourcePorts(
         lambda: SimulatedLogReader(link),
-        lambda: HeldReader(SimulatedChunkReader(link), made.reading, made.held, refuses),  # type: ignore[arg-type,return-value]
+        lambda: HeldReader(SimulatedChunkReader(link), made.reading, made.held, refuses, took_s),  # type: ignore[arg-type,return-value]
         None,
     )
     writer = MemorySegmentWriter(event_log, 1)
@@ -231,3 +235,19 @@ def test_a_rest_between_chunks_is_kept() -> None:
         (dump,) = run.progress.snapshot().requests
         assert dump.chunks >= 4
         assert time.monotonic() - begun > 0.1 * (dump.chunks - 1)
+
+
+def test_reads_above_the_bound_rest_ever_longer_and_the_log_goes_on() -> None:
+    """Each read took 0.05 s by its own word, which is too long: the rests are 0.05 s, 0.1 s, 0.2 s and so on."""
+    with running(took_s=0.05) as run:
+        run.held.set()
+        run.store.update(lambda old: replace(old, pace=Pace(chunk_rows=1, p95_s=0.01)))
+        begun = time.monotonic()
+        run.store.update(lambda old: old.start((REGISTER.id,), WHOLE))
+        run.wait_for(lambda: any(dump.chunks for dump in run.progress.snapshot().requests))
+        run.write(1)
+        run.wait_for(lambda: run.captured() == 1)
+        run.wait_for(lambda: run.progress.snapshot().requests[0].done)
+        (dump,) = run.progress.snapshot().requests
+        assert dump.chunks >= 4
+        assert time.monotonic() - begun > 0.05 * (2 ** (dump.chunks - 1) - 1)

@@ -6,7 +6,6 @@ place (``binlog_snapshot_*``) and ``@@gtid_binlog_pos`` need no more; BINLOG MON
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -50,14 +49,7 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
 def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     where = f"{source.host}:{source.port}"
     ((version,),) = query(connection, "SELECT VERSION()")
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if "mariadb" not in version.lower() or numbers < MINIMUM_VERSION:
-        yield Finding(
-            "version",
-            where,
-            f"the server is {version}",
-            "a MariaDB server of version 10.11 or later is needed",
-        )
+    yield from checks.version(version, where, "MariaDB", MINIMUM_VERSION)
     yield from checks.settings(connection, where, _SETTINGS)
     yield from checks.own_server_id(connection, source)
     yield from checks.undecided(connection, where)

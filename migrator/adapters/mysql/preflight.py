@@ -6,7 +6,6 @@ and ``@@gtid_owned`` need no more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -86,14 +85,7 @@ def logs_cascades(connection: Any) -> bool:
 def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     where = f"{source.host}:{source.port}"
     ((version,),) = query(connection, "SELECT VERSION()")
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-    if "mariadb" in version.lower() or numbers < MINIMUM_VERSION:
-        yield Finding(
-            "version",
-            where,
-            f"the server is {version}",
-            "a MySQL server of version 8.0.17 or later is needed",
-        )
+    yield from checks.version(version, where, "MySQL", MINIMUM_VERSION)
     yield from checks.settings(connection, where, _SETTINGS)
     if source.placement == "watermark":
         yield from checks.settings(connection, where, _ORDERED)
