@@ -16,6 +16,8 @@ from migrator.model.load import Load
 
 _ANSWER_TIMEOUT_S = 5.0
 _RUNNING = "SHOW GLOBAL STATUS LIKE 'Threads_running'"
+_SCHEDULER = "SELECT @@GLOBAL.event_scheduler = 'ON'"
+"""The scheduler of events counts as a thread that runs even while it only waits for the next one."""
 _OWN = """SELECT count(*) FROM information_schema.PROCESSLIST
 WHERE USER = SUBSTRING_INDEX(USER(), '@', 1) AND COMMAND NOT IN ('Sleep', 'Daemon')"""
 """Every user sees its own sessions. Ours are told by the user, so it should be a user of our own."""
@@ -36,9 +38,7 @@ class BinlogLoadMeter:
             with named_errors(self._source, "the source's load can't be read"):
                 if self._connection is None:
                     self._connection = connect(self._source, read_timeout_s=_ANSWER_TIMEOUT_S)
-                running = int(query(self._connection, _RUNNING)[0][1])
-                own = int(query(self._connection, _OWN)[0][0])
-                return Load(max(0, running - own), self._behind())
+                return Load(self._others(), self._behind())
         except ConnectionFailed:
             self.close()
             raise
@@ -48,6 +48,15 @@ class BinlogLoadMeter:
         connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             connection.close()
+
+    def _others(self) -> int:
+        """Threads of others. Ours begin and end between two questions, so they are counted before and after."""
+        before = self._number(_OWN)
+        running = int(query(self._connection, _RUNNING)[0][1]) - self._number(_SCHEDULER)
+        return max(0, running - max(before, self._number(_OWN)))
+
+    def _number(self, question: str) -> int:
+        return int(query(self._connection, question)[0][0])
 
     def _behind(self) -> float | None:
         maria = "mariadb" in str(self._connection.get_server_info()).lower()

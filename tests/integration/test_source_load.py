@@ -132,6 +132,33 @@ def test_a_binlog_server_counts_the_threads_of_others(old: Database) -> None:
         old.execute(f"DROP USER {user}@'%'")
 
 
+def test_nobody_is_seen_where_only_we_work_and_the_event_scheduler_waits(old: Database) -> None:
+    ((scheduler,),) = old.query("SELECT @@GLOBAL.event_scheduler")
+    old.execute("SET GLOBAL event_scheduler = ON")
+    ended = threading.Event()
+
+    def read_chunks() -> None:
+        with old.connect() as connection, connection.cursor() as cursor:
+            while not ended.is_set():
+                cursor.execute("SELECT count(*) FROM information_schema.columns")
+                cursor.fetchall()
+
+    ours = [threading.Thread(target=read_chunks) for _ in range(3)]
+    meter = BinlogLoadMeter(source_of(old))
+    try:
+        wait_for(meter, lambda load: load.active_sessions == 0)
+        for thread in ours:
+            thread.start()
+        seen = [meter.sample().active_sessions for _ in range(100)]
+        assert seen.count(0) >= 95, seen
+    finally:
+        ended.set()
+        for thread in ours:
+            thread.join(DEADLINE_S)
+        meter.close()
+        old.execute(f"SET GLOBAL event_scheduler = {scheduler}")
+
+
 def test_a_server_that_is_gone_is_a_failed_connection(old: Database) -> None:
     meter = BinlogLoadMeter(source_of(old, port=1))
     with pytest.raises(ConnectionFailed):
