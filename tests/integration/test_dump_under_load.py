@@ -61,7 +61,10 @@ def noted(capture: Capturing) -> str:
 
 
 def test_a_busy_source_is_dumped_slowly_and_its_log_is_read_as_ever(old: Database) -> None:
-    """Two sessions of others run statements, one is allowed: until they end the dump crawls."""
+    """Four sessions of others run statements, one is allowed: until they end the dump crawls.
+
+    Four, since on MySQL and MariaDB a session of ours that begins or ends during a sample hides one of them.
+    """
     capture = capturing(old, ["t"], replace(LIMITS, max_active_sessions=1), metered=True)
     throttled, story = threading.Event(), list[str]()
 
@@ -70,12 +73,12 @@ def test_a_busy_source_is_dumped_slowly_and_its_log_is_read_as_ever(old: Databas
             story.append(name)
             throttled.wait(30)
 
-    with others_busy(old, 2):
+    with others_busy(old, 4):
 
         def log_goes_on() -> bool:
-            if NOTE not in noted(capture):
-                return False
             if not throttled.is_set():
+                if NOTE not in noted(capture):
+                    return False
                 throttled.set()
                 for number in range(50):
                     old.execute(f"UPDATE t SET v = v + 1 WHERE k = {number}")
@@ -93,7 +96,7 @@ def test_a_busy_source_is_dumped_slowly_and_its_log_is_read_as_ever(old: Databas
 def test_within_the_bound_the_same_sessions_slow_nothing_down(old: Database) -> None:
     capture = capturing(old, ["t"], replace(LIMITS, max_active_sessions=50), metered=True)
     notes: set[str] = set()
-    with others_busy(old, 2):
+    with others_busy(old, 4):
         capture.run(capture.dumped, lambda _: notes.add(noted(capture)))
     assert notes == {""}
 
