@@ -79,6 +79,8 @@ def text_report(result: VerifyResult, repair: str = "") -> str:
     lines += ["", *_table_lines(result), "", *_cause_lines(result)]
     for table in result.tables:
         lines += _details(table)
+    if lines[-1]:
+        lines.append("")
     if result.remedy:
         lines += [f"remedy: {result.remedy}", *([f"repair: {repair}"] if repair else []), ""]
     lines += ["What this check cannot detect:", *[f"  - {line}" for line in result.cannot_detect], ""]
@@ -141,7 +143,7 @@ def _details(table: TableResult) -> list[str]:
         )
         for sample in table.samples:
             lines += _sample(sample)
-    return [*lines, ""] if lines else []
+    return [*lines, ""] if table.columns or table.samples else lines
 
 
 def _sample(sample: Sample) -> list[str]:

@@ -144,7 +144,7 @@ CANNOT_DETECT = (
     "Target columns that the mapping does not fill, and objects that are not rows (indexes, constraints, sequences).",
     "A difference that the listed equivalences call none (see verify/normalise.py), such as 1.50 and 1.5.",
     "Two different rows whose two 64-bit hashes both collide; where servers hash chunks (see each table's method),"
-    " chunks of as many rows whose two 64-bit sums of hashes both collide.",
+    " chunks of as many rows whose 64-bit sums of hashes collide.",
     "A wrong value that is overwritten before it is read, however wrong it was in between.",
 )
 
