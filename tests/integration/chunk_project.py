@@ -14,7 +14,6 @@ from tests.servers import Database
 from verify.differing import read_differing
 from verify.read_postgres import PostgresSource
 from verify.result import VerifyResult
-from verify.run import verify
 
 PLAIN = """
 from pyspark.sql import DataFrame
@@ -44,19 +43,7 @@ class ChunkProject(Project):
         self, rows: int = 10, rounds: int = 5, step: Callable[[str], None] = lambda _: None
     ) -> VerifyResult:
         """The judge's answer with so many source rows in a piece."""
-        return verify(
-            self.settings(self.old),
-            self.settings(self.new),
-            MIGRATION,
-            self.mapping,
-            None,
-            lambda: self._spark,
-            self.reports,
-            wait_s=20,
-            max_rounds=rounds,
-            chunk_rows=rows,
-            step=step,
-        )
+        return self.verify(max_rounds=rounds, step=step, chunk_rows=rows)
 
 
 def found_by(project: ChunkProject) -> set[tuple[str, str]]:

@@ -134,7 +134,10 @@ class Project:
                 (MIGRATION, order, token, json.dumps(checkpoint_to_json(checkpoint))),
             )
 
-    def verify(self, *, wait_s: float = 20, max_rounds: int = 5, step: Step = lambda _: None) -> VerifyResult:
+    def verify(
+        self, *, wait_s: float = 20, max_rounds: int = 5, step: Step = lambda _: None, chunk_rows: int = 0
+    ) -> VerifyResult:
+        """The judge's answer: by one snapshot of each side, or by pieces of so many rows."""
         return verify(
             self.settings(self.old),
             self.settings(self.new),
@@ -145,7 +148,7 @@ class Project:
             self.reports,
             wait_s=wait_s,
             max_rounds=max_rounds,
-            chunk_rows=0,  # one snapshot of each side; chunk_project.py has the other way
+            chunk_rows=chunk_rows,
             step=step,
         )
 
