@@ -17,7 +17,8 @@ import psycopg
 
 from verify.snapshot import LedgerState, LogPlace
 
-_PEEK_LIMIT_ROWS = 20_000
+_PEEK_LIMITS_ROWS = (20_000, 1_000_000)
+"""Log messages looked at; the second only where the first were all of transactions that the target has."""
 _HEAD_BYTES = 512
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
@@ -90,29 +91,45 @@ def _peek(
     upto: LogPlace,
     tables: set[tuple[str, str]],
 ) -> Pending:
-    walk = PgoutputWalk(ledger.order, tables)
+    for limit in _PEEK_LIMITS_ROWS:
+        walk = PgoutputWalk(ledger.order, tables)
+        rows, changed = _walk(connection, name, upto, limit, walk)
+        if changed is not None:
+            return Pending(
+                PendingAnswer.YES, f"the log holds changes of {changed} that were not applied", True
+            )
+        if rows < limit:
+            return Pending(
+                PendingAnswer.NO, "the log holds no change of these tables after the ledger's position", True
+            )
+        # A pipeline that was killed tells the slot late how far it was: a dump's worth may lie before the ledger.
+        if walk.beyond:
+            break
+    return Pending(PendingAnswer.UNKNOWN, f"more than {limit} log messages wait in slot {name}", True)
+
+
+def _walk(
+    connection: psycopg.Connection[tuple[Any, ...]],
+    name: str,
+    upto: LogPlace,
+    limit: int,
+    walk: PgoutputWalk,
+) -> tuple[int, str | None]:
+    """Peeks so many messages, and a transaction's rest; ends at a change that matters and names its table."""
     rows = 0
     with connection.transaction(), connection.cursor("migrator_verify_peek") as cursor:
         cursor.itersize = 2000
         cursor.execute(
             "SELECT substring(data FOR %s) FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s,"
             " 'proto_version', '1', 'publication_names', %s)",
-            (_HEAD_BYTES, name, upto.state, _PEEK_LIMIT_ROWS, name),
+            (_HEAD_BYTES, name, upto.state, limit, name),
         )
         for (data,) in cursor:
             rows += 1
             changed = walk.see(bytes(data))
             if changed is not None:
-                return Pending(
-                    PendingAnswer.YES, f"the log holds changes of {changed} that were not applied", True
-                )
-    if rows >= _PEEK_LIMIT_ROWS:
-        return Pending(
-            PendingAnswer.UNKNOWN, f"more than {_PEEK_LIMIT_ROWS} log messages wait in slot {name}", True
-        )
-    return Pending(
-        PendingAnswer.NO, "the log holds no change of these tables after the ledger's position", True
-    )
+                return rows, changed
+    return rows, None
 
 
 class PgoutputWalk:
@@ -126,6 +143,11 @@ class PgoutputWalk:
         self._tables = tables
         self._relations: dict[int, tuple[str, str]] = {}
         self._commit = 0
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the last transaction seen is one that isn't applied; they come in the order of their commits."""
+        return self._commit > self._applied
 
     def see(self, data: bytes) -> str | None:
         """Takes the next message; returns the table's name if it is a change that matters and isn't applied."""
