@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -65,6 +66,7 @@ class ApplyLoop:
         self._limits = limits
         self._step = step
         self._after, self._known = ledger.segment, ledger.checkpoint
+        self._ahead: deque[Mapped] = deque()
         self._failures = 0
         if ledger.checkpoint is not None:
             self._publish(ledger.checkpoint)
@@ -82,6 +84,16 @@ class ApplyLoop:
                 wait(self._failures - 1, stopping)
             mapped.task_done()
         mapper.join(timeout=60)
+
+    def finish(self) -> None:
+        """Applies what is left in the event log, once capture and ``run`` have ended.
+
+        Capture may have stored (and told the source so) a little more than the target held when the stop came. At
+        rest such a source can't be told from one whose log lost what the target lacks.
+        """
+        while self._ahead or self.map_next() is not None:
+            if not self.apply(self._ahead[0]):
+                return  # the next run applies it
 
     def _map(self, mapped: queue.Queue[Mapped], stopping: Stopping) -> None:
         while not stopping.requested():
@@ -117,6 +129,7 @@ class ApplyLoop:
         mapped = Mapped(batch, self._map_batch(batch, self._known))
         self._step("apply.mapped")
         self._after, self._known = batch.last, batch.checkpoint
+        self._ahead.append(mapped)
         return mapped
 
     def apply(self, mapped: Mapped) -> bool:
@@ -141,6 +154,7 @@ class ApplyLoop:
         self._progress.set(note="")
 
     def _finish(self, batch: Batch) -> None:
+        self._ahead.popleft()
         self._batches.release(batch.last)
         self._step("apply.released")
         self._progress.add(

@@ -45,6 +45,11 @@ class Stopping:
             self._error = self._error or error
         self._event.set()
 
+    def has_failed(self) -> bool:
+        """Whether an error was the reason."""
+        with self._lock:
+            return self._error is not None
+
     def raise_failure(self) -> None:
         """Raises the error that stopped the run, if one did."""
         if self._error is not None:

@@ -23,7 +23,6 @@ from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import BatchReader, EventLogRoom, SegmentWriter
@@ -41,7 +40,7 @@ from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, s
 from migrator.run.mentions import gaps, mentioned, with_mentions
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.recapture import Recapture, SetAside
-from migrator.run.resume import resume
+from migrator.run.resume import refuse_new_tables, resume
 from migrator.run.shortage import named_shortage
 from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
@@ -163,6 +162,7 @@ class Migration:
         self._parts = parts
         self._standby = standby
         self._admitted = False
+        self._reached = False
         self._recapture = Recapture(parts.set_damage_aside)
         self.progress = Progress()
 
@@ -274,7 +274,7 @@ class Migration:
             # hide from the log reader that its changes are missing.
             parts.catalog.prepare(schemas)
         else:
-            _refuse_new_tables(checkpoint, schemas)
+            refuse_new_tables(checkpoint, schemas)
         capture = CaptureLoop(
             self._source(schemas),
             SureWriter(log.writer, lead),
@@ -300,13 +300,20 @@ class Migration:
             parts.step,
         )
         job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
-        thread = stopping.thread("capture", lambda: capture.run(stopping))
-        watch = stopping.thread("watch", lambda: self._watch(stopping, until))
         stopping.thread("executors", lambda: watch_executors(parts.executors, self.progress, stopping))
         stopping.thread(
             "hints",
             lambda: tell(parts.hints, epoch, log.writer.last, log.room.used_bytes, self.progress, stopping),
         )
+        try:
+            self._go(capture, apply, stopping, until)
+        finally:
+            job.close()
+
+    def _go(self, capture: CaptureLoop, apply: ApplyLoop, stopping: Stopping, until: Until | None) -> None:
+        """Captures and applies until stopped; whoever waited for ``until`` gets all that was captured by then."""
+        thread = stopping.thread("capture", lambda: capture.run(stopping))
+        watch = stopping.thread("watch", lambda: self._watch(stopping, until))
         try:
             apply.run(stopping)
         except MigratorError as error:
@@ -315,7 +322,8 @@ class Migration:
             stopping.request()
             thread.join(timeout=30)
             watch.join(timeout=5)
-            job.close()
+        if self._reached and not stopping.has_failed() and not thread.is_alive():
+            apply.finish()
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:
         """The source, which forgets no more than it may."""
@@ -353,19 +361,8 @@ class Migration:
             if not self._parts.leadership.held():
                 raise lost()
             if until is not None and until(self.progress.snapshot()):
+                self._reached = True
                 stopping.request()
-
-
-def _refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> None:
-    """A table can't join a migration that has begun: a transaction open at that moment would be captured by half."""
-    new = [str(schema.id) for schema in schemas if checkpoint.dump_of(schema.id) is None]
-    if new:
-        raise MappingError(
-            "the mapping reads a source table that this migration didn't capture from its start",
-            where=", ".join(new),
-            cause="changes of transactions that were open when it joined would be missing from the log",
-            remedy="start a migration of another name with an empty target, or take the table out of the mapping",
-        )
 
 
 def refuse(findings: list[Finding]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from migrator.errors import EventLogError
+from migrator.errors import EventLogError, MappingError
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import Manifest
+from migrator.model.table import TableSchema
 
 
 def resume(ledger: Ledger, last: Manifest | None) -> Checkpoint | None:
@@ -24,3 +25,18 @@ def resume(ledger: Ledger, last: Manifest | None) -> Checkpoint | None:
             remedy="move the state folder's eventlog away: capture then goes on from the ledger's position",
         )
     return last.checkpoint
+
+
+def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> None:
+    """A table can't join a migration that has begun: a transaction open at that moment would be captured by half.
+
+    Raises ``MappingError``.
+    """
+    new = [str(schema.id) for schema in schemas if checkpoint.dump_of(schema.id) is None]
+    if new:
+        raise MappingError(
+            "the mapping reads a source table that this migration didn't capture from its start",
+            where=", ".join(new),
+            cause="changes of transactions that were open when it joined would be missing from the log",
+            remedy="start a migration of another name with an empty target, or take the table out of the mapping",
+        )
