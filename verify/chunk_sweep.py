@@ -18,8 +18,9 @@ every later one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -142,11 +143,14 @@ class Sweep:
     def _pass(self, halves: Iterator[_Half], settled: Callable[[_Half], bool]) -> list[_Half]:
         """Both sides of all pieces; gives those that aren't settled."""
         left: list[_Half] = []
-        for done in _read_ahead(halves):
-            high = max((half.bracket.high for half in done), key=lambda place: place.order)
-            self._note(done, high)
-            left += [half for half in done if not settled(half)]
-            self._step("target read")
+        with closing(
+            _read_ahead(halves)
+        ) as batches:  # or a failure of the target's would leave the thread reading
+            for done in batches:
+                high = max((half.bracket.high for half in done), key=lambda place: place.order)
+                self._note(done, high)
+                left += [half for half in done if not settled(half)]
+                self._step("target read")
         return left
 
     def _note(self, halves: Sequence[_Half], high: LogPlace) -> None:
@@ -224,7 +228,7 @@ class Sweep:
         return condition(piece, names, self._kinds, (self._source if source else self._target).dialect)
 
 
-def _read_ahead(halves: Iterator[_Half]) -> Iterator[list[_Half]]:
+def _read_ahead(halves: Iterator[_Half]) -> Generator[list[_Half]]:
     """Those that another thread has read by now, at least one at a time, in their order."""
     with ThreadPoolExecutor(1, thread_name_prefix="source") as pool:
         ahead: deque[Future[_Half | None]] = deque(pool.submit(next, halves, None) for _ in range(AHEAD))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,7 +117,11 @@ def test_a_judge_that_takes_one_wait_for_all_reads_what_is_on_its_way(
     assert found.agreed == ROWS - 1
 
 
-def test_what_the_source_refuses_ahead_ends_the_sweep(swept: Swept40) -> None:
-    swept.acts.append(lambda: swept.old.execute("ALTER TABLE thing RENAME note TO other"))
-    with pytest.raises(VerifyError, match='"note" does not exist'):
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_what_a_server_refuses_in_the_middle_ends_the_sweep(swept: Swept40, side: str) -> None:
+    database, table = {"old": (swept.old, "thing"), "new": (swept.new, "item")}[side]
+    swept.acts.append(lambda: database.execute(f"ALTER TABLE {table} RENAME note TO other"))
+    with pytest.raises(VerifyError) as caught:
         swept.sweep()
+    assert '"note" does not exist' in caught.value.cause
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("source")]
