@@ -37,7 +37,9 @@ def spark(
     session = spark_session(
         master=where,
         conf={**settings.spark.conf, **(conf or {})},
-        java_home=java_home(),
+        java_home=None
+        if before is not None
+        else java_home(),  # asking costs a process; a start leaves JAVA_HOME
         log_path=settings.state / "spark.log",
     )
     if session is not before and is_cluster(where):

@@ -9,15 +9,19 @@ key is in one piece only, on both sides.
 2. What doesn't is cut into smaller pieces and asked again: rows that were merely written in between agree by then.
 3. What still doesn't is read in full on both sides, for the exact comparison.
 
-The next pieces of the source are read while the target's are.
+The next pieces of the source are read while the target's are. What was read of the source meanwhile shares a wait,
+for the highest of its places. And nothing waits for a place that an earlier view's ledger had passed, or for the very
+place that the wait before was for: a ledger never goes back, so what is true of one view of the target is true of
+every later one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from verify.chunk_choice import ChunkPlan
@@ -25,9 +29,9 @@ from verify.chunk_keys import SUMMED_UP, Key, KeyRange, Piece, condition, cut
 from verify.chunk_reader import Bracket, Digest, SourceChunks, TargetChunks
 from verify.snapshot import LedgerState, LogPlace
 
-CHUNK_ROWS = 20_000
-AHEAD = 8
-"""Pieces of the source read before the target is waited for; at most twice as many are on their way."""
+CHUNK_ROWS = 50_000
+AHEAD = 16
+"""Pieces of the source read before the target's are, at most."""
 FINER = 16
 """Into how many pieces one that doesn't agree is cut."""
 
@@ -38,6 +42,10 @@ class Waited:
 
     reached: bool
     detail: str
+
+
+Wait = Callable[[LogPlace, Callable[[], LedgerState | None]], Waited]
+"""Given a place, and how to ask for the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,7 @@ class Sweep:
         plan: how.
         source: the old table.
         target: the new one.
-        wait: waits until the ledger has passed a place in the log.
+        wait: waits until the ledger, as the target gives it, has passed a place in the log.
         step: see ``verify.live.Step``; called once for several pieces.
         rows: source rows in a piece.
         directories: for the source's rows and for the target's; one Parquet file a piece.
@@ -96,7 +104,7 @@ class Sweep:
         plan: ChunkPlan,
         source: SourceChunks,
         target: TargetChunks,
-        wait: Callable[[LogPlace], Waited],
+        wait: Wait,
         step: Callable[[str], None],
         rows: int,
         directories: tuple[Path, Path],
@@ -106,6 +114,8 @@ class Sweep:
         self._directories = directories
         self._kinds = [column.kind for column in plan.key]
         self._files = 0
+        self._waited_for: LogPlace | None = None
+        self._passed = -1  # the highest order in the ledger of a view
         self._seen = Swept()
 
     def everything(self) -> Swept:
@@ -131,19 +141,12 @@ class Sweep:
         return self._seen
 
     def _pass(self, halves: Iterator[_Half], settled: Callable[[_Half], bool]) -> list[_Half]:
-        """Both sides of all pieces; gives those that aren't settled.
-
-        One wait serves the pieces of a batch, for the highest of their places: the target's views come after it.
-        """
+        """Both sides of all pieces; gives those that aren't settled."""
         left: list[_Half] = []
-
-        def batch() -> list[_Half]:
-            return list(islice(halves, AHEAD))
-
-        with ThreadPoolExecutor(1, thread_name_prefix="source") as pool:
-            ahead = pool.submit(batch)
-            while done := ahead.result():
-                ahead = pool.submit(batch)
+        with closing(
+            _read_ahead(halves)
+        ) as batches:  # or a failure of the target's would leave the thread reading
+            for done in batches:
                 high = max((half.bracket.high for half in done), key=lambda place: place.order)
                 self._note(done, high)
                 left += [half for half in done if not settled(half)]
@@ -156,8 +159,13 @@ class Sweep:
         seen.high = max(seen.high, high, key=lambda place: place.order)
         self._step("source view")
         # After one wait in vain there is no point in waiting for each of thousands of pieces.
-        waited = self._wait(high) if seen.waited.reached else seen.waited
-        seen.waited = waited
+        if seen.waited.reached and high != self._waited_for and high.order > self._passed:
+            seen.waited, self._waited_for = self._wait(high, self._target.ledger), high
+
+    def _view(self, ledger: LedgerState | None) -> None:
+        self._seen.ledger = ledger
+        if ledger is not None:
+            self._passed = max(self._passed, ledger.order)
 
     def _digest(self, piece: Piece) -> _Half:
         assert self._plan.pushed is not None
@@ -182,7 +190,8 @@ class Sweep:
         assert self._plan.pushed is not None
         assert half.digest is not None
         where = self._condition(half.piece, source=False)
-        self._seen.ledger, digest = self._target.digest(self._plan.pushed.target, where)
+        ledger, digest = self._target.digest(self._plan.pushed.target, where)
+        self._view(ledger)
         agrees = half.digest.agrees(digest)
         self._seen.agreed += digest.rows if agrees else 0
         return agrees
@@ -196,7 +205,8 @@ class Sweep:
     def _read_target(self, half: _Half) -> bool:
         where = self._condition(half.piece, source=False)
         path = self._directories[1] / f"{half.number}.parquet"
-        self._seen.ledger, rows = self._target.read(where, path)
+        ledger, rows = self._target.read(where, path)
+        self._view(ledger)
         self._seen.target_rows += rows
         return False  # the comparison of the rows decides
 
@@ -216,3 +226,24 @@ class Sweep:
     def _condition(self, piece: Piece, source: bool) -> str:
         names = [column.source if source else column.target for column in self._plan.key]
         return condition(piece, names, self._kinds, (self._source if source else self._target).dialect)
+
+
+def _read_ahead(halves: Iterator[_Half]) -> Generator[list[_Half]]:
+    """Those that another thread has read by now, at least one at a time, in their order."""
+    with ThreadPoolExecutor(1, thread_name_prefix="source") as pool:
+        ahead: deque[Future[_Half | None]] = deque(pool.submit(next, halves, None) for _ in range(AHEAD))
+        try:
+            while True:
+                done: list[_Half] = []
+                while len(done) < AHEAD and (not done or ahead[0].done()):
+                    half = ahead[0].result()
+                    if half is None:
+                        break
+                    done.append(half)
+                    ahead.popleft()
+                    ahead.append(pool.submit(next, halves, None))
+                if not done:
+                    return
+                yield done
+        finally:
+            pool.shutdown(cancel_futures=True)

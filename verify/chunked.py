@@ -13,10 +13,10 @@ from transforms.registry import TargetMapping
 from verify.chunk_choice import ChunkPlan, choose, why_whole
 from verify.chunk_keys import Piece, lists_of
 from verify.chunk_reader import ChunkedSource, ChunkedTarget
-from verify.chunk_sweep import Sweep, Swept, Waited
+from verify.chunk_sweep import Sweep, Swept, Wait
 from verify.compare import Shape, key_names
 from verify.rounds import TableProgress
-from verify.snapshot import LogPlace, SourceSnapshot, SourceTable, TargetRowsText, TargetSnapshot
+from verify.snapshot import SourceSnapshot, SourceTable, TargetRowsText, TargetSnapshot
 
 _KEYS_IN_A_LIST = 500
 _KEYS_MAX = 100_000
@@ -61,7 +61,7 @@ def read_chunks(
     sides: ChunkedSides,
     table: TableProgress,
     directory: Path,
-    wait: Callable[[LogPlace], Waited],
+    wait: Wait,
     step: Callable[[str], None],
     rows: int,
 ) -> ChunkReads:

@@ -7,13 +7,11 @@ disagree the rows are read and compared as ever. So an expression may be too str
 What a digest must not be blind to:
 
 - *NULL and empty, and values that move between columns*: a row's hash covers every column in its place, with NULL as
-  something of its own. Between PostgreSQLs each column's hash has a seed of its own, and so has its NULL; elsewhere
-  a comma ends each cell, and one that may hold commas itself goes behind its length.
-- *Values that move between rows*. Where a row's hash is made of its columns' hashes, a sum over rows stays the same
-  when two rows swap a value. So each row's hash is hashed once more before it is added up: as the seed of a column's.
-- *What a type's own hash folds*. PostgreSQL's of a numeric knows no sign and no NaN, that of a bigint is the hash of
-  its two halves' difference (-1 is 4294967295), and so are those of timestamps; 0.0 is -0.0, intervals are equal,
-  collations too. Only what is hashed bit by bit is hashed by type, the others by their bytes or texts.
+  something of its own. Between PostgreSQLs ``verify.row_hash`` sees to it; elsewhere a comma ends each cell, and one
+  that may hold commas itself goes behind its length.
+- *Values that move between rows*. Where a row's hash is a sum of its columns' hashes, a sum over rows stays the same
+  when two rows swap a value. So all of a row goes through one hash before it is added up.
+- *What a type's own hash folds*: see ``verify.row_hash``.
 - *Hashes that are linear*: whatever number of CRC32 of one text is taken, swapped values change all of them by the
   same bits. SHA-256 isn't linear, and neither are PostgreSQL's hashes.
 - *A server that gives up on a row* (MySQL's functions say NULL of what is larger than ``max_allowed_packet``): rows
@@ -30,13 +28,12 @@ from dataclasses import dataclass
 
 from migrator.model.table import Column
 from verify.chunk_keys import Dialect
+from verify.row_hash import Hashed, row_hash
 from verify.snapshot import TargetColumnText
 
 COUNTED = 10**40
 """On MySQL each row's hash has this much added, so that one sum also counts the rows that have one: to ask for a hash
 twice is to compute it twice."""
-_AGAIN = 101
-"""Seed of the hash of a row's hash where no column can take that; the columns' seeds are their places, from 1 on."""
 _OTHERS_OF_MYSQL = ("date", "datetime", "timestamp", "time", "year", "float", "double", "json", "set")
 _MYSQL_CLASSES = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), "integer"),
@@ -57,25 +54,6 @@ _POSTGRES_CLASSES = {
     "timestamp with time zone": "timestamptz",
     **{name: name for name in ("bytea", "date", "uuid")},
 }
-_RECORD = "hash_record_extended(ROW({0}), {1})"
-_TEXT = 'hashtextextended({0}::text COLLATE "C", {1})'
-_FLOAT = "CASE WHEN {0} = 0 THEN " + _TEXT + " ELSE hash{2}extended({0}, {1}) END"
-_BY_TYPE = {
-    "int4": "hashint4extended({0}::int4, {1})",
-    "integer": "hashint8extended({0}::int8, hashint8extended({0}::int8 >> 32, {1}))",
-    "bool": "hashint4extended({0}::int4, {1})",
-    "numeric": _TEXT.replace("{0}", "trim_scale({0}::numeric)"),
-    "text": _TEXT,
-    "bpchar": _TEXT,
-    "float8": _FLOAT.replace("{2}", "float8"),
-    "float4": _FLOAT.replace("{2}", "float4"),
-    "timestamp": _RECORD.replace("{0}", "timestamp_send({0})"),
-    "timestamptz": _RECORD.replace("{0}", "timestamptz_send({0})"),
-    "uuid": "uuid_hash_extended({0}, {1})",
-    "bytea": _RECORD,
-    "date": _RECORD,
-}
-_AS_OUTPUT = "hashtextextended(CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END COLLATE \"C\", {1})"
 _POSTGRES_TEXTS = {
     "integer": "{}::text",
     "numeric": "trim_scale({}::numeric)::text",
@@ -131,7 +109,7 @@ def pushed(kinds: tuple[str, str], dialects: tuple[Dialect, Dialect], pairs: Seq
     scales = [(_scale(p.source.source_type), _scale(p.target.native)) for p in pairs]
     trimmed = [old is None or old != new for old, new in scales]
     if kinds == ("postgresql", "postgresql"):
-        return Pushed(*(_by_hash(side, classes, trimmed) for side in names))
+        return Pushed(*(_by_hash(side, pairs, classes, trimmed) for side in names))
     if any(name not in _MYSQL_TEXTS and not name.startswith("mysql ") for name in classes):
         return None
     return Pushed(*(_by_text(kind, side, classes, trimmed) for kind, side in zip(kinds, names, strict=True)))
@@ -167,24 +145,15 @@ def _scale(native: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def _by_hash(names: Sequence[str], classes: Sequence[str], trimmed: Sequence[bool]) -> str:
-    last = next((n for n, kind in zip(names, classes, strict=True) if kind in ("integer", "int4")), None)
-    kinds = [
-        "text" if kind == "numeric" and not trim else kind
-        for kind, trim in zip(classes, trimmed, strict=True)
+def _by_hash(
+    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], trimmed: Sequence[bool]
+) -> str:
+    columns = [
+        Hashed(name, "text" if kind == "numeric" and not trim else kind, pair.source.nullable)
+        for name, pair, kind, trim in zip(names, pairs, classes, trimmed, strict=True)
     ]
-    hashes = " # ".join(
-        f"coalesce({_BY_TYPE.get(kind, _AS_OUTPUT).format(name, seed)}, {seed})"
-        for seed, (name, kind) in enumerate(zip(names, kinds, strict=True), 1)
-    )
-    # One hash more of a number is the cheapest way to mix them; what it folds is in its seed already.
-    row = (
-        f"hashint8extended(coalesce({last}::int8, 0), {hashes})"
-        if last
-        else f"hashtextextended(({hashes})::text, {_AGAIN})"
-    )
     # No row is without a hash, and counting hashes would compute them once more.
-    return f"count(*), count(*), coalesce(sum({row}), 0)::text"
+    return f"count(*), count(*), coalesce(sum({row_hash(columns)}), 0)::text"
 
 
 def _by_text(kind: str, names: Sequence[str], classes: Sequence[str], trimmed: Sequence[bool]) -> str:

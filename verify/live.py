@@ -253,7 +253,11 @@ class LiveComparison:
         before = self.target.ledger()
         names = list(table.target.sources)
         rows = self.limits.chunk_rows
-        reads = read_chunks(self, table, directory, lambda high: self._wait(high, names), self.step, rows)
+
+        def wait(high: LogPlace, ledger: Callable[[], LedgerState | None]) -> Waited:
+            return self._wait(high, names, ledger)
+
+        reads = read_chunks(self, table, directory, wait, self.step, rows)
         swept, after = reads.swept, reads.swept.ledger
         orders = {ledger.order if ledger else None for ledger in (before, after)}
         still = swept.waited.reached and len(orders) == 1 and None not in orders
@@ -271,7 +275,7 @@ class LiveComparison:
         reading = pool.submit(self._read_source, names, directory, views)
         high = views.result()
         self.step("source view")
-        wait = self._wait(high, names)
+        wait = self._wait(high, names, self.target.ledger)
         target = self.target.snapshot([table.target.name for table in tables], directory)
         self.step("target read")
         source = reading.result()
@@ -306,13 +310,15 @@ class LiveComparison:
                 )
             table.take(comparison, sides, directory, reads.wait.reached, reads.still, reads.agreed)
 
-    def _wait(self, upto: LogPlace, tables: Sequence[str]) -> Waited:
+    def _wait(
+        self, upto: LogPlace, tables: Sequence[str], current: Callable[[], LedgerState | None]
+    ) -> Waited:
         """Waits until the ledger has passed ``upto``, or nothing of the tables waits in the log before it."""
         deadline = time.monotonic() + self.limits.wait_s
         asked_at = 0.0
         detail = ""
         while True:
-            ledger = self.target.ledger()
+            ledger = current()
             if ledger is None:
                 return Waited(False, "the ledger is empty: nothing was applied yet")
             if ledger.order >= upto.order:

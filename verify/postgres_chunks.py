@@ -74,6 +74,7 @@ class PostgresSourceChunks:
     ):
         self._views, self._places, self._place = views, places, place
         self._schema, self._columns, self._convert = schema, columns, convert
+        self._after: LogPlace | None = None
 
     @property
     def schema(self) -> TableSchema:
@@ -123,11 +124,15 @@ class PostgresSourceChunks:
 
     @contextmanager
     def _bracketed(self, bulk: bool = False) -> Iterator[tuple[PostgresSnapshot, list[LogPlace]]]:
-        """A view, and the log's end before it and after it: the second is there when the view is gone."""
-        places = [self._place(self._places)]
+        """A view, and the log's end before it and after it: the second is there when the view is gone.
+
+        The end after one view is an end before the next.
+        """
+        places = [self._after or self._place(self._places)]
         with self._views.view(bulk) as view:
             yield view, places
-        places.append(self._place(self._places))
+        self._after = self._place(self._places)
+        places.append(self._after)
 
     def _name(self) -> str:
         return f"{quoted(self._schema.id.schema)}.{quoted(self._schema.id.name)}"

@@ -186,8 +186,9 @@ def open_views(settings: ServerSettings) -> Iterator[PostgresViews]:
     """Sessions for views one after the other. Raises ``ConnectionFailed``."""
     connection = connect_postgres(settings)
     # Pieces are read in the order of their key. Of a table without statistics, as a new one is, the server expects
-    # few rows in a piece, and would collect and sort their places first, at half the price of the digest itself.
-    connection.execute("SET enable_bitmapscan = off")
+    # few rows in a piece, and would collect and sort their places first, at half the price of the digest itself. To
+    # compile a digest takes longer than to compute one.
+    connection.execute("SET enable_bitmapscan = off; SET jit = off")
     views = PostgresViews(connection, settings)
     try:
         yield views

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import click
 from migrator import wiring
 from migrator.cli.options import OnSpark, on_spark
 from migrator.cli.repair_choice import Choice, chosen
-from migrator.cli.repair_forms import RepairReport, lines, write_reports
-from migrator.cli.repair_report import outcome, planned_lines
+from migrator.cli.repair_forms import RepairReport, file_name, lines, write_reports
+from migrator.cli.repair_report import Outcome, outcome, planned_lines, planned_outcome
 from migrator.cli.verify import verified
 from migrator.config import Settings
 from migrator.errors import RequestError
@@ -22,6 +23,14 @@ from migrator.wiring_repair import await_repair, begin_repair, running_leader
 from verify.compare import DUPLICATE
 from verify.differing import Differing, read_differing
 from verify.fix_sql import write_fix_sql
+
+
+@dataclass(frozen=True, slots=True)
+class _Began:
+    """When a command began, by both clocks."""
+
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    monotonic_s: float = field(default_factory=time.monotonic)
 
 
 @click.command()
@@ -76,7 +85,7 @@ def repair(
             cause="statements run by hand know nothing of the stream",
             remedy="choose one",
         )
-    choice = Choice(tables, keys, key_range)
+    choice, began = Choice(tables, keys, key_range), _Began()
     found = read_differing(report) if report is not None else _verified(project, tables)
     differing = chosen(found, choice, settings.name)
     if sql is not None:
@@ -85,12 +94,11 @@ def repair(
     steps = repair_steps(parts, _wanted(differing), settings.target.kind == "postgresql")
     for line in planned_lines(differing, steps):
         click.echo(line)
-    if not steps:
-        return 1 if differing.keys else 3 if _unknown(differing) else 0  # keys: the mapping makes them twice
-    if not apply:
+    if apply and steps:
+        return _applied(project, differing, steps, wait_s)
+    if steps:
         click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")
-        return 1
-    return _applied(project, differing, steps, wait_s)
+    return _reported(settings, began, planned_outcome(differing, steps))  # keys without steps: made twice
 
 
 def _statements(settings: Settings, differing: Differing, file: Path) -> int:
@@ -110,20 +118,22 @@ def _applied(
     """Repairs through the run, verifies again, and tells before and after."""
     settings = project.settings
     click.echo(f"through the run of {running_leader(settings)}")
-    started_at, started = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    began = _Began()
     told = await_repair(settings, begin_repair(settings, steps), wait_s)
     tables = tuple(dict.fromkeys(step.target for step in steps))
     done = outcome(differing, steps, told, _verified(project, tables))
-    report = RepairReport(settings.name, started_at, round(time.monotonic() - started, 3), done)
-    write_reports(report, settings.reports())
     for line in lines(done):
         click.echo(line)
-    click.echo(f"reports: {settings.reports()}/repair.html, repair.json, repair.xml, repair.txt")
+    return _reported(settings, began, done)
+
+
+def _reported(settings: Settings, began: _Began, done: Outcome) -> int:
+    """The reports' files written, their names told; gives the exit code."""
+    report = RepairReport(settings.name, began.at, round(time.monotonic() - began.monotonic_s, 3), done)
+    write_reports(report, settings.reports())
+    files = ", ".join(f"{file_name(done)}.{form}" for form in ("html", "json", "xml", "txt"))
+    click.echo(f"reports: {settings.reports()}/{files}")
     return done.exit_code()
-
-
-def _unknown(differing: Differing) -> bool:
-    return any(table.verdict == "unknown" for table in differing.tables)
 
 
 def _wanted(differing: Differing) -> list[Wanted]:

@@ -1,8 +1,11 @@
 """A repair's before and after as text for a terminal, as JSON, as JUnit XML and as one HTML page.
 
+A dry run has the same forms under names of its own: it must not replace what a repair has left.
+
 JSON (``format`` 1): the fields of ``repair_report.Outcome`` as they are named there, tuples as lists; beside them
-``verdict`` as ``repaired``, ``different`` or ``unknown``, ``exit_code``, ``migration``, ``started_at`` (ISO 8601 in
-UTC) and ``elapsed_s``. A change that could break a reader raises the number.
+``verdict`` as ``repaired``, ``different`` or ``unknown`` (of a dry run ``equal``, ``different`` or ``unknown``),
+``exit_code``, ``migration``, ``started_at`` (ISO 8601 in UTC) and ``elapsed_s``. A change that could break a reader
+raises the number.
 """
 
 from __future__ import annotations
@@ -11,13 +14,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from migrator.cli.repair_html import html_report
-from migrator.cli.repair_report import Outcome, counted
+from migrator.cli.repair_report import Outcome, counted, step_line
 from verify.files import json_document, write_private
 from verify.junit import Case, junit
 from verify.result import Verdict
 
 REPAIR_FORMAT = 1
-_JUNIT = {"repaired": Verdict.EQUAL, "different": Verdict.DIFFERENT, "unknown": Verdict.UNKNOWN}
+_JUNIT = {
+    "repaired": Verdict.EQUAL,
+    "equal": Verdict.EQUAL,
+    "different": Verdict.DIFFERENT,
+    "unknown": Verdict.UNKNOWN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +39,24 @@ class RepairReport:
 
 
 def write_reports(report: RepairReport, directory: Path) -> None:
-    """Writes ``repair.txt``, ``.json``, ``.xml`` and ``.html`` into ``directory``, for this user only."""
+    """Writes ``repair.txt``, ``.json``, ``.xml`` and ``.html`` into ``directory``, for this user only.
+
+    Of a dry run ``repair-plan.txt`` and so on.
+    """
     done = report.outcome
+    name = file_name(done)
     texts = {
-        "repair.txt": "\n".join([f"{done.verdict().upper()}  {report.migration}", "", *lines(done)]) + "\n",
-        "repair.json": json_report(report),
-        "repair.xml": junit_report(report),
-        "repair.html": html_report(report.migration, report.started_at, report.elapsed_s, done),
+        f"{name}.txt": "\n".join([f"{done.verdict().upper()}  {report.migration}", "", *lines(done)]) + "\n",
+        f"{name}.json": json_report(report),
+        f"{name}.xml": junit_report(report),
+        f"{name}.html": html_report(report.migration, report.started_at, report.elapsed_s, done),
     }
     write_private(directory, texts)
+
+
+def file_name(done: Outcome) -> str:
+    """What its files are called, before the dot."""
+    return "repair-plan" if done.dry_run else "repair"
 
 
 def json_report(report: RepairReport) -> str:
@@ -64,11 +81,20 @@ def junit_report(report: RepairReport) -> str:
     cases = [
         Case(table, _JUNIT[done.table_verdict(table)], _summary(done, table), text) for table in done.before
     ]
-    return junit(f"repair {report.migration}", report.started_at, report.elapsed_s, cases)
+    subject = "repair (dry run)" if done.dry_run else "repair"
+    return junit(f"{subject} {report.migration}", report.started_at, report.elapsed_s, cases)
 
 
 def lines(done: Outcome) -> list[str]:
     """For a terminal."""
+    if done.dry_run:
+        return [
+            *(_summary(done, table) for table in done.before),
+            *(f"{status} in {table}: {', '.join(key)}" for table, status, key in done.left),
+            *(step_line(step) for step in done.planned),
+            *(f"{table}: could not be judged wholly; what is listed differs for sure" for table in done.open),
+            "dry run: nothing was written to any database",
+        ]
     found = [f"request {name}  {state}  {reason}".rstrip() for name, state, reason in done.requests]
     found += [_summary(done, table) for table in done.before]
     found += [f"still {status} in {table}: {', '.join(key)}" for table, status, key in done.left]
@@ -81,4 +107,6 @@ def lines(done: Outcome) -> list[str]:
 
 
 def _summary(done: Outcome, table: str) -> str:
+    if done.dry_run:
+        return f"{table}: {counted(done.before[table])}"
     return f"{table}: before {counted(done.before[table])}; after {counted(done.after.get(table, {}))}"

@@ -11,7 +11,7 @@ from migrator.run.repair import RepairStep
 from verify.compare import DUPLICATE, EXTRA
 from verify.differing import Differing, DifferingKey, Values
 
-REPAIRED, UNKNOWN = "repaired", "unknown"
+REPAIRED, UNKNOWN, EQUAL = "repaired", "unknown", "equal"
 _SAMPLE = 5
 _SHOWN = 20
 """Keys of one table that a report shows with their cells, those that still differ first."""
@@ -70,6 +70,7 @@ class Outcome:
         planned: what the dry run says.
         verdicts: per table its verdict before and after, over all its keys.
         samples: some keys with their cells.
+        dry_run: whether nothing was done: then ``after`` is ``before``, and so are both verdicts.
     """
 
     before: dict[str, dict[str, int]]
@@ -81,6 +82,7 @@ class Outcome:
     planned: tuple[Planned, ...] = ()
     verdicts: tuple[tuple[str, str, str], ...] = ()
     samples: tuple[Shown, ...] = ()
+    dry_run: bool = False
 
     def failed(self) -> bool:
         """Whether a request came to no good end."""
@@ -91,14 +93,17 @@ class Outcome:
         return 1 if any(self.after.values()) else 3 if self.failed() or self.open else 0
 
     def verdict(self) -> str:
-        """``repaired``, ``different`` or ``unknown``, as the exit code says."""
-        return {0: REPAIRED, 1: "different", 3: UNKNOWN}[self.exit_code()]
+        """``repaired`` (of a dry run: ``equal``), ``different`` or ``unknown``, as the exit code says."""
+        return {0: self._right(), 1: "different", 3: UNKNOWN}[self.exit_code()]
+
+    def _right(self) -> str:
+        return EQUAL if self.dry_run else REPAIRED
 
     def table_verdict(self, table: str) -> str:
         """The same of the keys of one table."""
         if self.after.get(table):
             return "different"
-        return UNKNOWN if table in self.open or self.failed() else REPAIRED
+        return UNKNOWN if table in self.open or self.failed() else self._right()
 
 
 def planned_lines(differing: Differing, steps: Sequence[RepairStep]) -> list[str]:
@@ -159,9 +164,7 @@ def outcome(
     wanted = {(key.table, key.key) for key in asked}
     left = [key for key in after.keys if (key.table, key.key) in wanted]
     others = Counter(key.table for key in after.keys if (key.table, key.key) not in wanted)
-    unsure = tuple(
-        table.table for table in after.tables if table.verdict == UNKNOWN or table.listed < table.differ
-    )
+    unsure = _unsure(after)
     first = {table.table: table.verdict for table in before.tables}
     return Outcome(
         before=_by_table(asked),
@@ -175,6 +178,29 @@ def outcome(
             (table.table, first.get(table.table, UNKNOWN), table.verdict) for table in after.tables
         ),
         samples=_shown(before, asked, {(key.table, key.key): key for key in left}, unsure),
+    )
+
+
+def planned_outcome(found: Differing, steps: Sequence[RepairStep]) -> Outcome:
+    """A dry run: what there is to repair, and how it would be."""
+    counts = _by_table(found.keys)
+    return Outcome(
+        before=counts,
+        after=counts,
+        others={},
+        requests=(),
+        left=tuple((key.table, key.status, key.key) for key in found.keys[:_SAMPLE]),
+        open=_unsure(found),
+        planned=planned(steps),
+        verdicts=tuple((table.table, table.verdict, table.verdict) for table in found.tables),
+        samples=_shown(found, found.keys, {(key.table, key.key): key for key in found.keys}, ()),
+        dry_run=True,
+    )
+
+
+def _unsure(found: Differing) -> tuple[str, ...]:
+    return tuple(
+        table.table for table in found.tables if table.verdict == UNKNOWN or table.listed < table.differ
     )
 
 

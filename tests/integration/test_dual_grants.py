@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
 
+from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.errors import MigratorError
+from migrator.model.codec import checkpoint_to_json
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.table import TableId
+from tests.fix_change_tables import captured
 from tests.integration.dual_stream import MIGRATION, WRONG, Stream
 from tests.integration.judged import settings_of
 from tests.integration.test_dual_read import pair
@@ -22,6 +29,8 @@ from verify.result import Verdict
 from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration
+
+BY_TRIGGERS = "postgresql to postgresql, by change tables"
 
 
 @dataclass
@@ -39,9 +48,16 @@ def poor(request: pytest.FixtureRequest) -> Iterator[Poor]:
     old, new = (request.getfixturevalue(name) for name in PAIRS.get(request.param, ("old_pg", "new_pg")))
     stream, logins, needed = Stream(old, new), [], []
     scripts = []
+    by_triggers = request.param == BY_TRIGGERS
+    if by_triggers:
+        stands_at(new, ChangeTableCatalog(captured(old, "person")[0]).position())
     for database, table, printed in ((old, "person", source_grants), (new, "client", target_grants)):
         login = replace(
-            settings_of(database), user=f"reader_{database.database[-8:]}", password="poor", tls="prefer"
+            settings_of(database),
+            user=f"reader_{database.database[-8:]}",
+            password="poor",
+            tls="prefer",
+            change_tables=by_triggers and database is old,
         )
         script = printed(login, [table])
         if database.kind == "postgresql":
@@ -61,6 +77,17 @@ def poor(request: pytest.FixtureRequest) -> Iterator[Poor]:
             database.execute(f"DROP OWNED BY {script.account} CASCADE", f"DROP ROLE {script.account}")
         else:
             database.execute(f"DROP USER {script.account}")
+
+
+def stands_at(new: Database, position: Position) -> None:
+    """The ledger of a pipeline that follows change tables."""
+    dumps = (TableDump(TableId("public", "person"), done=True),)
+    checkpoint = json.dumps(checkpoint_to_json(Checkpoint(position, dumps=dumps)))
+    with new.connect() as connection:
+        connection.execute(
+            "UPDATE migrator.ledger SET position_order = %s, position_token = %s, checkpoint = %s",
+            (position.order, position.token, checkpoint),
+        )
 
 
 def asked(poor: Poor, number: int) -> PairResult:
@@ -91,12 +118,29 @@ def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor) -> No
     assert told(poor) == "", "not all was given back, so it wasn't the missing rights alone"
 
 
-@pytest.mark.parametrize("poor", ["postgresql to postgresql", "postgresql to mysql"], indirect=True)
-def test_without_a_running_migration_the_slot_tells_lag_from_a_bug(poor: Poor) -> None:
+@pytest.mark.parametrize(
+    "poor", ["postgresql to postgresql", "postgresql to mysql", BY_TRIGGERS], indirect=True
+)
+def test_without_a_running_migration_slot_or_change_tables_tell_lag_from_a_bug(poor: Poor) -> None:
     poor.stream.new.execute(f"UPDATE client SET seen = 1 WHERE id = {WRONG}")
     assert asked(poor, WRONG).unknown == 1
     poor.stream.old.execute(*poor.perhaps)
     assert asked(poor, WRONG).bug == 1
+
+
+@pytest.mark.parametrize("poor", [BY_TRIGGERS], indirect=True)
+def test_rights_on_change_tables_are_both_needed_and_show_what_waits(poor: Poor) -> None:
+    old = poor.stream.old
+    old.execute(*poor.perhaps)
+    assert len(poor.perhaps) == 2
+    poor.stream.new.execute(f"UPDATE client SET seen = 1 WHERE id = {WRONG}")
+    for give in poor.perhaps:
+        old.execute(give.replace("GRANT", "REVOKE").replace(" TO ", " FROM "))
+        assert asked(poor, WRONG).unknown == 1, give
+        old.execute(give)
+    assert asked(poor, WRONG).bug == 1
+    old.execute(f"UPDATE person SET visits = visits + 1 WHERE id = {WRONG}")
+    assert asked(poor, WRONG).bug == 0, "a change waits that might be the reason"
 
 
 def test_they_are_enough_under_writes(poor: Poor) -> None:

@@ -130,6 +130,9 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(
     assert project.command("repair", "--table", "purchase", "--range", "12", "21") == 1
     shown = capfd.readouterr().out
     assert "purchase: 1 different, 1 missing" in shown
+    plan = json.loads((keys.parent / "repair-plan.json").read_text())
+    assert (plan["dry_run"], plan["before"]) == (True, {"purchase": {"different": 1, "missing": 1}})
+    assert not list(keys.parent.glob("repair.*"))
     with pytest.raises(RequestError, match="nobody runs the migration"):
         project.command("repair", "--apply")
     assert project.differences() == before
@@ -248,6 +251,9 @@ def test_statements_for_mysql(
     tmp_path: Path, old_pg: Database, new_mysql: Database, spark: SparkSession
 ) -> None:
     project = dumped(tmp_path, old_pg, new_mysql)
+    assert project.command("repair", "--table", "purchase", "--range", "12", "21") == 1
+    plan = configuration.load(project.config).reports() / "repair-plan.json"
+    assert json.loads(plan.read_text())["before"] == {"purchase": {"different": 1, "missing": 1}}
     file = tmp_path / "fix.sql"
     assert project.command("repair", "--sql", str(file)) == 1
     statements = [line for line in file.read_text().splitlines() if not line.startswith("--")]

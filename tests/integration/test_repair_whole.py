@@ -1,4 +1,4 @@
-"""A repair that must read the whole source table, held in one batch, while writers hit the same keys."""
+"""A repair that must read the whole source table, held in one batch; and a range of keys on MariaDB and MySQL."""
 
 from __future__ import annotations
 
@@ -44,3 +44,22 @@ def test_a_whole_table_is_held_while_writers_hit_the_same_keys(
     )
     project.run_here()
     assert project.differences() == []
+
+
+@pytest.mark.parametrize(("old", "new"), [("old_maria", "new_mysql"), ("old_mysql", "new_maria")])
+def test_a_range_is_repaired_between_mariadb_and_mysql_and_nothing_beside_it(
+    tmp_path: Path, request: pytest.FixtureRequest, spark: SparkSession, old: str, new: str
+) -> None:
+    project = dumped(tmp_path, request.getfixturevalue(old), request.getfixturevalue(new))
+    asked = ("repair", "--table", "purchase", "--range", "12", "22")
+    reports = configuration.load(project.config).reports()
+    before = project.differences()
+    assert project.command(*asked) == 1
+    plan = json.loads((reports / "repair-plan.json").read_text())
+    assert plan["before"] == {"purchase": {"different": 1, "missing": 2}}
+    assert project.differences() == before
+    with running(project), hitting(project):
+        assert project.command(*asked, "--from", str(reports / "verify.json"), "--apply") == 0
+    document = json.loads((reports / "repair.json").read_text())
+    assert (document["verdict"], document["before"]) == ("repaired", plan["before"])
+    assert {key for key, *_ in project.differences()} & {12, 21, 22, test_repair.EXTRA} == {test_repair.EXTRA}

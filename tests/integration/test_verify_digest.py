@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from collections.abc import Sequence
+from itertools import combinations, permutations, product
 
 import pytest
 
 from migrator.model.table import Column
 from tests.servers import Database
-from verify import mysql_chunks, postgres_chunks
+from verify import mysql_chunks, postgres_chunks, row_hash
 from verify.chunk_reader import Digest
 from verify.digest import Pair, Pushed, pushed
 from verify.snapshot import TargetColumnText
@@ -18,7 +19,12 @@ pytestmark = pytest.mark.integration
 POSTGRES = {
     "integer": ["NULL", "0", "1", "-1", "2147483647", "-2147483648"],
     # 2^32 - 1 is what -1 is to one who forgets the sign; the halves of 2^32 + 1 cancel each other out.
-    "bigint": ["NULL", "0", "1", "-1", "4294967295", "4294967296", "4294967297", "-9223372036854775808"],
+    "bigint": [
+        *("NULL", "0", "1", "-1", "4294967295", "4294967296", "4294967297", "-9223372036854775808"),
+        # 3 * 2^32 + 5 and 6 have one hash where 3 makes the first column's seed the second's; so do the others
+        *("12884901893", "6", "12884901895", "4"),
+        "4295",  # the seconds between two times with one hash
+    ],
     "numeric": ["NULL", "0", "5", "-5", "50000", "0.0005", "'NaN'", "'Infinity'", "'-Infinity'", "1e-20"],
     "numeric(12,2)": ["NULL", "0", "1.5", "-1.5", "10000", "1", "'NaN'"],
     "text": ["NULL", "''", "' '", "'a'", "'A'", "'a '", "'0'", "'ä'", "'a\u0308'"],
@@ -33,7 +39,10 @@ POSTGRES = {
         # 4294.967295 s behind the epoch is what 1 us before it is, if halves are added up
         "'2000-01-01 01:11:34.967295'",
     ],
-    "timestamp with time zone": ["NULL", "'2000-01-01 00:00Z'", "'2000-01-01 00:00+01'", "'infinity'"],
+    "timestamp with time zone": [
+        *("NULL", "'2000-01-01 00:00Z'", "'2000-01-01 00:00+01'", "'infinity'"),
+        *("'1999-12-31 23:59:59.999999Z'", "'2000-01-01 01:11:34.967295Z'"),
+    ],
     "uuid": ["NULL", "gen_random_uuid()", "'00000000-0000-0000-0000-000000000000'"],
     "interval": ["NULL", "'1 day'", "'24:00'", "'30 days'", "'1 month'"],
     "integer[]": ["NULL", "'{}'", "'{1}'", "'{1,2}'", "'{{1,2}}'", "'[0:1]={1,2}'"],
@@ -57,27 +66,31 @@ BESIDE_MYSQL = {
     "text": ("longtext", BINLOG["varchar(20)"]),
     "bytea": ("longblob", ["NULL", r"'\x'", r"'\x00'", r"'\x2d'"]),
 }
-Row = tuple[int, str, str]
+Content = Sequence[tuple[str, ...]]
+"""Rows of literals."""
+chain = row_hash._chain
 
 
-def contents(values: list[str], key: bool) -> list[list[Row]]:
+def contents(values: list[str], key: bool) -> list[list[tuple[str, str, str]]]:
     """Different contents of a table ``(k, a, b)``; without a key, of ``(a, b)``."""
-    made: list[list[Row]] = [[(0, value, value)] for value in values]
-    made += [[(0, *pair)] for pair in permutations(values, 2)]
+    made = [[("0", value, value)] for value in values]
+    made += [[("0", *pair)] for pair in permutations(values, 2)]
     for one, other in combinations(values, 2):
-        made.append([(0, one, one), (1, other, other)])
-        made.append([(0, one, other), (1, other, one)])
+        made.append([("0", one, one), ("1", other, other)])
+        made.append([("0", one, other), ("1", other, one)])
         if key:
-            made.append([(0, other, other), (1, one, one)])
-            made.append([(0, other, one), (1, one, other)])
+            made.append([("0", other, other), ("1", one, one)])
+            made.append([("0", other, one), ("1", one, other)])
     return made
 
 
-def digests(database: Database, native: str, numbers: str, wanted: list[list[Row]]) -> set[Digest]:
-    rows = [f"({n}, {k}, {a}, {b})" for n, content in enumerate(wanted) for k, a, b in content]
+def digests(database: Database, natives: list[str], numbers: str, wanted: Sequence[Content]) -> set[Digest]:
+    """Of the contents of a table with columns c0, c1 and so on."""
+    columns = ", ".join(f"c{n} {native}" for n, native in enumerate(natives))
+    rows = [f"({n}, {', '.join(map(str, row))})" for n, content in enumerate(wanted) for row in content]
     of = (postgres_chunks if database.kind == "postgresql" else mysql_chunks).digest_of
     with database.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE t (content int, k int, a {native}, b {native})")
+        cursor.execute(f"CREATE TABLE t (content int, {columns})")
         cursor.execute(f"INSERT INTO t VALUES {', '.join(rows)}")
         cursor.execute(f"SELECT {numbers} FROM t GROUP BY content")
         found = [of(row) for row in cursor.fetchall()]
@@ -87,53 +100,141 @@ def digests(database: Database, native: str, numbers: str, wanted: list[list[Row
     return set(found)
 
 
-def numbers(kinds: tuple[str, str], columns: list[tuple[str, str, str]]) -> Pushed:
+def numbers(kinds: tuple[str, str], columns: list[tuple[str, str]], nullable: bool = True) -> Pushed:
+    """Of the old and the new types of columns c0, c1 and so on."""
     dialects = [postgres_chunks.DIALECT if kind == "postgresql" else mysql_chunks.DIALECT for kind in kinds]
     pairs = [
-        Pair(Column(name, "string", True, old), TargetColumnText(name, new, new, False))
-        for name, old, new in columns
+        Pair(Column(f"c{n}", "string", nullable, old), TargetColumnText(f"c{n}", new, new, False))
+        for n, (old, new) in enumerate(columns)
     ]
     made = pushed(kinds, (dialects[0], dialects[1]), pairs)
     assert made is not None
     return made
 
 
-def check(database: Database, native: str, values: list[str], key: bool) -> None:
-    whole = "integer" if database.kind == "postgresql" else "int"
-    columns = [("k", whole, whole)] * key + [("a", native, native), ("b", native, native)]
-    wanted = contents(values, key)
-    made = numbers((database.kind, database.kind), columns)
+def missed(database: Database, natives: list[str], wanted: Sequence[Content], nullable: bool = True) -> int:
+    """How many contents have a digest that another one has too."""
+    made = numbers((database.kind, database.kind), [(native, native) for native in natives], nullable)
     assert made.source == made.target
-    assert len(digests(database, native, made.source, wanted)) == len(wanted)
+    return len(wanted) - len(digests(database, natives, made.source, wanted))
 
 
-@pytest.mark.parametrize("key", [True, False], ids=["keyed", "keyless"])
+def of_one_type(
+    database: Database, native: str, values: list[str], key: bool
+) -> tuple[list[str], list[Content]]:
+    whole = "integer" if database.kind == "postgresql" else "int"
+    wanted = contents(values, key)
+    if key:
+        return [whole, native, native], wanted
+    return [native, native], [[row[1:] for row in content] for content in wanted]
+
+
+def of_all_types() -> tuple[list[str], list[Content]]:
+    """One row in which two columns have any of their values; and two rows that swap one."""
+    values = [*POSTGRES.values()]
+    base = tuple(each[1] for each in values)
+    rows, swapped = {base}, []
+    for one, other in combinations(range(len(values)), 2):
+        for a, b in product(values[one], values[other]):
+            rows.add((*base[:one], a, *base[one + 1 : other], b, *base[other + 1 :]))
+        a, b = values[one][2], values[other][2]
+        first, second = (*base[:one], a, *base[one + 1 :]), (*base[:other], b, *base[other + 1 :])
+        both = (*first[:other], b, *first[other + 1 :])
+        swapped += [[first, second], [base, both]]
+    return [*POSTGRES], [*([row] for row in sorted(rows)), *swapped]
+
+
 @pytest.mark.parametrize("native", POSTGRES)
-def test_between_postgresqls(old_pg: Database, native: str, key: bool) -> None:
-    check(old_pg, native, POSTGRES[native], key)
+def test_between_postgresqls(old_pg: Database, native: str) -> None:
+    for key, nullable in product(
+        (True, False), repeat=2
+    ):  # NULL comes where the source says that it can't, too
+        natives, wanted = of_one_type(old_pg, native, POSTGRES[native], key)
+        assert missed(old_pg, natives, wanted, nullable) == 0, (key, nullable)
+
+
+def test_of_all_types_in_one_row(old_pg: Database) -> None:
+    for nullable in (True, False):
+        assert missed(old_pg, *of_all_types(), nullable) == 0
+
+
+def test_of_as_many_columns_as_a_table_may_have(old_pg: Database) -> None:
+    natives = ["boolean", "text"] * 799
+    rows = [["true", "''"] * 799 for _ in range(2)]
+    rows[1][1500] = "false"
+    for nullable in (True, False):
+        assert missed(old_pg, natives, [[tuple(row)] for row in rows], nullable) == 0
 
 
 @pytest.mark.parametrize("native", BINLOG | ONLY_ALIKE)
 def test_between_mysqls(old_binlog: Database, native: str) -> None:
-    check(old_binlog, native, (BINLOG | ONLY_ALIKE)[native], True)
+    assert missed(old_binlog, *of_one_type(old_binlog, native, (BINLOG | ONLY_ALIKE)[native], True)) == 0
 
 
 @pytest.mark.parametrize("native", BESIDE_MYSQL)
 def test_on_postgresql_beside_mysql(old_pg: Database, native: str) -> None:
     old, values = BESIDE_MYSQL[native]
-    made = numbers(("mysql", "postgresql"), [("a", old, native), ("b", old, native)])
-    wanted = contents(values, key=False)
-    assert len(digests(old_pg, native, made.target, wanted)) == len(wanted)
+    made = numbers(("mysql", "postgresql"), [(old, native), (old, native)])
+    natives, wanted = of_one_type(old_pg, native, values, key=False)
+    assert len(digests(old_pg, natives, made.target, wanted)) == len(wanted)
+
+
+# -- digests that are more lenient than ours -----------------------------------------------------------------------
+
+FOLDED = [
+    ("bigint", row_hash._WORDS, "integer", "hashint8extended({0}, 1)", False),
+    ("bigint", row_hash._APART, "integer", "hashint8extended({0}, {1})", True),
+    ("numeric", row_hash._STEPS, "numeric", "hash_numeric_extended({0}, {1})", False),
+    ("numeric", row_hash._STEPS, "numeric", "hash_numeric_extended({0}, {1})", True),
+    ("double precision", row_hash._APART, "float8", "hashfloat8extended({0}, {1})", False),
+    ("real", row_hash._APART, "float4", "hashfloat4extended({0}, {1})", True),
+    ("timestamp without time zone", row_hash._STEPS, "timestamp", "timestamp_hash_extended({0}, {1})", False),
+    ("timestamp with time zone", row_hash._STEPS, "timestamptz", "hash_record_extended(ROW({0}), {1})", True),
+    ("interval", row_hash.__dict__, "_AS_OUTPUT", "interval_hash_extended({0}, {1})", False),
+    ("bigint", row_hash.__dict__, "_SEED_BITS", 0, True),
+]
+
+
+@pytest.mark.parametrize(("native", "where", "name", "folded", "nullable"), FOLDED)
+def test_what_a_type_s_own_hash_folds_would_be_missed(
+    old_pg: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    native: str,
+    where: dict[str, object],
+    name: str,
+    folded: object,
+    nullable: bool,
+) -> None:
+    monkeypatch.setitem(where, name, folded)
+    assert missed(old_pg, *of_one_type(old_pg, native, POSTGRES[native], key=False), nullable) > 0
 
 
 @pytest.mark.parametrize(
-    ("native", "hash_"),
-    [("bigint", "hashint8extended({}, 1)"), ("numeric", "hash_numeric_extended({}, 1)")],
+    ("name", "lenient"),
+    [
+        ("_FULL", ()),  # two words in one seed
+        ("_STIR", "({0} # {1})"),  # a word that nothing stirs
+    ],
 )
-def test_what_the_types_own_hashes_fold_is_seen_here(old_pg: Database, native: str, hash_: str) -> None:
-    """The control: a digest of PostgreSQL's own hashes misses a sign."""
-    wanted = contents(POSTGRES[native], key=False)
-    cells = "31 * coalesce({}, 0) + coalesce({}, 0)".format(hash_.format("a"), hash_.format("b"))
-    lenient = f"count(*), count(*), sum(hashtextextended(({cells}::numeric)::text, 1))::text"
-    lenient = lenient.replace("31 *", "31::numeric *")
-    assert len(digests(old_pg, native, lenient, wanted)) < len(wanted)
+def test_words_that_meet_would_be_missed(
+    old_pg: Database, monkeypatch: pytest.MonkeyPatch, name: str, lenient: object
+) -> None:
+    natives, wanted = of_all_types()
+    kept = [
+        n
+        for n, native in enumerate(natives)
+        if native in ("integer", "bigint", "timestamp without time zone")
+    ]
+    few = {tuple(sorted(tuple(row[n] for n in kept) for row in content)) for content in wanted}
+    natives, few_sorted = [natives[n] for n in kept], sorted(few)
+    assert missed(old_pg, natives, few_sorted, nullable=False) == 0
+    monkeypatch.setattr(row_hash, name, lenient)
+    assert missed(old_pg, natives, few_sorted, nullable=False) > 0
+
+
+def test_a_row_that_has_a_null_against_the_catalogue_s_word_is_not_lost(
+    old_pg: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    natives, wanted = of_one_type(old_pg, "text", POSTGRES["text"], key=True)
+    monkeypatch.setattr(row_hash, "_chain", lambda *given: f"coalesce({chain(*given)}, 0)")
+    assert missed(old_pg, natives, wanted, nullable=False) > 0

@@ -12,7 +12,7 @@ import pytest
 
 from migrator.cli.repair_forms import RepairReport, junit_report, write_reports
 from migrator.cli.repair_html import html_report
-from migrator.cli.repair_report import Outcome, outcome
+from migrator.cli.repair_report import Outcome, outcome, planned_outcome
 from migrator.model.request import DumpRequest, RequestState, Scope
 from migrator.model.table import TableId
 from migrator.run.repair import RepairStep, Way
@@ -106,3 +106,55 @@ def test_junit_json_and_text_say_the_same(
     assert [step["rows"] for step in document["planned"]] == [3, 70]
     assert document["before"] == {"item": {"different": 1, "missing": 1, "extra": 1}, "part": {"extra": 1}}
     assert (tmp_path / "repair.txt").read_text().startswith(verdict.upper())
+
+
+def test_a_dry_run_has_the_same_forms_and_says_that_nothing_was_done(tmp_path: Path) -> None:
+    plan = RepairReport("shop", AT, 3.0, planned_outcome(BEFORE, STEPS))
+    write_reports(plan, tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {
+        f"repair-plan.{kind}" for kind in ("txt", "json", "xml", "html")
+    }
+    document = json.loads((tmp_path / "repair-plan.json").read_text())
+    assert (document["dry_run"], document["verdict"], document["exit_code"]) == (True, "different", 1)
+    assert (
+        document["after"]
+        == document["before"]
+        == {"item": {"different": 1, "missing": 1, "extra": 1}, "part": {"extra": 1}}
+    )
+    assert [step["rows"] for step in document["planned"]] == [3, 70]
+    suite = ElementTree.fromstring((tmp_path / "repair-plan.xml").read_text())
+    assert tuple(suite.get(name) for name in ("tests", "failures", "errors")) == ("2", "2", "0")
+    text = (tmp_path / "repair-plan.txt").read_text()
+    assert "dry run: nothing was written" in text
+    assert "after" not in text
+    seen = Seen((tmp_path / "repair-plan.html").read_text())
+    assert seen.unclosed == []
+    assert sorted(tags(seen)) == ["different", "extra", "extra", "missing"]
+    for said in (
+        "dry run of a repair of shop",
+        "nothing: this is a dry run",
+        "--apply",
+        "the key is computed",
+    ):
+        assert said in seen.text, said
+    for not_said in ("What was done", "Before and after", "row after", "still "):
+        assert not_said not in seen.text, not_said
+
+
+@pytest.mark.parametrize(
+    ("table", "verdict", "code"),
+    [
+        (replace(ITEM, differ=0, listed=0, verdict="equal"), "equal", 0),
+        (replace(ITEM, verdict="unknown"), "unknown", 3),
+    ],
+)
+def test_a_dry_run_with_nothing_to_do_says_so(table: DifferingTable, verdict: str, code: int) -> None:
+    done = planned_outcome(Differing("shop", (table,), ()), ())
+    assert (done.verdict(), done.exit_code()) == (verdict, code)
+    assert "What to do" not in page(done).text
+
+
+def test_a_key_that_the_mapping_makes_twice_is_to_be_seen_though_nothing_is_planned() -> None:
+    twice = replace(WRONG, status="duplicate")
+    done = planned_outcome(Differing("shop", (ITEM,), (twice,)), ())
+    assert (done.verdict(), done.before) == ("different", {"item": {"duplicate": 1}})
