@@ -171,7 +171,7 @@ def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: floa
     achieved = steady.row_changes / steady.measured_s
     p50_s, p99_s = migration.progress.lag_quantiles_s() or (float("nan"), float("nan"))
     # MariaDB's log gives commit times in whole seconds, cut off: the lag shown is half a second too long on average.
-    exact = bed.old.kind == "postgresql"
+    exact = bed.old.kind != "mariadb"
     clock = (
         "source commit to target commit" if exact else "up to 1 s too long: the log's clock counts seconds"
     )

@@ -16,6 +16,7 @@ from tests.fix_cluster import cluster  # noqa: F401
 from tests.fix_spark import spark  # noqa: F401  (a fixture of every test; imports PySpark only when used)
 from tests.fix_zookeeper import contenders, ensemble_settings, zookeeper  # noqa: F401
 from tests.servers import (
+    POSTGRES_VERSION,
     Database,
     DockerServers,
     EmbeddedServers,
@@ -35,8 +36,8 @@ def pytest_report_header() -> str:
     """Which servers the tests will meet; a failure report without it is hard to read."""
     choice = os.environ.get("MIGRATOR_TEST_SERVERS", "embedded")
     if choice != "embedded":
-        return f"servers: {choice}"
-    programs = [postgres_installation(18) / "bin" / "postgres"]
+        return f"servers: {choice}; PostgreSQL {POSTGRES_VERSION}"
+    programs = [postgres_installation(POSTGRES_VERSION) / "bin" / "postgres"]
     found = find_mariadb()
     if found is not None:
         programs.append(found[0])

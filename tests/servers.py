@@ -3,6 +3,9 @@
 ``MIGRATOR_TEST_SERVERS`` chooses: ``embedded`` (the default) or ``docker`` (testcontainers; a Docker engine
 must answer). A server that can't be started fails the test that asked for it. One thing is skipped, with its
 reason: MySQL where its packages can't be had at all, because Debian has them in a suite that moves.
+
+``MIGRATOR_TEST_POSTGRES`` chooses PostgreSQL's major version, 18 if it isn't set. What an older one doesn't have is
+skipped by name (``needs_postgres``).
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from migrator.embedded.mysql import EmbeddedMySQL, MySQLUnavailable
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 
-POSTGRES_IMAGE = "postgres:18.1"
+POSTGRES_VERSION = int(os.environ.get("MIGRATOR_TEST_POSTGRES", "18"))
+POSTGRES_IMAGE = "postgres:18.1" if POSTGRES_VERSION == 18 else f"postgres:{POSTGRES_VERSION}"
 MARIADB_IMAGE = "mariadb:10.11.15"
 MYSQL_IMAGE = "mysql:9.7"
 MARIADB_OPTIONS = (
@@ -186,6 +190,17 @@ def _of(admin: Database, name: str) -> Database:
     return Database(admin.host, admin.port, name, admin.user, admin.password, admin.kind)
 
 
+def embedded_postgres(directory: Path, **options: Any) -> EmbeddedPostgres:
+    """A cluster for a test that has to disturb one, of the run's version; ``options`` as ``EmbeddedPostgres``."""
+    return EmbeddedPostgres(directory, version=POSTGRES_VERSION, **options)
+
+
+def needs_postgres(version: int, what: str) -> None:
+    """Skips a test of something that this run's PostgreSQL is too old to have."""
+    if version > POSTGRES_VERSION:
+        pytest.skip(f"PostgreSQL {POSTGRES_VERSION} has no {what} (there since {version})")
+
+
 class EmbeddedServers:
     """Servers started from wheels and the machine's packages, under one temporary folder."""
 
@@ -195,7 +210,7 @@ class EmbeddedServers:
 
     def postgres(self, name: str) -> PostgresServer:
         """Start a PostgreSQL cluster called ``name``."""
-        server = self._stack.enter_context(EmbeddedPostgres(self._directory / name))
+        server = self._stack.enter_context(embedded_postgres(self._directory / name))
         admin = Database(server.host, server.port, "postgres", server.superuser, "", "postgresql")
         return PostgresServer(admin, server)
 

@@ -15,8 +15,12 @@ from migrator.errors import ConnectionFailed
 from migrator.model.load import Load
 
 _ANSWER_TIMEOUT_S = 5.0
-_RUNNING = "SHOW GLOBAL STATUS LIKE 'Threads_running'"
-_SCHEDULER = "SELECT @@GLOBAL.event_scheduler = 'ON'"
+_RUNNING = {
+    True: "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'THREADS_RUNNING'",
+    False: "SELECT VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Threads_running'",
+}
+"""By whether it is MariaDB. MySQL's is there without the rest of its performance schema, too."""
+_SCHEDULER = "@@GLOBAL.event_scheduler = 'ON'"
 """The scheduler of events counts as a thread that runs even while it only waits for the next one."""
 _OWN = """SELECT count(*) FROM information_schema.PROCESSLIST
 WHERE USER IN (SUBSTRING_INDEX(USER(), '@', 1), 'unauthenticated user') AND COMMAND NOT IN ('Sleep', 'Daemon')"""
@@ -51,19 +55,24 @@ class BinlogLoadMeter:
             connection.close()
 
     def _others(self) -> int:
-        """Threads of others. Ours begin and end between two questions, so they are counted before and after."""
-        before = self._number(_OWN)
-        running = int(query(self._connection, _RUNNING)[0][1]) - self._number(_SCHEDULER)
-        return max(0, running - max(before, self._number(_OWN)))
+        """Threads of others.
 
-    def _number(self, question: str) -> int:
-        return int(query(self._connection, question)[0][0])
+        Ours begin and end between two counts: so they are counted before and after, all in one statement. A session
+        that stops is still counted as running for a moment after it is shown as asleep, which no order of counting
+        helps against: now and then one of ours is taken for another.
+        """
+        question = f"SELECT ({_OWN}), ({_RUNNING[self._maria]}) - ({_SCHEDULER}), ({_OWN})"
+        before, running, after = map(int, query(self._connection, question)[0])
+        return max(0, running - max(before, after))
+
+    @property
+    def _maria(self) -> bool:
+        return "mariadb" in str(self._connection.get_server_info()).lower()
 
     def _behind(self) -> float | None:
-        maria = "mariadb" in str(self._connection.get_server_info()).lower()
         with self._connection.cursor(pymysql.cursors.DictCursor) as cursor:
             try:
-                cursor.execute("SHOW ALL SLAVES STATUS" if maria else "SHOW REPLICA STATUS")
+                cursor.execute("SHOW ALL SLAVES STATUS" if self._maria else "SHOW REPLICA STATUS")
             except pymysql.err.OperationalError as error:
                 if error.args[0] == _NOT_ALLOWED:
                     return None

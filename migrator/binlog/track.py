@@ -30,7 +30,14 @@ class Opening(NamedTuple):
 
 
 class Track(Protocol):
-    """Follows the GTIDs of one log."""
+    """Follows the GTIDs of one log.
+
+    Attributes:
+        committed_us: when the open transaction was committed, in microseconds since 1970, by the clock of the server
+            that it was committed on first. 0: the log has only the whole seconds in the headers of its events.
+    """
+
+    committed_us: int
 
     def begin(self, event: Event) -> Opening:
         """A GTID event came.

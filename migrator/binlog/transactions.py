@@ -230,7 +230,8 @@ class TransactionAssembler:
         opening, position = self._open(), self._track.ending(event.end)
         waiting = self._changes.size
         runs = self._changes.take(waiting if last else self._part_rows)
-        part = (opening.id, position, event.timestamp_s * 1_000_000, self._delivered, runs, last)
+        at_us = self._track.committed_us or event.timestamp_s * 1_000_000
+        part = (opening.id, position, at_us, self._delivered, runs, last)
         self._records.append(TransactionPart(*part))
         self._delivered += waiting - self._changes.size
         self._rows += waiting - self._changes.size

@@ -103,7 +103,8 @@ class WholeTransactions:
                 return None
             transaction = opening.id
         timestamp_s, end = _TIME_AND_END.unpack_from(raw[last])
-        part = (transaction, self._track.ended(end), timestamp_s * 1_000_000, 0, tuple(runs), True)
+        at_us = self._track.committed_us or timestamp_s * 1_000_000
+        part = (transaction, self._track.ended(end), at_us, 0, tuple(runs), True)
         return last + 1, _new(TransactionPart, part), rows
 
     def _runs(

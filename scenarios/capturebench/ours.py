@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom
 from migrator.errors import MigratorError
@@ -17,6 +19,7 @@ from migrator.run.capture_loop import CaptureLoop
 from migrator.run.failure import Stopping
 from migrator.run.migration import Parts, source_tables
 from migrator.run.progress import Progress, Snapshot
+from scenarios.capturebench.probe import Commit
 
 _POLL_S = 0.01
 _DEADLINE_S = 1800.0
@@ -32,7 +35,7 @@ class OurCapture:
 
     def __init__(self, parts: Parts, state: Path):
         self._parts = parts
-        self._state = state
+        self.state = state
         self._schemas = parts.catalog.tables(source_tables(parts.mapping))
         self._epoch = 0
         self.progress = Progress()
@@ -99,16 +102,6 @@ class OurCapture:
         name = self._parts.requests.update(lambda book: book.start(tables, WHOLE)).requests[-1].name()
         self._wait(lambda now: any(dump.request == name and dump.done for dump in now.requests))
 
-    def lags_s(self, since_s: float) -> list[tuple[float, float]]:
-        """Of each segment since a moment: when it was durable (Unix time), and the age of its newest commit then."""
-        found = []
-        for file in sorted((self._state / "eventlog" / "segments").glob("*.json")):
-            written_s = file.stat().st_mtime
-            committed_us = int(json.loads(file.read_text().splitlines()[0])["committed_at_us"])
-            if written_s >= since_s and committed_us:
-                found.append((written_s, written_s - committed_us / 1e6))
-        return found
-
     def _wait(self, until: Callable[[Snapshot], bool]) -> None:
         deadline = time.monotonic() + _DEADLINE_S
         while not until(self.progress.snapshot()):
@@ -121,3 +114,37 @@ class OurCapture:
 
 def _dumped(now: Snapshot) -> bool:
     return bool(now.dumps) and not now.dumping()
+
+
+def lags_s(state: Path, since_s: float) -> list[tuple[float, float]]:
+    """Of each segment since a moment: when it was durable (Unix time), and the age of its newest commit then.
+
+    ``state`` is the folder of a project's state.
+    """
+    return [
+        (written_s, written_s - manifest["committed_at_us"] / 1e6)
+        for written_s, manifest in _segments(state)
+        if written_s >= since_s and manifest["committed_at_us"]
+    ]
+
+
+def lags_of(state: Path, commits: Sequence[Commit], since_s: float) -> list[tuple[float, float]]:
+    """The same of each of these commits since a moment, by the clock of whoever made them; of those in a segment."""
+    durable = [
+        (manifest["checkpoint"]["position"]["order"], written_s) for written_s, manifest in _segments(state)
+    ]
+    found = []
+    for commit in commits:
+        at = bisect_left(durable, (commit.order, 0.0))
+        if commit.at_s >= since_s and at < len(durable):
+            found.append((durable[at][1], durable[at][1] - commit.at_s))
+    return found
+
+
+def _segments(state: Path) -> Iterator[tuple[float, dict[str, Any]]]:
+    """When each was durable (Unix time), and its manifest; in their order.
+
+    Its last change of status is the link that makes it exist, after all was synced.
+    """
+    for file in sorted((state / "eventlog" / "segments").glob("*.json")):
+        yield file.stat().st_ctime, json.loads(file.read_text().splitlines()[0])

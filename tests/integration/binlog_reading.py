@@ -105,6 +105,12 @@ def expect_stop(
     assert stopped.value.remedy
 
 
+def now_us(cursor: Any) -> int:
+    """The server's clock, in microseconds since 1970."""
+    cursor.execute("SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS UNSIGNED)")
+    return int(cursor.fetchone()[0])
+
+
 def fold(changes: Sequence[RowChange], key_places: Sequence[int]) -> dict[tuple[Any, ...], Row]:
     """The rows a table has after the changes."""
     rows: dict[tuple[Any, ...], Row] = {}

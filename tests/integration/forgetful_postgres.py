@@ -15,10 +15,9 @@ from pathlib import Path
 
 import psycopg
 
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from tests.fix_postgres_source import DEADLINE_S
-from tests.servers import Database
+from tests.servers import Database, embedded_postgres
 
 _SETTINGS = {"autovacuum": "off", "max_prepared_transactions": "5"}
 _WRITER = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
@@ -29,7 +28,7 @@ def forgetful_database() -> Iterator[Database]:
     """A database on a server of its own, that nothing but the test makes write to its log."""
     with (
         scratch_directory("migrator-test-") as folder,
-        EmbeddedPostgres(Path(folder) / "pg", settings=_SETTINGS) as server,
+        embedded_postgres(Path(folder) / "pg", settings=_SETTINGS) as server,
     ):
         server.create_database("old")
         yield Database(server.host, server.port, "old", server.superuser, "", "postgresql")

@@ -85,3 +85,30 @@ def test_a_column_added_in_front(engine: BinlogEngine, old_binlog: Database) -> 
     assert rows == [{"f": "é", "id": "2", "a": "3"}, {"f": "new", "id": "1", "a": "5"}]
     before = dict(zip(names, read.changes()[1].before or (), strict=True))
     assert before == {"f": "new", "id": "1", "a": "1"}
+
+
+def test_columns_dropped_before_leave_no_trace(engine: BinlogEngine, old_binlog: Database) -> None:
+    """Dropped in place: rows written before still have them on the disk."""
+    old_binlog.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, a varchar(9), gone int, b int)",
+        "INSERT INTO t VALUES (1, 'a', 7, 1), (2, NULL, NULL, NULL)",
+        "ALTER TABLE t DROP COLUMN gone, ALGORITHM=INSTANT",
+        "ALTER TABLE t ADD COLUMN late int DEFAULT 5, ALGORITHM=INSTANT",
+    )
+    source = source_of(old_binlog)
+    reader, (schema,) = engine.started(source, "t")
+    assert schema.names() == ("id", "a", "b", "late")
+    old_binlog.execute("INSERT INTO t VALUES (3, 'c', 3, 6)", "UPDATE t SET b = 9 WHERE id < 3")
+    read = read_to(reader, engine.end(source))
+    reader.close()
+    assert [(change.before, change.after) for change in read.changes()] == [
+        (None, ("3", "c", "3", "6")),
+        (("1", "a", "1", "5"), ("1", "a", "9", "5")),
+        (("2", None, None, "5"), ("2", None, "9", "5")),
+    ]
+    (chunk,) = engine.dump(source, schema, 10)
+    assert [tuple(row.values()) for row in chunk.rows.to_pylist()] == [
+        (1, "a", 9, 5),
+        (2, None, 9, 5),
+        (3, "c", 3, 6),
+    ]

@@ -6,7 +6,12 @@ import pytest
 
 from migrator.embedded.process import scratch_directory
 from tests.integration.binlog_engine import BinlogEngine
-from tests.integration.binlog_preflight import expect_setting_checked, obstacles, without_watermark
+from tests.integration.binlog_preflight import (
+    expect_setting_checked,
+    found_besides_accounts,
+    obstacles,
+    without_watermark,
+)
 from tests.integration.binlog_reading import read_to, source_of
 from tests.servers import Database, MariaDBServer
 
@@ -15,7 +20,7 @@ pytestmark = pytest.mark.integration
 
 def test_a_ready_source_has_no_findings(engine: BinlogEngine, spare_database: Database) -> None:
     spare_database.execute("CREATE TABLE t (id int PRIMARY KEY, s int AS (id) STORED)")
-    assert engine.catalog(source_of(spare_database)).preflight(["t"]) == []
+    assert found_besides_accounts(engine, spare_database, "t") == []
 
 
 @pytest.mark.parametrize(
@@ -46,7 +51,7 @@ def test_a_log_that_leaves_databases_out_is_refused(
         for name, problem in (("old", "leaves out old"), ("other", "leaves out other")):
             server.create_database(name)
             database = Database(server.host, server.port, name, "root", "", engine.kind)
-            (found,) = engine.catalog(source_of(database)).preflight([])
+            (found,) = found_besides_accounts(engine, database)
             out = (name == "old") == (setting == "binlog-ignore-db")
             assert found.fatal is out
             assert (problem if out else "filtered by database") in found.problem
@@ -75,7 +80,7 @@ def test_select_and_replication_slave_are_enough(engine: BinlogEngine, spare_dat
     assert list(obstacles(engine, spare_database, "t", **login)) == [f"grants: {user}@%"]
     spare_database.execute(f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%'")
     assert obstacles(engine, spare_database, "t", **login) == {}
-    hints = engine.catalog(source_of(spare_database, **login)).preflight(["t"])
+    hints = found_besides_accounts(engine, spare_database, "t", **login)
     assert [hint.check for hint in hints] == [*(["xa"] if engine.kind == "mysql" else []), "log filters"]
     source = source_of(spare_database, **login)
     reader, (schema,) = engine.started(source, "t")
@@ -86,3 +91,37 @@ def test_select_and_replication_slave_are_enough(engine: BinlogEngine, spare_dat
     assert chunk.row_count == 1
     assert chunk.witness is not None
     spare_database.execute(f"DROP USER '{user}'@'%'")
+
+
+def test_who_may_write_past_the_log_is_named(engine: BinlogEngine, spare_database: Database) -> None:
+    """Those with the right, also by a role, and nobody else; a login that sees no accounts says so."""
+    ending = spare_database.database[-8:]
+    names = [f"{kind}_{ending}" for kind in ("may", "role", "looks", "poor")]
+    may, role, looks, poor = names
+    right = "BINLOG ADMIN" if engine.kind == "mariadb" else "SYSTEM_VARIABLES_ADMIN"
+    spare_database.execute(
+        *(f"CREATE USER '{name}'@'%' IDENTIFIED BY 'p'" for name in (may, looks, poor)),
+        f"CREATE ROLE {role}",
+        f"GRANT {right} ON *.* TO '{may}'@'%'",
+        f"GRANT {right} ON *.* TO {role}",
+        *(f"GRANT SELECT ON `{spare_database.database}`.* TO '{name}'@'%'" for name in (looks, poor)),
+        f"GRANT SELECT ON mysql.* TO '{looks}'@'%'",
+    )
+    try:
+        said = {user: told_of_accounts(engine, spare_database, user) for user in (looks, poor)}
+    finally:
+        spare_database.execute(f"DROP ROLE {role}", *(f"DROP USER '{n}'@'%'" for n in (may, looks, poor)))
+    assert [name in said[looks] for name in names] == [True, True, False, False]
+    assert "'root'@'localhost'" in said[looks]
+    assert "mysql.session" not in said[looks]
+    assert "may not see which accounts" in said[poor]
+    assert may not in said[poor]
+
+
+def told_of_accounts(engine: BinlogEngine, database: Database, user: str) -> str:
+    login = {"user": user, "password": "p", "tls": engine.password_tls}
+    findings = engine.catalog(source_of(database, **login)).preflight([])
+    (finding,) = [each for each in findings if each.check == "sql_log_bin"]
+    assert not finding.fatal
+    assert "migrator verify" in finding.remedy
+    return finding.problem

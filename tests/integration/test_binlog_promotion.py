@@ -105,6 +105,12 @@ def test_reading_goes_on_from_a_promoted_replica(engine: BinlogEngine, pair: tup
     assert len(fold(read.changes(), (0,))) == new.query("SELECT count(*) FROM t")[0][0]
     orders = [part.position.order for part in read.parts()]
     assert orders == sorted(set(orders))
+    reader = engine.log_reader(promoted, tables)
+    reader.start(read.parts()[0].position)
+    copies = read_to(reader, engine.end(promoted)).parts()
+    reader.close()
+    times = [part.committed_at_us for part in read.parts()]
+    assert [part.committed_at_us for part in copies] == times[1:], "the replica's log has the primary's times"
 
 
 def test_a_replica_that_lacks_transactions_is_a_gap(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -9,28 +11,57 @@ import pytest
 from click.testing import CliRunner
 
 from migrator.errors import MigratorError
+from scenarios.capturebench import commands
 from scenarios.capturebench.commands import capturebench
 from scenarios.capturebench.library import PlainLibrary
 from scenarios.capturebench.load import Second, between
+from scenarios.capturebench.ours import lags_of
+from scenarios.capturebench.probe import Commit
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
 
-def test_every_part_is_measured_and_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("source", "others"), [("mariadb", True), ("mysql", False)])
+def test_every_part_is_measured_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, others: bool, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(source)  # where there is no MySQL to be had, the reason
+    monkeypatch.setattr(commands, "_WARM_UP_S", 0.2)
+    monkeypatch.setattr(commands, "_WINDOW_S", 1.0)
     table = tmp_path / "table.md"
     table.write_text("before\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nafter\n")
-    options = ["--source", "mariadb", "--rows", "3000", "--changes", "2000", "--small", "50", "--no-load"]
+    options = ["--source", source, "--rows", "3000", "--changes", "2000", "--small", "50", "--no-load"]
+    options.append("--others" if others else "--no-others")
     done = CliRunner().invoke(capturebench, [*options, "--write", str(table)], catch_exceptions=False)
     assert done.exit_code == 0
     lines = table.read_text().splitlines()
     assert (lines[0], lines[-1], "old" in lines) == ("before", "after", False)
     for what in (
         "dump into the event log",
-        "mysql-replication",
         "log, one row a transaction, into the event log",
     ):
         assert any(what in line and "/s" in line for line in lines), what
+    assert any("mysql-replication" in line and "/s" in line for line in lines) is others
+    for when in ("alone", "beside dumps"):
+        found = [
+            re.search(rf"durable segment, {when} .* p50 ([\d,]+), p99 ([\d,]+) ms", line) for line in lines
+        ]
+        assert any(each and 0 <= int(each[1]) <= int(each[2]) for each in found), when
+
+
+def test_a_commit_is_durable_with_the_first_segment_that_reaches_it(tmp_path: Path) -> None:
+    folder = tmp_path / "eventlog" / "segments"
+    folder.mkdir(parents=True)
+    durable = []
+    for number, order in enumerate((5, 5, 9)):
+        file = folder / f"{number}.json"
+        file.write_text(json.dumps({"checkpoint": {"position": {"order": order}}, "committed_at_us": 0}))
+        durable.append(file.stat().st_ctime)
+    commits = [Commit(1.0, 3), Commit(2.0, 5), Commit(3.0, 6), Commit(4.0, 9), Commit(5.0, 10)]
+    first, _, third = durable
+    expected = [(first, first - 2), (third, third - 3), (third, third - 4)]
+    assert lags_of(tmp_path, commits, since_s=1.5) == expected
 
 
 def test_the_library_reads_from_where_it_was_made(old_binlog: Database) -> None:

@@ -26,7 +26,7 @@ from tests import fix_postgres_source as postgres_source
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import read_to, source_of
 from tests.integration.placed_race import delivered
-from tests.servers import Database, PostgresServer, fresh_database
+from tests.servers import Database, PostgresServer, embedded_postgres, fresh_database
 
 pytestmark = pytest.mark.integration
 
@@ -99,11 +99,11 @@ def database_of(server: EmbeddedPostgres) -> Database:
 @pytest.fixture
 def pair() -> Iterator[tuple[Database, Database]]:
     """A database on a primary, and the same on its standby, whose replay can be paused."""
-    with scratch_directory("migrator-standby-") as folder, EmbeddedPostgres(folder / "primary") as primary:
+    with scratch_directory("migrator-standby-") as folder, embedded_postgres(folder / "primary") as primary:
         primary.create_database("old")
         user = unprivileged_user()
         root = make_server_directory(folder / "standby", user)
-        standby = EmbeddedPostgres(folder / "standby")
+        standby = embedded_postgres(folder / "standby")
         programs = standby._installation(root, user) / "bin"
         backup = [str(programs / "pg_basebackup"), "-D", str(root / "data"), "-R", "-c", "fast", "-d"]
         run_as([*backup, primary.dsn()], user, directory=root, environment=plain_environment())

@@ -8,13 +8,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from tests.integration.dual_stream import MIGRATION, SELECT_OLD, Stream
 from tests.integration.judged import settings_of
 from tests.integration.test_dual_read import pair
 from tests.integration.waiting import await_true
-from tests.servers import Database, PostgresServer, fresh_database
+from tests.servers import Database, PostgresServer, embedded_postgres, fresh_database
 from verify.dual_read.query_log import match_log, read_log
 from verify.dual_read.result import DualReadResult
 from verify.dual_read.runner import CapturedLog, Plan, run
@@ -45,7 +44,7 @@ def logging_postgres() -> Iterator[PostgresServer]:
     settings = {"logging_collector": "on", "log_destination": "csvlog"}
     with (
         scratch_directory("migrator-csvlog-") as folder,
-        EmbeddedPostgres(folder / "pg", settings=settings) as server,
+        embedded_postgres(folder / "pg", settings=settings) as server,
     ):
         yield PostgresServer(
             Database(server.host, server.port, "postgres", server.superuser, "", "postgresql"), server

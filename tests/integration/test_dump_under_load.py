@@ -7,11 +7,15 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from migrator.adapters.memory.eventlog import MemorySegmentWriter
+from migrator.core.pace import Pacer
 from migrator.model.limits import CaptureLimits
+from migrator.model.request import Pace
+from migrator.model.table import TableId
 from tests.integration.capturing import Capturing, capturing
 from tests.integration.test_source_load import busy
 from tests.servers import Database
@@ -99,6 +103,46 @@ def test_within_the_bound_the_same_sessions_slow_nothing_down(old: Database) -> 
     with others_busy(old, 4):
         capture.run(capture.dumped, lambda _: notes.add(noted(capture)))
     assert notes == {""}
+
+
+def test_reads_that_take_long_throttle_by_themselves(old: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No read is as fast as the bound: each rest is at least twice the one before. Lifted, there is none."""
+    rests: list[float] = []
+    original = Pacer.note
+
+    def noting(pacer: Pacer, table: TableId, limit_rows: int, elapsed_s: float, full: bool) -> None:
+        original(pacer, table, limit_rows, elapsed_s, full)
+        rests.append(pacer.rest_s)
+        if len(rests) == 6:
+            capture.requests.update(lambda book: replace(book, pace=Pace()))
+
+    monkeypatch.setattr(Pacer, "note", noting)
+    capture = capturing(old, ["t"], replace(LIMITS, dump_workers=1))
+    capture.requests.update(lambda book: replace(book, pace=Pace(p95_s=1e-6)))
+    capture.run(capture.dumped)
+    assert rests[0] > 0
+    assert all(2 * before <= after for before, after in pairwise(rests[:6])), rests[:6]
+    assert rests[-1] == 0.0
+
+
+def test_chunks_shrink_to_their_bytes(old: Database) -> None:
+    """Wide rows: of a bound of ten rows' bytes no chunk after the first ones has more than about ten."""
+    old.execute("CREATE TABLE wide (k int PRIMARY KEY, v varchar(10000))")
+    if old.kind == "postgresql":
+        old.execute("ALTER TABLE wide REPLICA IDENTITY FULL")
+    with old.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO wide VALUES (%s, %s)", [(n, "x" * 10_000) for n in range(300)])
+        connection.commit()
+    limits = replace(LIMITS, chunk_rows=100, chunk_rows_max=100, dump_workers=1, chunk_bytes=100_000)
+    capture = capturing(old, ["wide"], limits)
+    capture.run(capture.dumped)
+    (bounded,) = capture.progress.snapshot().dumps
+    free = capturing(old, ["wide"], replace(limits, chunk_bytes=1 << 30))
+    free.run(free.dumped)
+    (whole,) = free.progress.snapshot().dumps
+    assert bounded.rows == whole.rows == 300
+    assert bounded.chunks > 20
+    assert whole.chunks < 10
 
 
 def test_a_silent_table_is_told_from_one_that_is_written(old: Database) -> None:

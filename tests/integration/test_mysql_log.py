@@ -8,7 +8,7 @@ from migrator.binlog.log_reader import BinlogReader
 from migrator.errors import SourceError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_hot_writes import PLAIN, expect_between, hot_writes
-from tests.integration.binlog_reading import fold, read_to, read_until, source_of
+from tests.integration.binlog_reading import fold, now_us, read_to, read_until, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -51,14 +51,19 @@ def test_tagged_transactions_have_places_of_their_own(
 
 def _read_tagged(engine: BinlogEngine, accounts: Database, reader: BinlogReader) -> None:
     with accounts.connect() as connection, connection.cursor() as cursor:
+        times_us = []
         for number, tag in enumerate(("", ":zebra", ":apple", "", ":zebra")):
             cursor.execute(f"SET gtid_next = 'AUTOMATIC{tag}'")
+            times_us.append(now_us(cursor))
             cursor.execute(f"INSERT INTO account VALUES ({number}, 't', 1)")
+        times_us.append(now_us(cursor))
     end = engine.end(source_of(accounts))
     parts = read_to(reader, end).parts()
     orders = [part.position.order for part in parts]
     assert orders == list(range(orders[0], orders[0] + 5))
     assert orders[-1] == end.order
+    for number, part in enumerate(parts):
+        assert times_us[number] <= part.committed_at_us <= times_us[number + 1]
     for number, part in enumerate(parts[:-1]):
         reader.start(part.position)
         assert [p.id for p in read_to(reader, end).parts()] == [p.id for p in parts[number + 1 :]]

@@ -17,7 +17,7 @@ from migrator.model.event import LogProgress, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from tests.fix_postgres_source import changes, log_reader, prepared, read_to, source_of, wait_for
-from tests.servers import Database
+from tests.servers import Database, embedded_postgres, needs_postgres
 
 pytestmark = pytest.mark.integration
 
@@ -58,14 +58,15 @@ def synchronised(
 
 
 def test_reading_goes_on_at_a_promoted_standby_and_never_behind_what_it_lost() -> None:
+    needs_postgres(17, "failover slots")
     with scratch_directory("migrator-failover-") as directory:
         failover(directory)
 
 
 def failover(directory: Path) -> None:
     with (
-        EmbeddedPostgres(directory / "primary") as old_server,
-        EmbeddedPostgres(
+        embedded_postgres(directory / "primary") as old_server,
+        embedded_postgres(
             directory / "standby", standby_of=old_server, settings={"hot_standby_feedback": "on"}
         ) as new_server,
     ):

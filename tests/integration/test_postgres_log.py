@@ -307,6 +307,26 @@ def test_a_second_reader_of_the_slot_is_told_who_holds_it(old_pg: Database) -> N
     second.close()
 
 
+def test_the_end_of_the_stream_is_named_when_it_comes_together_with_rows(old_pg: Database) -> None:
+    """libpq tells of the end once, and calls a second question a mistake of the caller."""
+    table(old_pg)
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    walsender = f"pid = (SELECT active_pid FROM pg_replication_slots WHERE slot_name = '{source.slot}')"
+    with log_reader(source, schemas) as reader:
+        old_pg.execute("INSERT INTO t VALUES (1, 'x')")
+        ((written,),) = old_pg.query("SELECT pg_current_wal_lsn()")
+        wait_for(old_pg, f"SELECT sent_lsn >= '{written}' FROM pg_stat_replication WHERE {walsender}")
+        old_pg.execute(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {walsender}")
+        with pytest.raises(ConnectionFailed) as caught:
+            read_until(reader, lambda _: False)
+        assert "terminating connection" in caught.value.cause
+        wait_for(old_pg, f"SELECT NOT active FROM pg_replication_slots WHERE slot_name = '{source.slot}'")
+        reader.start(None)
+        (change,) = changes(read_until(reader, lambda records: bool(changes(records))))
+    assert change.after == ("1", "x")
+
+
 def test_a_cut_connection_is_a_retryable_error_and_reading_resumes(old_pg: Database) -> None:
     table(old_pg)
     source = source_of(old_pg)

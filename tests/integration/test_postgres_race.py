@@ -15,7 +15,6 @@ import pytest
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import LogRecord, MarkKind, TransactionPart, WatermarkSeen
@@ -37,7 +36,7 @@ from tests.fix_postgres_source import (
 )
 from tests.integration.placed_race import TOKEN, delivered
 from tests.integration.plain_watermark import WRITTEN_MARKS_ONLY
-from tests.servers import Database, PostgresServer, fresh_database
+from tests.servers import Database, PostgresServer, embedded_postgres, fresh_database
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +49,7 @@ def race_server() -> Iterator[PostgresServer]:
     settings = {"max_prepared_transactions": "5"}
     with (
         scratch_directory("migrator-race-") as directory,
-        EmbeddedPostgres(directory / "pg", settings=settings) as server,
+        embedded_postgres(directory / "pg", settings=settings) as server,
     ):
         yield PostgresServer(
             Database(server.host, server.port, "postgres", server.superuser, "", "postgresql"), server

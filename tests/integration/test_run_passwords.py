@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
 from scenarios.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
-from tests.servers import Database
+from tests.servers import Database, embedded_postgres
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -26,7 +25,7 @@ def locked_server() -> Iterator[Database]:
     """A PostgreSQL that wants a password of everybody."""
     with (
         scratch_directory("migrator-password-test-") as folder,
-        EmbeddedPostgres(folder / "pg", auth="scram-sha-256", password=PASSWORD) as server,
+        embedded_postgres(folder / "pg", auth="scram-sha-256", password=PASSWORD) as server,
     ):
         server.create_database("locked")
         yield Database(server.host, server.port, "locked", server.superuser, PASSWORD, "postgresql")

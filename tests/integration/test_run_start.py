@@ -19,7 +19,7 @@ from migrator.run.migration import Migration, caught_up
 from scenarios.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
-from tests.servers import Database
+from tests.servers import Database, embedded_postgres
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -29,7 +29,7 @@ def server() -> Iterator[EmbeddedPostgres]:
     """A target server of the test's own."""
     with (
         scratch_directory("migrator-start-test-") as folder,
-        EmbeddedPostgres(folder / "pg") as one,
+        embedded_postgres(folder / "pg") as one,
     ):
         yield one
 

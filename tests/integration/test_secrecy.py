@@ -14,13 +14,12 @@ import pytest
 
 from migrator import config as configuration
 from migrator import wiring
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from scenarios.orders.old_schema import create
 from scenarios.project import make_project
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
-from tests.servers import Database
+from tests.servers import Database, embedded_postgres
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -98,7 +97,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     """Both sides on a server that wants the password; one side has it from a variable, one from a file."""
     with (
         scratch_directory("migrator-secrecy-") as folder,
-        EmbeddedPostgres(folder / "pg", auth="scram-sha-256", password=PASSWORD) as server,
+        embedded_postgres(folder / "pg", auth="scram-sha-256", password=PASSWORD) as server,
     ):
         for name in ("old", "new"):
             server.create_database(name)

@@ -11,7 +11,6 @@ import pytest
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.binlog.load import BinlogLoadMeter
 from migrator.core.pace import Pacer
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.model.limits import CaptureLimits
 from migrator.model.request import Pace
@@ -21,7 +20,7 @@ from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import source_of as binlog_source
 from tests.integration.test_binlog_promotion import Server, await_same, database_of, pair
 from tests.integration.test_source_load import wait_for
-from tests.servers import Database
+from tests.servers import Database, embedded_postgres
 
 pytestmark = pytest.mark.integration
 __all__ = ["pair"]
@@ -50,8 +49,8 @@ def followed() -> Iterator[tuple[Database, Database]]:
     """A primary and a standby that follows it."""
     with (
         scratch_directory("migrator-lag-") as directory,
-        EmbeddedPostgres(directory / "primary") as primary,
-        EmbeddedPostgres(directory / "standby", standby_of=primary) as standby,
+        embedded_postgres(directory / "primary") as primary,
+        embedded_postgres(directory / "standby", standby_of=primary) as standby,
     ):
         yield tuple(  # type: ignore[misc]
             Database(server.host, server.port, "postgres", server.superuser, "", "postgresql")

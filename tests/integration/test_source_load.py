@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -14,8 +14,12 @@ from migrator.adapters.postgres.connection import connect as postgres_connection
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.binlog.load import BinlogLoadMeter
 from migrator.binlog.settings import BinlogSource
+from migrator.core.courtesy import QUIET_SAMPLES
+from migrator.core.pace import Pacer
 from migrator.errors import ConnectionFailed
+from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
+from migrator.model.request import Pace
 from migrator.ports.source import LoadMeter
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_reading import source_of as binlog_source
@@ -127,6 +131,27 @@ def test_a_binlog_server_counts_the_threads_of_others(old: Database) -> None:
             poor = BinlogLoadMeter(source_of(old, user=user, password="p"))
             assert wait_for(poor, lambda load: (load.active_sessions or 0) > 0).replica_lag_s is None
             poor.close()
+    finally:
+        meter.close()
+        old.execute(f"DROP USER {user}@'%'")
+
+
+def test_a_dump_gives_way_to_sessions_that_go_on_working(old: Database) -> None:
+    """Seen once, they may have been ours; four, since one of ours that begins or ends hides one of them."""
+    user = f"u{old.database[-8:]}"
+    old.execute(f"CREATE USER {user}@'%' IDENTIFIED BY 'p'", f"GRANT ALL ON `{old.database}`.* TO {user}@'%'")
+    meter, pacer = BinlogLoadMeter(source_of(old)), Pacer(CaptureLimits(dump_workers=4), Pace())
+    try:
+        with ExitStack() as stack:
+            for lock in range(4):
+                stack.enter_context(busy(old, old.connect(user=user, password="p"), lock))
+            pacer.sampled(wait_for(meter, lambda load: (load.active_sessions or 0) > 2))
+            assert pacer.workers == 4
+            pacer.sampled(meter.sample())
+            assert pacer.workers == 1
+        for _ in range(QUIET_SAMPLES):
+            pacer.sampled(wait_for(meter, lambda load: load.active_sessions == 0))
+        assert pacer.workers == 4
     finally:
         meter.close()
         old.execute(f"DROP USER {user}@'%'")

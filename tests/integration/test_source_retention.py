@@ -9,14 +9,13 @@ import pytest
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.retention import slot_retention
 from migrator.binlog.retention import binlog_retention
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
 from migrator.model.position import Position
 from migrator.run.retention_watch import warnings
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_reading import source_of as binlog_source
-from tests.servers import Database
+from tests.servers import Database, embedded_postgres
 
 pytestmark = pytest.mark.integration
 
@@ -33,7 +32,7 @@ def small_log() -> Iterator[Database]:
     settings = {"wal_level": "logical", "max_slot_wal_keep_size": "32MB", "max_wal_size": "32MB"}
     with (
         scratch_directory("retention-") as folder,
-        EmbeddedPostgres(folder / "pg", settings=settings) as server,
+        embedded_postgres(folder / "pg", settings=settings) as server,
     ):
         server.create_database("old")
         yield Database(server.host, server.port, "old", server.superuser, "", "postgresql")

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.mysql import EmbeddedMySQL
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import make_server_directory, scratch_directory, unprivileged_user
 from tests.integration.tls_terminator import TlsTerminator
-from tests.servers import Database
+from tests.servers import Database, embedded_postgres
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
 RIGHT_CA, WRONG_CA = CERTIFICATES / "ca.pem", CERTIFICATES / "other_ca.pem"
@@ -36,7 +35,7 @@ def encrypted_postgres() -> Iterator[Database]:
 
     The wheel's server is built without TLS, so a terminator in front of it speaks that part of the protocol.
     """
-    with scratch_directory("migrator-tls-") as folder, EmbeddedPostgres(folder / "pg") as server:
+    with scratch_directory("migrator-tls-") as folder, embedded_postgres(folder / "pg") as server:
         server.create_database("safe")
         with TlsTerminator(CERTIFICATES / "server.pem", (server.host, server.port)) as front:
             yield Database(RIGHT_HOST, front.port, "safe", server.superuser, "", "postgresql")

@@ -21,7 +21,7 @@ from verify.mysql_gtids import count, gtid_intervals, owned_gtids, text_of
 UUID = "feb03000-e518-11f1-bf38-02fc00000001"
 OTHER = "00000000-0000-0000-0000-0000000000ff"
 TAGGED_EVENT = (  # as MySQL 9.7.4 wrote it for UUID:mytag:1
-    "027200000002f903c102600095033022c503fd027004f103000000020404060a6d7974616708000a040c7f52765272ba60"
+    "027200000002f903c102600095033022c503fd027004f103000000020404060a6d7974616708000a040c7f52765272ba6006"
 )
 PREVIOUS_GTIDS = (  # the same server's Previous_gtids event: UUID:1-8:mytag:1
     "0102000000000001feb03000e51811f1bf3802fc0000000100010000000000000001000000000000000900000000000000"
@@ -141,6 +141,49 @@ def test_places_rise_by_one_a_transaction_and_resume_after_it() -> None:
         "binlog.000007",
         1000,
     )
+
+
+HERE_US, FIRST_US = 1_796_000_000_123_456, 1_795_999_999_654_321
+LOGICAL = b"\2" + bytes(16)
+
+
+def times_of(first_us: int | None) -> bytes:
+    """Of a GTID event, from its logical times on, with some of what follows."""
+    here = HERE_US if first_us is None else HERE_US | 1 << 55
+    first = b"" if first_us is None else first_us.to_bytes(7, "little")
+    return LOGICAL + here.to_bytes(7, "little") + first + b"\xfc\x00\x01" + (90704).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize(
+    ("times", "expected_us"),
+    [(times_of(None), HERE_US), (times_of(FIRST_US), FIRST_US), (times_of(0), 0), (LOGICAL, 0), (b"", 0)],
+    ids=[
+        "written first here",
+        "a replica's",
+        "from a server that knew none",
+        "none",
+        "not even logical ones",
+    ],
+)
+def test_the_time_of_the_commit_is_the_first_ones(times: bytes, expected_us: int) -> None:
+    first, second = (event(MYSQL_GTID, plain(number).body + times) for number in (1, 2))
+    track = SetTrack(GtidSet({}))
+    track.begin(first)
+    track.end(10)
+    assert track.committed_us == expected_us
+    raw = bytes(4) + bytes([MYSQL_GTID]) + bytes(14) + second.body
+    track.committed_us = -1
+    assert track.begin_next(raw) is not None
+    assert track.committed_us == expected_us
+
+
+def test_a_tagged_transaction_has_its_time_too() -> None:
+    track = SetTrack(GtidSet({}))
+    track.begin(event(MYSQL_TAGGED_GTID, bytes.fromhex(TAGGED_EVENT)))
+    assert track.committed_us == 0x0660BA72527652
+    replicated = bytes.fromhex(TAGGED_EVENT + "0e" + "7f00000000000100")
+    track.begin(event(MYSQL_TAGGED_GTID, replicated.replace(b"mytag", b"other")))
+    assert track.committed_us == 1 << 40
 
 
 def test_what_breaks_the_order_is_named() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.core.courtesy import QUIET_SAMPLES, Courtesy
+from migrator.core.courtesy import QUIET_SAMPLES, SURE_SAMPLES, Courtesy
 from migrator.core.pace import Pacer
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
@@ -149,7 +149,7 @@ def test_chunks_and_rests_stay_in_their_bounds(
         assert 0.2 <= pacer.rest_s <= 10.2
 
 
-def worked(pacer: Pacer, samples: int = 1) -> None:
+def worked(pacer: Pacer, samples: int = SURE_SAMPLES) -> None:
     for _ in range(samples):
         pacer.sampled(Load(2, None))
 
@@ -182,6 +182,24 @@ def test_a_dump_goes_at_full_speed_once_nobody_was_seen_for_a_while() -> None:
     assert pacer.workers == 2, "nobody looks any more"
 
 
+def test_somebody_seen_once_was_one_of_ours() -> None:
+    """A meter that takes a session of ours for another one time in so many; who works for long is seen twice."""
+    pacer = weighed(replace(LIMITS, dump_share=0.5), Pace())
+    for _ in range(QUIET_SAMPLES):
+        for active in (1, 0):
+            pacer.sampled(Load(active, None))
+            assert pacer.workers == 2
+    worked(pacer, SURE_SAMPLES - 1)
+    assert pacer.workers == 2
+    worked(pacer, 1)
+    assert pacer.workers == 1
+    pacer.sampled(Load(0, None))
+    worked(pacer, 1)
+    for _ in range(QUIET_SAMPLES - 1):
+        pacer.sampled(Load(0, None))
+    assert pacer.workers == 1, "once they were there, each time counts"
+
+
 def test_who_cannot_be_seen_is_taken_to_work() -> None:
     pacer = weighed(replace(LIMITS, dump_share=0.5), Pace())
     assert pacer.sampled(Load(None, None)) == ""
@@ -205,7 +223,8 @@ def test_an_operator_lifts_the_share() -> None:
 @given(st.lists(st.floats(0.001, 60), min_size=1, max_size=60), st.floats(0.01, 1))
 def test_reads_take_no_more_than_their_share(times: list[float], share: float) -> None:
     courtesy = Courtesy()
-    courtesy.sampled(Load(1, None))
+    for _ in range(SURE_SAMPLES):
+        courtesy.sampled(Load(1, None))
     reading = resting = 0.0
     for elapsed_s in times:
         courtesy.note(elapsed_s)

@@ -12,6 +12,7 @@ from typing import Any
 from migrator.adapters.mariadb.types import logical_type
 from migrator.binlog import preflight_checks as checks
 from migrator.binlog.charsets import one_byte_charsets
+from migrator.binlog.past_the_log import who_may_write_past_the_log
 from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.binlog.sql import query, quote, variable
 from migrator.model.finding import Finding
@@ -55,6 +56,7 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     yield from checks.undecided(connection, where)
     if variable(connection, "log_bin") == "1":
         yield from checks.filters(connection, where, source.database)
+        yield from who_may_write_past_the_log(connection, where)
     yield from checks.retention(connection, where)
 
 

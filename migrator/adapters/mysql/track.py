@@ -15,6 +15,12 @@ from migrator.model.position import Position, position_at
 _TYPE_AT = 4
 _UUID = slice(events.HEADER_BYTES + 1, events.HEADER_BYTES + 17)
 _GNO = slice(events.HEADER_BYTES + 17, events.HEADER_BYTES + 25)
+_IMMEDIATE_AT = 42
+_TIME_BYTES = 7
+_TIMES_FOLLOW = 1 << 55
+"""In the time of the commit here: the time of the first commit elsewhere follows."""
+_COMMIT_HERE, _FIRST_COMMIT = 6, 7
+"""Fields of a tagged GTID event."""
 
 
 class SetTrack:
@@ -32,6 +38,7 @@ class SetTrack:
         self._origins: dict[bytes, Origin] = {}
         self._names: dict[Origin, str] = {}
         self._latest: tuple[bytes, Origin] = b"", (0, "")
+        self.committed_us = 0
 
     def _plain(self, body: bytes) -> tuple[Origin, int]:
         """GTID event: flags, 16 bytes UUID, 8 bytes number."""
@@ -57,7 +64,11 @@ class SetTrack:
                 remedy="SET GLOBAL gtid_mode = ON (in its steps), then start a new dump",
             )
         tagged = event.type == events.MYSQL_TAGGED_GTID
-        origin, number = _tagged(event.body) if tagged else self._plain(event.body)
+        if tagged:
+            origin, number, self.committed_us = _tagged(event.body)
+        else:
+            origin, number = self._plain(event.body)
+            self.committed_us = _committed_us(event.body)
         self._open, self._ending = None, None
         if self._gtids.is_next(origin, number):  # so it is in neither set
             self._open = origin, number
@@ -83,6 +94,7 @@ class SetTrack:
         if not self._gtids.is_next(origin, number):
             return None
         self._open, self._ending = (origin, number), None
+        self.committed_us = _committed_us(raw, events.HEADER_BYTES)
         return origin[0], 0, number
 
     def before(self) -> str:
@@ -136,8 +148,25 @@ def transaction_id(origin: Origin, number: int) -> TransactionId:
     return (origin[0], int.from_bytes(origin[1].encode(), "big"), number)
 
 
-def _tagged(body: bytes) -> tuple[Origin, int]:
-    """Tagged GTID event: numbered fields in MySQL's serialization format (mysql/serialization)."""
+def _committed_us(event: bytes, body_at: int = 0) -> int:
+    """Of a GTID event: when it was committed first (mysql::binlog::event::Gtid_event).
+
+    Behind the number: a type, two logical times of 8 bytes, the time of the commit in this log, of 7 bytes, and on a
+    replica the one on the first server, which is what the headers' seconds are of, too; 0: that server didn't know.
+    """
+    at = body_at + _IMMEDIATE_AT
+    here_us = int.from_bytes(event[at : at + _TIME_BYTES], "little")
+    if here_us < _TIMES_FOLLOW:
+        return here_us
+    at += _TIME_BYTES
+    return int.from_bytes(event[at : at + _TIME_BYTES], "little")
+
+
+def _tagged(body: bytes) -> tuple[Origin, int, int]:
+    """Tagged GTID event: numbered fields in MySQL's serialization format (mysql/serialization); and its time.
+
+    Times as in ``_committed_us``: field 6 here, then 7 where another server was the first.
+    """
     reader = _Fields(body)
     reader.number()  # version of the format
     reader.number()  # size
@@ -153,7 +182,12 @@ def _tagged(body: bytes) -> tuple[Origin, int]:
             number = reader.number() >> 1  # the lowest bit is the sign
         else:
             tag = reader.take(reader.number()).decode()
-    return (int.from_bytes(uuid, "big"), tag), number
+    committed_us = 0
+    while reader.more() and (name := reader.number()) <= _FIRST_COMMIT:
+        value = reader.number()
+        if name >= _COMMIT_HERE:
+            committed_us = value
+    return (int.from_bytes(uuid, "big"), tag), number, committed_us
 
 
 class _Fields:
@@ -168,6 +202,9 @@ class _Fields:
         more = (~first & (first + 1)).bit_length() - 1 if first != 0xFF else 8
         value = int.from_bytes(self.take(more + 1), "little")
         return value >> more + 1 if more < 8 else value >> 8
+
+    def more(self) -> bool:
+        return self._at < len(self._data)
 
     def take(self, size: int) -> bytes:
         piece = self._data[self._at : self._at + size]

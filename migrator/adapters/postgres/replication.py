@@ -67,7 +67,9 @@ class SlotState:
         what doesn't suit us.
         """
         lost = "wal_status is 'lost'" if status == "lost" else ""
-        if reason not in (None, "", "false"):
+        if reason == "true":
+            lost = lost or "it conflicts with what the primary removed"
+        elif reason not in (None, "", "false"):
             lost = f"it was invalidated ({reason})"
         return cls(parse_lsn(confirmed) if confirmed else 0, lost, unfit or "")
 
@@ -99,6 +101,7 @@ class ReplicationStream:
         self._asked = False
         self._warning = ""
         self._came = 0
+        self._over = False
         self._connection.add_notice_handler(self._noticed)
 
     def close(self) -> None:
@@ -153,11 +156,10 @@ class ReplicationStream:
         """Messages already received, at most so many: pgoutput's, and keepalives (see ``wal_end``). Never blocks."""
         found: list[bytes] = []
         get, data = self._pg.get_copy_data, b""
-        for _ in range(most):
+        for _ in range(0 if self._over else most):
             size, message = get(1)
             if size <= 0:
-                if size < 0 and not found:  # else the next call says so again
-                    raise self._ended()
+                self._over = size < 0  # libpq says so once: asked again it calls that a mistake of ours
                 break
             data = message
             if data[0] == _XLOG_DATA and size >= _DATA_HEADER_BYTES:
@@ -166,6 +168,8 @@ class ReplicationStream:
                 found.append(self._keepalive(bytes(data)))
         if self._warning:
             raise changed_publication(self._source, self._warning)
+        if self._over and not found:
+            raise self._ended()
         if found:
             self._heard_at, self._asked = time.monotonic(), False
             self._came += len(found)
@@ -209,6 +213,8 @@ class ReplicationStream:
         received = max(self._received, self._acknowledged)
         flushed = self._acknowledged
         newer = flushed > self._told
+        if self._over:  # nobody listens any more; the next ``take`` says why
+            return
         if newer:
             self._step("log.acknowledge")
         try:
@@ -290,6 +296,7 @@ class ReplicationStream:
         state = result.error_field(pq.DiagnosticField.SQLSTATE)
         sqlstate = state.decode() if state else None
         words = " ".join(result.error_message.decode(errors="replace").split())
+        said = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode(errors="replace")
         slot = self._source.slot
         if sqlstate == "55006":
             return ConnectionFailed(
@@ -299,9 +306,9 @@ class ReplicationStream:
                 remedy="end the other migrator process; a dead session goes after wal_sender_timeout",
                 retryable=True,
             )
-        if sqlstate in (_NOT_IN_PREREQUISITE_STATE, "58P01", "42704") and ("slot" in words or "WAL" in words):
+        if sqlstate in (_NOT_IN_PREREQUISITE_STATE, "58P01", "42704") and ("slot" in said or "WAL" in said):
             return lost_slot(self._source, words)
-        if "publication" in words:
+        if "publication" in said:  # the context names the slot as well
             return changed_publication(self._source, words)
         return named_failure(self._source, "reading the source log failed", sqlstate, words)
 

@@ -6,7 +6,7 @@
 
 A look finds what is different from the first look of this reader. Somebody may have put it back meanwhile, so the
 catalog rows' own versions (``xmin``) are compared. Of the time before the first look it can tell what was attached
-since the slot stood where it stands, but not what was detached or dropped then.
+since the slot stood where it stands, but not what was detached or dropped then, nor which labels were renamed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,43 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attnum = -1
 LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = $1
 WHERE c.relkind = 'p' AND t.level > 0
 """
+# A label that is added gets a number of its own; making room for it may move others (their enumsortorder).
+_LABELS = """
+WITH RECURSIVE made (schema, name, oid) AS (
+  SELECT captured.schema, captured.name, a.atttypid FROM unnest($1::text[], $2::text[]) AS captured (schema, name)
+  JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
+  JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+  UNION
+  SELECT m.schema, m.name, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
+    VALUES (t.typelem), (t.typbasetype)
+    UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+              WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+  ) AS p(oid) WHERE p.oid <> 0
+)
+SELECT m.schema, m.name, e.oid::int8, e.enumtypid::pg_catalog.regtype::text, e.enumlabel::text,
+       e.enumsortorder::float8, e.xmin::text
+FROM made m JOIN pg_catalog.pg_enum e ON e.enumtypid = m.oid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """A label of an enum that a column has, itself or within."""
+
+    type: str
+    text: str
+    order: float
+    version: str
+
+    def became(self, later: _Label) -> str:
+        """What was done to it, if it was renamed."""
+        if later.text != self.text:
+            return f"{self.text!r} of {self.type} was renamed to {later.text!r}"
+        if later.version != self.version and later.order == self.order:
+            return f"{self.text!r} of {self.type} was renamed, and renamed back"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +106,14 @@ class UnloggedChanges:
         self._resumed = resumed
         self._memberships: dict[TableId, str] = {}
         self._partitions: dict[int, _Partition] | None = None
+        self._labels: dict[tuple[TableId, int], _Label] = {}
 
     def look(self, query: Query, tables: Sequence[TableId]) -> None:
-        """Raises GapError for the publication, SchemaError for partitions, both named."""
+        """Raises GapError for the publication, SchemaError for partitions and labels, all named."""
         check_covers(self._source, query, tables)
         self._look_at_memberships(query, tables)
         self._look_at_partitions(query, tables)
+        self._look_at_labels(query, tables)
 
     def _look_at_memberships(self, query: Query, tables: Sequence[TableId]) -> None:
         wanted = {TableId("", ""), *tables}
@@ -110,6 +149,24 @@ class UnloggedChanges:
             if oid not in found:
                 raise _unseen(each, f"{each.name} was detached or dropped, and its rows with it")
         self._partitions = found
+
+    def _look_at_labels(self, query: Query, tables: Sequence[TableId]) -> None:
+        captured = [[each.schema for each in tables], [each.name for each in tables]]
+        found = {
+            (TableId(schema, name), oid): _Label(type_name, text, order, version)
+            for schema, name, oid, type_name, text, order, version in query(_LABELS, captured)
+        }
+        for (table, oid), label in self._labels.items():
+            later = found.get((table, oid))
+            if later is not None and (cause := label.became(later)):
+                raise SchemaError(
+                    f"a label in {table} was renamed, which the log doesn't show",
+                    where=str(table),
+                    cause=f"{cause}; rows that came before have the old label",
+                    remedy="start again, then have the table's rows read again: migrator dump start --table"
+                    f" {table.name}",
+                )
+        self._labels = found
 
 
 def _unseen(partition: _Partition, cause: str) -> SchemaError:

@@ -1,0 +1,114 @@
+"""ALTER TYPE ... RENAME VALUE changes every row that has the label, and none of it is in the log: a named stop."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.errors import SchemaError
+from migrator.model.limits import CaptureLimits
+from migrator.model.request import WHOLE
+from tests.fix_postgres_source import changes, log_reader, prepared, read_to, read_until, source_of
+from tests.integration.capturing import capturing
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+ENUMS = (
+    "CREATE TYPE mood AS ENUM ('low', 'high')",
+    "CREATE TYPE other AS ENUM ('low', 'high')",
+    "CREATE DOMAIN moods AS mood[]",
+    "CREATE TYPE pair AS (m mood, n int)",
+    "CREATE TYPE span AS RANGE (SUBTYPE = mood)",
+)
+
+
+@pytest.fixture(autouse=True)
+def looks_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
+
+
+def made(database: Database, column: str) -> None:
+    database.execute(
+        *ENUMS,
+        f"CREATE TABLE t (k int PRIMARY KEY, v {column})",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        "CREATE TABLE u (k int PRIMARY KEY, v other)",
+    )
+
+
+@pytest.mark.parametrize("column", ["mood", "mood[]", "moods", "pair", "span"])
+def test_a_renamed_label_stops_by_name_wherever_it_is_within(old_pg: Database, column: str) -> None:
+    made(old_pg, column)
+    source = source_of(old_pg)
+    with log_reader(source, prepared(source, "t")) as reader:
+        reader.read(0.0)
+        old_pg.execute("ALTER TYPE mood RENAME VALUE 'low' TO 'down'")
+        with pytest.raises(SchemaError, match=r"'low' of public\.mood was renamed to 'down'") as caught:
+            read_until(reader, lambda _: False)
+    assert caught.value.where == "public.t"
+    assert "migrator dump start --table t" in caught.value.remedy
+
+
+def test_a_label_renamed_there_and_back_between_two_looks_stops_too(old_pg: Database) -> None:
+    """A row that was written meanwhile has the other label in the log."""
+    made(old_pg, "mood")
+    source = source_of(old_pg)
+    with log_reader(source, prepared(source, "t")) as reader:
+        reader.read(0.0)
+        old_pg.execute(
+            "ALTER TYPE mood RENAME VALUE 'low' TO 'down'",
+            "INSERT INTO t VALUES (1, 'down')",
+            "ALTER TYPE mood RENAME VALUE 'down' TO 'low'",
+        )
+        with pytest.raises(SchemaError, match=r"'low' of public\.mood was renamed, and renamed back"):
+            read_until(reader, lambda _: False)
+
+
+def test_the_way_out_is_another_dump(old_pg: Database) -> None:
+    made(old_pg, "mood")
+    old_pg.execute("INSERT INTO t VALUES (1, 'low'), (2, 'high')")
+    capture = capturing(old_pg, ["t"], CaptureLimits(linger_s=0.01))
+    capture.run(capture.dumped)
+    (table,) = capture.schemas
+
+    def rename(name: str) -> None:
+        if name == "log.connected":
+            old_pg.execute("ALTER TYPE mood RENAME VALUE 'low' TO 'down'")
+
+    with pytest.raises(SchemaError, match="was renamed"):
+        capture.run(lambda: False, rename)
+    assert capture.held()[table] != capture.source(table), "nothing of it is in the log"
+    capture.requests.update(lambda book: book.start((table,), WHOLE))
+    capture.run(lambda: any(dump.done for dump in capture.progress.snapshot().requests))
+    capture.run(capture.caught_up())
+    assert capture.held()[table] == capture.source(table)
+
+
+def test_what_renames_no_label_of_ours_goes_on(old_pg: Database) -> None:
+    """New labels, also where others must make room; rewritten tables, the catalog's included; other types."""
+    made(old_pg, "mood")
+    source = source_of(old_pg)
+    with log_reader(source, prepared(source, "t")) as reader:
+        reader.read(0.0)
+        old_pg.execute("INSERT INTO t VALUES (1, 'low'), (2, 'high')", "ALTER TYPE mood ADD VALUE 'top'")
+        reader.read(0.0)
+        for number in range(40):  # of half the room each time, until the numbers in between are used up
+            old_pg.execute(f"ALTER TYPE mood ADD VALUE 'm{number}' BEFORE 'high'")
+        of_high = "enumlabel = 'high' AND enumtypid = 'mood'::regtype"
+        ((order,),) = old_pg.query(f"SELECT enumsortorder FROM pg_enum WHERE {of_high}")
+        assert order > 2, "nobody had to make room"
+        reader.read(0.0)
+        old_pg.execute(
+            "VACUUM FULL pg_enum",
+            "VACUUM FREEZE pg_enum",
+            "VACUUM FULL t",
+            "CLUSTER t USING t_pkey",
+            "ALTER TYPE other RENAME VALUE 'low' TO 'down'",
+            "ALTER TYPE mood RENAME TO temper",
+            "ALTER TYPE temper RENAME TO mood",
+            "INSERT INTO t VALUES (3, 'm7')",
+        )
+        records = read_to(reader, PostgresCatalog(source).position())
+        reader.read(0.0)
+    assert [change.after for change in changes(records)][-1] == ("3", "m7")
