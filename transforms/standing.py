@@ -22,13 +22,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.core.rdd import RDD
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from migrator.errors import MigratorError
 from migrator.model.table import TableSchema
 from transforms.frames import arrow_schema, parquet_frame
-from transforms.pipeline import map_delta
+from transforms.pipeline import SIDE, map_delta
 from transforms.plan import MappingKind, MappingPlan
 
 SIDES = ("before", "after")
@@ -70,6 +74,8 @@ class Slots:
             for size in SIZES
         }
         self._filled: set[Path] = set()
+        self.filled_bytes = 0
+        """What the rows of the last batch take in memory."""
         for (name, size), content in self._empty.items():
             for side in SIDES:
                 self._put(self.path(side, name, size), content or ())
@@ -103,6 +109,7 @@ class Slots:
                 elif path in self._filled:
                     self._put(path, empty or ())
         self._filled = set(contents)
+        self.filled_bytes = sum(table.nbytes for tables in rows.values() for table in tables.values())
         return size
 
     def _contents(self, rows: Mapping[str, Mapping[str, pa.Table]], size: int) -> dict[Path, _Content] | None:
@@ -194,26 +201,37 @@ class StandingMapping:
         spark: the session.
         plan: the checked mapping.
         slots: where its rows will be.
+        number: told in ``SIDE`` by the rows of small slots, see ``map_delta``.
 
     The physical plan of most row-wise mappings is executed again as it is. One with a shuffle, or with a broadcast of
     source rows, remembers what that brought the first time: such a plan is made anew for every batch, and only the
     function's calls and the analysis are saved.
     """
 
-    def __init__(self, spark: SparkSession, plan: MappingPlan, slots: Slots):
+    def __init__(self, spark: SparkSession, plan: MappingPlan, slots: Slots, number: int = 0):
         self._spark = spark
         self._plan = plan
         self._slots = slots
-        self._frames: dict[int, DataFrame] = {}
-        physical = self._frame(SLOT_BYTES)._jdf.queryExecution().executedPlan().toString()
-        self._remembers = plan.kind is MappingKind.GRAIN or _SHUFFLE.search(physical) is not None
+        self._number = number
+        self._frames: dict[int, tuple[DataFrame, bool]] = {}
+        frame, self._remembers = self._planned(SLOT_BYTES)
+        self.schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
+        """Of what ``run`` and ``batches`` give."""
 
     def run(self, size: int = SLOT_BYTES) -> pa.Table:
         """What ``map_delta`` would give for the rows now in the slots: the target's columns after ``SIDE``."""
-        frame = self._frame(size)
-        return (frame.select("*") if self._remembers else frame).toArrow()
+        frame, remembers = self._planned(size)
+        return side_alone((frame.select("*") if remembers else frame).toArrow())
 
-    def _frame(self, size: int) -> DataFrame:
+    def batches(self) -> RDD[bytes] | None:
+        """What gives the small slots' rows, mapped, as Arrow record batches whenever it is run, if that can be."""
+        if self._remembers or self._plan.kind is not MappingKind.ROW_WISE:
+            return None
+        frame, _ = self._planned(SLOT_BYTES)
+        return RDD(frame._jdf.toArrowBatchRdd().toJavaRDD(), self._spark.sparkContext, NoOpSerializer())
+
+    def _planned(self, size: int) -> tuple[DataFrame, bool]:
+        """The frame over slots of a size, and whether its physical plan remembers rows."""
         if size not in self._frames:
             before, after = (
                 {
@@ -224,8 +242,36 @@ class StandingMapping:
                 }
                 for side in SIDES
             )
-            frame = map_delta(self._spark, self._plan, before, after)
+            frame = map_delta(self._spark, self._plan, before, after, self._number)
             # Few rows cost less than a task does, so one task maps both sides.
             together = size == SLOT_BYTES and self._plan.kind is MappingKind.ROW_WISE
-            self._frames[size] = frame.coalesce(1) if together else frame
+            frame = frame.coalesce(1) if together else frame
+            physical = frame._jdf.queryExecution().executedPlan().toString()
+            self._frames[size] = frame, self._plan.kind is MappingKind.GRAIN or _remembers(physical)
         return self._frames[size]
+
+
+def side_alone(mapped: pa.Table) -> pa.Table:
+    """Mapped rows whose ``SIDE`` tells the side only, no number."""
+    place = mapped.column_names.index(SIDE)
+    side = pc.bit_wise_and(mapped[SIDE], pa.scalar(1, mapped[SIDE].type))
+    return mapped.set_column(place, mapped.schema.field(place), side)
+
+
+def _remembers(physical: str) -> bool:
+    """Whether a plan keeps slots' rows after its first run: in a shuffle, or in a broadcast.
+
+    Spark broadcasts the source's side of a join with constants if it takes that for the smaller one.
+    """
+    if _SHUFFLE.search(physical) is not None:
+        return True
+    broadcast: int | None = None
+    for line in physical.splitlines():
+        depth = len(line) - len(line.lstrip(" :+-"))
+        if broadcast is not None and depth <= broadcast:
+            broadcast = None
+        if broadcast is None and "BroadcastExchange" in line:
+            broadcast = depth
+        if broadcast is not None and "FileScan" in line:
+            return True
+    return False

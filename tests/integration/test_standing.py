@@ -113,7 +113,7 @@ def test_a_large_slot_is_divided_among_tasks(spark: SparkSession, tmp_path: Path
     slots = Slots(tmp_path, {name: SCHEMA})
     many = rows(*range(1, 4000), text="y" * 3000)
     assert slots.fill({"before": {}, "after": {name: many}}) == LARGE_SLOT_BYTES
-    frame = StandingMapping(spark, plan, slots)._frame(LARGE_SLOT_BYTES).where("k > 0")
+    frame = StandingMapping(spark, plan, slots)._planned(LARGE_SLOT_BYTES)[0].where("k > 0")
     filled = [
         row["n"] for row in frame.groupBy(F.spark_partition_id()).agg(F.count("*").alias("n")).collect()
     ]
@@ -125,7 +125,7 @@ def test_a_small_slot_costs_one_task_for_both_sides(spark: SparkSession, tmp_pat
     name = SCHEMA.id.name
     plan = analyse(spark, mapping["copy"], {name: SCHEMA}, COLUMNS)
     standing = StandingMapping(spark, plan, Slots(tmp_path, {name: SCHEMA}))
-    tasks = {size: standing._frame(size).rdd.getNumPartitions() for size in SIZES}
+    tasks = {size: standing._planned(size)[0].rdd.getNumPartitions() for size in SIZES}
     assert tasks[SLOT_BYTES] == 1
     assert tasks[LARGE_SLOT_BYTES] > 1, "the control: this says how many tasks there are"
 
@@ -149,8 +149,14 @@ def counted(rows: DataFrame) -> DataFrame:
     return rows.join(rows.groupBy("k").agg(F.max("t").alias("top")), "k").select("k", F.col("top").alias("t"))
 
 
-@pytest.mark.parametrize("target", ["sorted", "counted"])
-def test_a_plan_that_would_remember_its_shuffles_gives_each_batch_its_own_rows(
+@mapping.target("listed", key="k", sources=["odd name/%"])
+def listed(rows: DataFrame) -> DataFrame:
+    """Row-wise, joined with constants that Spark takes for larger than a slot: it broadcasts the source's rows."""
+    return rows.join(rows.sparkSession.range(2_000_000).withColumnRenamed("id", "k"), "k").select("k", "t")
+
+
+@pytest.mark.parametrize("target", ["sorted", "counted", "listed"])
+def test_a_plan_that_would_remember_its_rows_gives_each_batch_its_own_rows(
     spark: SparkSession, tmp_path: Path, target: str
 ) -> None:
     name = SCHEMA.id.name
