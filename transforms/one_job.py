@@ -19,7 +19,7 @@ from pyspark.core.rdd import RDD
 from pyspark.sql import SparkSession
 
 from transforms.pipeline import SIDE
-from transforms.standing import SLOT_BYTES, Slots, StandingMapping, side_alone
+from transforms.standing import SLOT_BYTES, Slots, StandingMapping, hand_settings_on, side_alone
 
 _FIRST = pa.schema([(SIDE, pa.int16())])
 
@@ -42,7 +42,9 @@ class OneJob:
         found = {name: each.batches() for name, each in standing.items()}
         self._batches: dict[str, RDD[bytes]] = {name: rdd for name, rdd in found.items() if rdd is not None}
         # Settings belong to a thread of ours, and through it to one of the JVM's.
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="one-job", initializer=self._hand_settings_on)
+        self._pool = ThreadPoolExecutor(
+            1, thread_name_prefix="one-job", initializer=hand_settings_on, initargs=(spark,)
+        )
 
     def takes(self, target: str) -> bool:
         """Whether a target is among them."""
@@ -72,9 +74,3 @@ class OneJob:
             name: side_alone(pa.Table.from_batches(parts, self._schemas[name]))
             for name, parts in found.items()
         }
-
-    def _hand_settings_on(self) -> None:
-        context = self._spark.sparkContext
-        for name, value in self._spark.conf.getAll.items():
-            if name.startswith("spark.sql."):
-                context.setLocalProperty(name, value)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.integration.test_standing import COLUMNS, SCHEMA, rows
-from transforms import Mapping
+from transforms import Mapping, one_job
 from transforms.one_job import OneJob
 from transforms.plan import analyse
 from transforms.standing import SLOT_BYTES, Slots, StandingMapping
@@ -99,7 +99,7 @@ def test_functions_that_ask_for_settings_see_the_sessions(
 ) -> None:
     """The control: not handed on, tasks have Spark's defaults, and refuse what the old parser took."""
     if not handed_on:
-        monkeypatch.setattr(OneJob, "_hand_settings_on", lambda self: None)
+        monkeypatch.setattr(one_job, "hand_settings_on", lambda spark: None)
     spark.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
     try:
         slots, standing = made(spark, tmp_path, {"dated": COLUMNS[:2]})
