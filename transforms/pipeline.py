@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 SIDE = "__side"
-"""First column of :func:`map_delta`: 0 if a target row was made from before images, 1 from after images."""
+"""First column of :func:`map_delta`; its lowest bit: 0 if a target row was made from before images, 1 from after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,11 @@ def map_rows(spark: SparkSession, plan: MappingPlan, frames: Mapping[str, DataFr
 
 
 def map_delta(
-    spark: SparkSession, plan: MappingPlan, before: Mapping[str, DataFrame], after: Mapping[str, DataFrame]
+    spark: SparkSession,
+    plan: MappingPlan,
+    before: Mapping[str, DataFrame],
+    after: Mapping[str, DataFrame],
+    number: int = 0,
 ) -> DataFrame:
     """f(before) and f(after) in one DataFrame, told apart by :data:`SIDE`, so that one Spark job serves both.
 
@@ -89,10 +93,13 @@ def map_delta(
         plan: the checked mapping.
         before: net before images by source table; absent means none.
         after: net after images by source table; absent means none.
+        number: put above the lowest bit of ``SIDE``, to tell this mapping's rows from others'.
     """
     gone, there = (map_rows(spark, plan, frames) for frames in (before, after))
     sides = (_keys_alone(gone, plan) if plan.kind is MappingKind.ROW_WISE else gone, there)
-    numbered = [rows.select(F.lit(n).cast("tinyint").alias(SIDE), "*") for n, rows in enumerate(sides)]
+    numbered = [
+        rows.select(F.lit(2 * number + n).cast("smallint").alias(SIDE), "*") for n, rows in enumerate(sides)
+    ]
     return numbered[0].unionAll(numbered[1])
 
 

@@ -17,22 +17,30 @@ from __future__ import annotations
 import io
 import os
 import re
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.core.rdd import RDD
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from migrator.errors import MigratorError
 from migrator.model.table import TableSchema
 from transforms.frames import arrow_schema, parquet_frame
-from transforms.pipeline import map_delta
+from transforms.pipeline import SIDE, map_delta
 from transforms.plan import MappingKind, MappingPlan
 
 SIDES = ("before", "after")
 _SHUFFLE = re.compile("(?<!Broadcast)Exchange ")
+_SHARED = re.compile("Adaptive|Reused|[Ss]ubquery|InMemory(?!FileIndex)")
+"""Nodes of a plan that aren't copied with it, but stand for something the original knows."""
+_ADAPTIVE = "spark.sql.adaptive.enabled"
 SLOT_BYTES = 4 << 20
 """Spark counts a file as 4 MiB at least when it divides a scan: up to here it makes one task."""
 LARGE_SLOT_BYTES = 64 << 20
@@ -43,6 +51,9 @@ _HOLE = bytes(LARGE_SLOT_BYTES // _ROW_GROUPS)
 
 _Content = tuple[tuple[int, bytes], ...]
 """Pieces of a file with their places."""
+
+
+_handed_on = threading.local()
 
 
 class Slots:
@@ -70,6 +81,8 @@ class Slots:
             for size in SIZES
         }
         self._filled: set[Path] = set()
+        self.filled_bytes = 0
+        """What the rows of the last batch take in memory."""
         for (name, size), content in self._empty.items():
             for side in SIDES:
                 self._put(self.path(side, name, size), content or ())
@@ -103,6 +116,7 @@ class Slots:
                 elif path in self._filled:
                     self._put(path, empty or ())
         self._filled = set(contents)
+        self.filled_bytes = sum(table.nbytes for tables in rows.values() for table in tables.values())
         return size
 
     def _contents(self, rows: Mapping[str, Mapping[str, pa.Table]], size: int) -> dict[Path, _Content] | None:
@@ -194,26 +208,58 @@ class StandingMapping:
         spark: the session.
         plan: the checked mapping.
         slots: where its rows will be.
+        number: told in ``SIDE`` by the rows of small slots, see ``map_delta``.
 
     The physical plan of most row-wise mappings is executed again as it is. One with a shuffle, or with a broadcast of
-    source rows, remembers what that brought the first time: such a plan is made anew for every batch, and only the
-    function's calls and the analysis are saved.
+    source rows, remembers what that brought the first time. Over small slots a copy of such a plan is run, which
+    remembers nothing; it is one without adaptive execution, whose memory copies share. Over large ones, and where a
+    copy would share something else, the plan is made anew, and only the function's calls and the analysis are saved.
     """
 
-    def __init__(self, spark: SparkSession, plan: MappingPlan, slots: Slots):
+    def __init__(self, spark: SparkSession, plan: MappingPlan, slots: Slots, number: int = 0):
         self._spark = spark
         self._plan = plan
         self._slots = slots
-        self._frames: dict[int, DataFrame] = {}
-        physical = self._frame(SLOT_BYTES)._jdf.queryExecution().executedPlan().toString()
-        self._remembers = plan.kind is MappingKind.GRAIN or _SHUFFLE.search(physical) is not None
+        self._number = number
+        self._frames: dict[int, tuple[DataFrame, bool]] = {}
+        frame, self._remembers = self._planned(SLOT_BYTES)
+        self.schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
+        """Of what ``run`` and ``batches`` give."""
+        self._original = self._to_be_copied() if self._remembers else None
 
     def run(self, size: int = SLOT_BYTES) -> pa.Table:
         """What ``map_delta`` would give for the rows now in the slots: the target's columns after ``SIDE``."""
-        frame = self._frame(size)
-        return (frame.select("*") if self._remembers else frame).toArrow()
+        frame, remembers = self._planned(size)
+        if size == SLOT_BYTES and self._original is not None:
+            hand_settings_on(self._spark)
+            pieces = self._collectable(self._original.clone()).collect()
+            batches = [pa.ipc.read_record_batch(pa.py_buffer(piece), self.schema) for piece in pieces]
+            return side_alone(pa.Table.from_batches(batches, self.schema))
+        return side_alone((frame.select("*") if remembers else frame).toArrow())
 
-    def _frame(self, size: int) -> DataFrame:
+    def batches(self) -> RDD[bytes] | None:
+        """What gives the small slots' rows, mapped, as Arrow record batches whenever it is run, if that can be."""
+        if self._remembers or self._plan.kind is not MappingKind.ROW_WISE:
+            return None
+        return self._collectable(self._planned(SLOT_BYTES)[0]._jdf.queryExecution().executedPlan())
+
+    def _collectable(self, physical: Any) -> RDD[bytes]:
+        batches = self._planned(SLOT_BYTES)[0]._jdf.toArrowBatchRdd(physical)
+        return RDD(batches.toJavaRDD(), self._spark.sparkContext, NoOpSerializer())
+
+    def _to_be_copied(self) -> Any | None:
+        """The physical plan over small slots, without adaptive execution; None if copies would share something."""
+        before = self._spark.conf.get(_ADAPTIVE, "true")
+        self._spark.conf.set(_ADAPTIVE, "false")
+        try:
+            frame = self._planned(SLOT_BYTES)[0].select("*")
+            physical = frame._jdf.queryExecution().executedPlan()
+        finally:
+            self._spark.conf.set(_ADAPTIVE, before or "true")
+        return None if _SHARED.search(physical.toString()) is not None else physical
+
+    def _planned(self, size: int) -> tuple[DataFrame, bool]:
+        """The frame over slots of a size, and whether its physical plan remembers rows."""
         if size not in self._frames:
             before, after = (
                 {
@@ -224,8 +270,51 @@ class StandingMapping:
                 }
                 for side in SIDES
             )
-            frame = map_delta(self._spark, self._plan, before, after)
+            frame = map_delta(self._spark, self._plan, before, after, self._number)
             # Few rows cost less than a task does, so one task maps both sides.
             together = size == SLOT_BYTES and self._plan.kind is MappingKind.ROW_WISE
-            self._frames[size] = frame.coalesce(1) if together else frame
+            frame = frame.coalesce(1) if together else frame
+            physical = frame._jdf.queryExecution().executedPlan().toString()
+            self._frames[size] = frame, self._plan.kind is MappingKind.GRAIN or _remembers(physical)
         return self._frames[size]
+
+
+def hand_settings_on(spark: SparkSession) -> None:
+    """Hands the session to this thread's plans, and its settings to the tasks of its jobs, as Spark SQL does.
+
+    Else functions that look at settings while they run see Spark's defaults. Once a thread is enough.
+    """
+    context = spark.sparkContext
+    if getattr(_handed_on, "context", None) is not context:
+        for name, value in spark.conf.getAll.items():
+            if name.startswith("spark.sql."):
+                context.setLocalProperty(name, value)
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+        _handed_on.context = context
+
+
+def side_alone(mapped: pa.Table) -> pa.Table:
+    """Mapped rows whose ``SIDE`` tells the side only, no number."""
+    place = mapped.column_names.index(SIDE)
+    side = pc.bit_wise_and(mapped[SIDE], pa.scalar(1, mapped[SIDE].type))
+    return mapped.set_column(place, mapped.schema.field(place), side)
+
+
+def _remembers(physical: str) -> bool:
+    """Whether a plan keeps slots' rows after its first run: in a shuffle, or in a broadcast.
+
+    Spark broadcasts the source's side of a join with constants if it takes that for the smaller one.
+    """
+    if _SHUFFLE.search(physical) is not None:
+        return True
+    broadcast: int | None = None
+    for line in physical.splitlines():
+        depth = len(line) - len(line.lstrip(" :+-"))
+        if broadcast is not None and depth <= broadcast:
+            broadcast = None
+        if broadcast is None and "BroadcastExchange" in line:
+            broadcast = depth
+        if broadcast is not None and "FileScan" in line:
+            return True
+    return False

@@ -62,9 +62,9 @@ class ApplyLimits:
     Attributes:
         batch_rows: rows mapped and applied in one target transaction (a larger source transaction is still applied
             whole).
-        interval_s: least time from the start of one batch to the start of the next. Every batch costs about one small
-            Spark job a target table, whatever it holds: with many targets on few cores a longer interval leaves
-            more of the machine to others and lets lag grow by as much.
+        interval_s: least time from the start of one batch to the start of the next. Every batch costs one Spark job
+            and a few statements for each target table it touches, whatever it holds: on few cores a longer interval
+            leaves more of the machine to others and lets lag grow by as much.
         staging: who loads the dump rows of large batches: ``driver``, over the connection that merges them;
             ``executors``, in parallel into staging tables; ``auto``: executors, unless Spark is one local process.
         staging_rows: from how many dump rows on a batch is large.

@@ -27,11 +27,12 @@ from migrator.run.emptied import emptied
 from migrator.run.joined_job import JoinedJob
 from transforms.casts import parsed, spark_type
 from transforms.cause import spark_cause
+from transforms.one_job import OneJob
 from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_rows, parquet_frame
 from transforms.plan import MappingPlan
 from transforms.session import named_jvm_end
 from transforms.staged import staged_parts
-from transforms.standing import LARGE_SLOT_BYTES, Slots, StandingMapping
+from transforms.standing import LARGE_SLOT_BYTES, SLOT_BYTES, Slots, StandingMapping
 
 _JOBS_AT_ONCE = 4
 """Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
@@ -73,7 +74,11 @@ class TransformJob:
         self._tables = tables
         self._schemas = {source: plan.schemas[source] for plan in plans.values() for source in plan.reads}
         self._slots = Slots(slots, self._schemas)
-        self._standing = {name: StandingMapping(spark, plan, self._slots) for name, plan in plans.items()}
+        self._standing = {
+            name: StandingMapping(spark, plan, self._slots, number)
+            for number, (name, plan) in enumerate(plans.items())
+        }
+        self._one_job = OneJob(spark, self._standing, self._slots)
         self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="spark-job")
 
     def warm_up(self, dumping: bool) -> None:
@@ -81,7 +86,9 @@ class TransformJob:
 
         ``dumping``: also the way of dump rows, straight from Parquet files.
         """
-        jobs: list[Future[Any]] = [self._pool.submit(standing.run) for standing in self._standing.values()]
+        together = [name for name in self._plans if self._one_job.takes(name)]
+        jobs: list[Future[Any]] = [self._one_job.submit(together)] if together else []
+        jobs += [self._pool.submit(each.run) for name, each in self._standing.items() if name not in together]
         if dumping:
             jobs += [self._pool.submit(self._map_empty_files, plan) for plan in self._plans.values()]
         if self._joined is not None:
@@ -108,6 +115,7 @@ class TransformJob:
 
     def close(self) -> None:
         """Waits for jobs under way."""
+        self._one_job.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
         if self._joined is not None:
             self._joined.close()
@@ -129,7 +137,7 @@ class TransformJob:
         ]
         size = self._fill_slots(batch)
         chunks = {plan.target.name: self._pool.submit(self._chunk, plan, batch) for plan in affected}
-        deltas = {plan.target.name: self._pool.submit(self._delta, plan, batch, size) for plan in affected}
+        deltas = self._deltas(affected, batch, size)
         rows = []
         for plan in affected:
             chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
@@ -220,16 +228,34 @@ class TransformJob:
             }
         )
 
-    def _delta(self, plan: MappingPlan, batch: Batch, size: int) -> tuple[pa.Table | None, pa.Table | None]:
+    def _deltas(
+        self, affected: Sequence[MappingPlan], batch: Batch, size: int
+    ) -> dict[str, Future[tuple[pa.Table | None, pa.Table | None]]]:
+        """Each target's share of the images being mapped, those of small batches together."""
+        changed = {
+            delta.schema.id.name for delta in batch.deltas if delta.before.num_rows or delta.after.num_rows
+        }
+        small = [plan for plan in affected if size == SLOT_BYTES and changed & set(plan.reads)]
+        together = [plan.target.name for plan in small if self._one_job.takes(plan.target.name)]
+        running = self._one_job.submit(together) if together else None
+        return {
+            plan.target.name: self._pool.submit(
+                self._delta, plan, batch, size, running if plan.target.name in together else None
+            )
+            for plan in affected
+        }
+
+    def _delta(
+        self, plan: MappingPlan, batch: Batch, size: int, running: Future[dict[str, pa.Table]] | None = None
+    ) -> tuple[pa.Table | None, pa.Table | None]:
         deltas = {delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in plan.reads}
-        if not deltas:
-            return None, None
         before = {name: delta.before for name, delta in deltas.items() if delta.before.num_rows}
         after = {name: delta.after for name, delta in deltas.items() if delta.after.num_rows}
         if not before and not after:
             return None, None
         if size:
-            job = partial(self._standing[plan.target.name].run, size)
+            alone = partial(self._standing[plan.target.name].run, size)
+            job = alone if running is None else partial(self._share, plan, running, alone)
             mapped = self._collect(plan, job, lambda: _images(deltas.values()))
         else:
             pieces = [self._piece(plan, *sides) for sides in _pieces(before, after)]
@@ -237,6 +263,16 @@ class TransformJob:
         side = mapped[SIDE]
         rows = mapped.drop_columns([SIDE])
         return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
+
+    @staticmethod
+    def _share(
+        plan: MappingPlan, running: Future[dict[str, pa.Table]], alone: Callable[[], pa.Table]
+    ) -> pa.Table:
+        """A target's share of a job of many. Where that one fails each target maps alone, and so tells what it is."""
+        try:
+            return running.result()[plan.target.name]
+        except (PySparkException, Py4JError):
+            return alone()
 
     def _piece(
         self, plan: MappingPlan, before: Mapping[str, pa.Table], after: Mapping[str, pa.Table]

@@ -31,6 +31,33 @@ def filled(rows: pa.Table | None) -> pa.Table | None:
     return rows if rows is not None and rows.num_rows else None
 
 
+def vanishing(
+    key: Sequence[str], before: pa.Table | None, after: pa.Table | None, strict: bool
+) -> tuple[pa.Table | None, bool]:
+    """The before rows that a merge must know of, and whether it still has to tell new rows from those of before.
+
+    Most batches hold updates that keep their keys: what the server would find out by joins (nothing vanishes, nothing
+    is new) is seen here, and the before rows needn't be sent. Values that are equal here are equal to the server too.
+    Where some are equal to the server alone (``citext``), it is asked as ever.
+
+    Args:
+        key: the target's.
+        before, after: mapped rows, or None of none.
+        strict: whether after rows without a before row must not exist yet.
+    """
+    if before is None or after is None or not set(key) <= {*before.column_names} & {*after.column_names}:
+        return before, strict
+    old, new = before.select(key), after.select(key)
+    if old.equals(new):
+        return None, False
+    try:
+        if strict and new.join(old, list(key), join_type="left anti").num_rows:
+            return before, True
+        return filled(old.join(new, list(key), join_type="left anti")), False
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a type that Arrow doesn't join by
+        return before, strict
+
+
 def together(table: TableId, written: tuple[str, ...], parts: list[pa.Table]) -> pa.Table:
     """The written columns of all parts. Raises ``TargetError`` when a part has other columns."""
     for part in parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -113,7 +114,7 @@ def test_a_large_slot_is_divided_among_tasks(spark: SparkSession, tmp_path: Path
     slots = Slots(tmp_path, {name: SCHEMA})
     many = rows(*range(1, 4000), text="y" * 3000)
     assert slots.fill({"before": {}, "after": {name: many}}) == LARGE_SLOT_BYTES
-    frame = StandingMapping(spark, plan, slots)._frame(LARGE_SLOT_BYTES).where("k > 0")
+    frame = StandingMapping(spark, plan, slots)._planned(LARGE_SLOT_BYTES)[0].where("k > 0")
     filled = [
         row["n"] for row in frame.groupBy(F.spark_partition_id()).agg(F.count("*").alias("n")).collect()
     ]
@@ -125,7 +126,7 @@ def test_a_small_slot_costs_one_task_for_both_sides(spark: SparkSession, tmp_pat
     name = SCHEMA.id.name
     plan = analyse(spark, mapping["copy"], {name: SCHEMA}, COLUMNS)
     standing = StandingMapping(spark, plan, Slots(tmp_path, {name: SCHEMA}))
-    tasks = {size: standing._frame(size).rdd.getNumPartitions() for size in SIZES}
+    tasks = {size: standing._planned(size)[0].rdd.getNumPartitions() for size in SIZES}
     assert tasks[SLOT_BYTES] == 1
     assert tasks[LARGE_SLOT_BYTES] > 1, "the control: this says how many tasks there are"
 
@@ -149,14 +150,38 @@ def counted(rows: DataFrame) -> DataFrame:
     return rows.join(rows.groupBy("k").agg(F.max("t").alias("top")), "k").select("k", F.col("top").alias("t"))
 
 
-@pytest.mark.parametrize("target", ["sorted", "counted"])
-def test_a_plan_that_would_remember_its_shuffles_gives_each_batch_its_own_rows(
+@mapping.target("listed", key="k", sources=["odd name/%"])
+def listed(rows: DataFrame) -> DataFrame:
+    """Row-wise, joined with constants that Spark takes for larger than a slot: it broadcasts the source's rows."""
+    return rows.join(rows.sparkSession.range(2_000_000).withColumnRenamed("id", "k"), "k").select("k", "t")
+
+
+@mapping.target("reused", key="k", grain="odd name/%.k", sources=["odd name/%"])
+def reused(rows: DataFrame) -> DataFrame:
+    """The same exchange twice: the second is a reference that a copy of the plan doesn't copy."""
+    top = rows.groupBy("k").agg(F.max("t").alias("t"))
+    other = rows.groupBy("k").agg(F.max("t").alias("u"))
+    return top.join(other, "k").select("k", F.coalesce("t", "u").alias("t"))
+
+
+@mapping.target("subquery", key="k", grain="odd name/%.k", sources=["odd name/%"])
+def subquery(rows: DataFrame) -> DataFrame:
+    """Rows that a subquery over the source finds, under a constant one, which is run once."""
+    found = rows.groupBy("k").agg(F.max("t").alias("t"))
+    one = rows.sparkSession.range(3).agg(F.max("id").alias("most")).scalar()
+    return found.where((one == 2) | (F.col("k") > 10**6)).select("k", "t")
+
+
+@pytest.mark.parametrize("target", ["sorted", "counted", "listed", "reused", "subquery"])
+def test_a_plan_that_would_remember_its_rows_gives_each_batch_its_own_rows(
     spark: SparkSession, tmp_path: Path, target: str
 ) -> None:
     name = SCHEMA.id.name
     plan = analyse(spark, mapping[target], {name: SCHEMA}, COLUMNS)
     slots = Slots(tmp_path / "slots", {name: SCHEMA})
     standing = StandingMapping(spark, plan, slots)
+    assert (standing._original is None) == (target in ("reused", "subquery")), "of which plans copies are run"
     for keys in ((1, 2), (3,), ()):
         assert slots.fill({"before": {}, "after": {name: rows(*keys)}})
-        assert sorted(standing.run()["k"].to_pylist()) == list(keys)
+        with ThreadPoolExecutor(1) as elsewhere:  # a thread that Spark doesn't know yet
+            assert sorted(elsewhere.submit(standing.run).result()["k"].to_pylist()) == list(keys)

@@ -137,3 +137,35 @@ def test_a_batch_too_large_for_the_slots_is_mapped_in_pieces(
     assert pieces == whole
     assert [len(side) for side in pieces] == [2, 3]
     assert len(asked) == 2 + 5, "one a side, then one a row"
+
+
+def test_of_targets_mapped_in_one_job_the_one_that_fails_is_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """With its row. The control: without that row both have theirs."""
+    mapping = Mapping()
+    mapping.target("good", key="id", sources=["flights"])(lambda flights: flights.select("id", "dest"))
+    mapping.target("bad", key="id", sources=["flights"])(
+        lambda flights: flights.select(
+            "id", F.when(F.col("id") == 4, F.raise_error("no")).otherwise(F.col("dest")).alias("dest")
+        )
+    )
+    columns = [target_column("id", "bigint"), target_column("dest", "string")]
+    plans = {name: analyse(spark, mapping[name], SCHEMAS, columns) for name in ("good", "bad")}
+    job = TransformJob(spark, plans, {}, tmp_path / "slots")
+
+    def mapped(images: pa.Table) -> list[int]:
+        batch: Any = SimpleNamespace(deltas=[NetDelta(SCHEMAS["flights"], images.slice(0, 0), images)])
+        running = job._deltas(list(plans.values()), batch, job._fill_slots(batch))
+        return [
+            after.num_rows for _, after in (each.result() for each in running.values()) if after is not None
+        ]
+
+    try:
+        assert all(job._one_job.takes(name) for name in plans)
+        assert mapped(FLIGHTS.slice(0, 3)) == [3, 3]
+        with pytest.raises(MappingError, match="'bad' fails on a row") as refused:
+            mapped(FLIGHTS)
+    finally:
+        job.close()
+    assert "id=4" in str(refused.value.where)

@@ -13,7 +13,7 @@ from migrator.adapters.target_postgres.staging import StagingTables
 from migrator.adapters.target_postgres.structure import Structure
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
-from migrator.sqltarget.rows import check_columns, duplicate, filled, key_text, no_key, together
+from migrator.sqltarget.rows import check_columns, duplicate, filled, key_text, no_key, together, vanishing
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     To be called outside of a transaction. Raises ``TargetError`` naming table and column.
     """
     chunk, before, after = (filled(part) for part in (rows.chunk, rows.before, rows.after))
+    before, strict = vanishing(rows.table.key, before, after, rows.strict_inserts)
     doubted = filled(rows.doubted)
     if chunk is None and before is None and after is None and doubted is None:
         return None
@@ -136,7 +137,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     )
     return Prepared(
         structure=structure,
-        strict=rows.strict_inserts,
+        strict=strict,
         source=encoded_rows,
         chunk_rows=0 if chunk is None else chunk.num_rows,
         encoded=encoded,

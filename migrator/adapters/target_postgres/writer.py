@@ -108,6 +108,8 @@ class BatchWriter:
         deferrable = any(one.structure.deferrable for one in ordered)
         if deferrable:
             self._session.run("SET CONSTRAINTS ALL DEFERRED")
+        # One for all: whatever is refused, of the tables loaded before it nothing is needed any more.
+        self._session.run(f"SAVEPOINT {_LOAD}")
         for one in ordered:
             self._load(one)
         self._step("target.loaded")
@@ -168,7 +170,6 @@ class BatchWriter:
         return True
 
     def _load_staging(self, one: Prepared, first: int) -> None:
-        self._session.run(f"SAVEPOINT {_LOAD}")
         try:
             self._session.load(one.merge.staging, one.for_staging(first, one.source.num_rows))
         except Refusal as refusal:
