@@ -13,11 +13,11 @@ from typing import Any
 from migrator.binlog.sql import query, quote
 from migrator.model.finding import Finding
 
-_RIGHTS = ("SUPER", "BINLOG ADMIN", "SYSTEM_VARIABLES_ADMIN", "SESSION_VARIABLES_ADMIN")
 _WITH_RIGHTS = (
-    "SELECT DISTINCT GRANTEE FROM information_schema.USER_PRIVILEGES"
-    f" WHERE PRIVILEGE_TYPE IN ({', '.join(repr(right) for right in _RIGHTS)})"
+    "SELECT DISTINCT GRANTEE FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN"
+    " ('SUPER', 'BINLOG ADMIN', 'SYSTEM_VARIABLES_ADMIN', 'SESSION_VARIABLES_ADMIN')"
 )
+_RIGHTS = frozenset(re.findall("'(.+?)'", _WITH_RIGHTS))
 _THE_SERVERS_OWN = ("'mysql.", "'mariadb.sys'")
 """Accounts that nobody can log in with."""
 _MOST_NAMES = 10
@@ -63,5 +63,5 @@ def _roles(connection: Any) -> Iterator[str]:
         given = " ; ".join(row[0] for row in query(connection, f"SHOW GRANTS FOR {quote(role)}")).upper()
         on_server = re.findall(r"GRANT ([^;]*?) ON \*\.\* ", given)
         rights = {right.strip() for each in on_server for right in each.split(",")}
-        if rights & {"ALL PRIVILEGES", *_RIGHTS}:
+        if rights & (_RIGHTS | {"ALL PRIVILEGES"}):
             yield f"role {quote(role)}"

@@ -233,7 +233,7 @@ def test_a_delta_carries_both_sides_in_one_frame(spark: SparkSession) -> None:
     before = {"flights": arrow_frame(spark, FLIGHTS.slice(0, 3), schema)}
     after = {"flights": arrow_frame(spark, FLIGHTS.slice(3, 2), schema)}
     out = map_delta(spark, plan, before, after).toArrow()
-    assert out.schema.field(SIDE).type == pa.int8()
+    assert out.schema.field(SIDE).type == pa.int16()
     assert sorted(tuple(row.values()) for row in out.to_pylist()) == [
         (0, 0, None),  # of what vanishes only the key is needed
         (0, 2, None),

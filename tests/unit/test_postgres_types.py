@@ -58,7 +58,7 @@ def test_the_key_is_the_first_index_without_nulls() -> None:
         (("0/10", "extended", "false"), ""),
         ((None, "lost", None), "wal_status is 'lost'"),
         (("0/10", "lost", "wal_removed"), "it was invalidated (wal_removed)"),
-        (("0/10", "reserved", "true"), "it was invalidated (true)"),
+        (("0/10", "reserved", "true"), "it conflicts with what the primary removed"),
     ],
 )
 def test_slot_states(state: tuple[str | None, str | None, str | None], lost: str) -> None:
