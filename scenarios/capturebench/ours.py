@@ -23,6 +23,9 @@ from scenarios.capturebench.probe import Commit
 
 _POLL_S = 0.01
 _DEADLINE_S = 1800.0
+EARLY_S = 2 * time.clock_getres(5)
+"""By so much the time of what happened to a file may be early: it comes from CLOCK_REALTIME_COARSE of Linux (number 5),
+and was seen to be nearly two of its ticks behind."""
 
 
 class OurCapture:
@@ -144,7 +147,8 @@ def lags_of(state: Path, commits: Sequence[Commit], since_s: float) -> list[tupl
 def _segments(state: Path) -> Iterator[tuple[float, dict[str, Any]]]:
     """When each was durable (Unix time), and its manifest; in their order.
 
-    Its last change of status is the link that makes it exist, after all was synced.
+    Its last change of status is the link that makes it exist, after all was synced. Such a time is early by up to
+    ``EARLY_S``, which is added: a lag is rather told too long than below zero.
     """
     for file in sorted((state / "eventlog" / "segments").glob("*.json")):
-        yield file.stat().st_ctime, json.loads(file.read_text().splitlines()[0])
+        yield file.stat().st_ctime + EARLY_S, json.loads(file.read_text().splitlines()[0])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from scenarios.capturebench import commands
 from scenarios.capturebench.commands import capturebench
 from scenarios.capturebench.library import PlainLibrary
 from scenarios.capturebench.load import Second, between
-from scenarios.capturebench.ours import lags_of
+from scenarios.capturebench.ours import EARLY_S, lags_of
 from scenarios.capturebench.probe import Commit
 from tests.servers import Database
 
@@ -57,11 +59,25 @@ def test_a_commit_is_durable_with_the_first_segment_that_reaches_it(tmp_path: Pa
     for number, order in enumerate((5, 5, 9)):
         file = folder / f"{number}.json"
         file.write_text(json.dumps({"checkpoint": {"position": {"order": order}}, "committed_at_us": 0}))
-        durable.append(file.stat().st_ctime)
+        durable.append(file.stat().st_ctime + EARLY_S)
     commits = [Commit(1.0, 3), Commit(2.0, 5), Commit(3.0, 6), Commit(4.0, 9), Commit(5.0, 10)]
     first, _, third = durable
     expected = [(first, first - 2), (third, third - 3), (third, third - 4)]
     assert lags_of(tmp_path, commits, since_s=1.5) == expected
+
+
+def test_nothing_is_durable_before_it_is_committed(tmp_path: Path) -> None:
+    """Times of files are early by some milliseconds, unless somebody asked for them: a median lag was negative."""
+    folder = tmp_path / "eventlog" / "segments"
+    folder.mkdir(parents=True)
+    commits = []
+    for order in range(200):
+        commits.append(Commit(time.time(), order))
+        manifest = {"checkpoint": {"position": {"order": order}}, "committed_at_us": 0}
+        file = os.open(folder / f"{order:03}.json", os.O_CREAT | os.O_WRONLY)  # as open() asks for them
+        os.write(file, json.dumps(manifest).encode())
+        os.close(file)
+    assert min(lag for _, lag in lags_of(tmp_path, commits, since_s=0)) >= 0
 
 
 def test_the_library_reads_from_where_it_was_made(old_binlog: Database) -> None:
