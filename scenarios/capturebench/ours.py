@@ -24,8 +24,8 @@ from scenarios.capturebench.probe import Commit
 _POLL_S = 0.01
 _DEADLINE_S = 1800.0
 EARLY_S = 2 * time.clock_getres(5)
-"""By so much the time of what happened to a file may be early: it comes from CLOCK_REALTIME_COARSE of Linux (number 5),
-and was seen to be nearly two of its ticks behind."""
+"""By so much the time of what happened to a file may be early: it comes from CLOCK_REALTIME_COARSE of Linux
+(number 5), and was seen to be nearly two of its ticks behind."""
 
 
 class OurCapture:
