@@ -172,12 +172,17 @@ def test_killed_with_several_chunks_in_flight(old: Database) -> None:
     equal(capture, old)
 
 
-def test_a_table_that_grows_at_its_end_all_the_time_is_dumped_all_the_same(old: Database) -> None:
-    """Each read waits until more rows were appended than it can bring."""
+def numbered(old: Database, rows: int) -> None:
+    """Table t with the keys from 0 on."""
     old.execute("CREATE TABLE t (k int PRIMARY KEY, v int)")
-    old.execute(f"INSERT INTO t VALUES {', '.join(f'({n}, 0)' for n in range(200))}")
+    old.execute(f"INSERT INTO t VALUES {', '.join(f'({n}, 0)' for n in range(rows))}")
     if old.kind == "postgresql":
         old.execute("ALTER TABLE t REPLICA IDENTITY FULL")
+
+
+def test_a_table_that_grows_at_its_end_all_the_time_is_dumped_all_the_same(old: Database) -> None:
+    """Each read waits until more rows were appended than it can bring."""
+    numbered(old, 200)
     capture = capturing(old, ["t"], replace(LIMITS, dump_workers=2))
     next_key = iter(range(200, 1_000_000))
     lock = threading.Lock()
@@ -246,10 +251,7 @@ def test_dblogs_own_interleaving_reads_one_chunk_at_a_time_between_its_marks(old
 
 def test_a_table_that_shrinks_ahead_of_its_dump_keeps_no_row(old: Database) -> None:
     """Most of what is not read yet is deleted while the third chunk is read."""
-    old.execute("CREATE TABLE t (k int PRIMARY KEY, v int)")
-    old.execute(f"INSERT INTO t VALUES {', '.join(f'({n}, 0)' for n in range(400))}")
-    if old.kind == "postgresql":
-        old.execute("ALTER TABLE t REPLICA IDENTITY FULL")
+    numbered(old, 400)
     capture = capturing(old, ["t"], LIMITS)
     begun: list[str] = []
 
