@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import join
 
 import click
 
@@ -90,15 +91,26 @@ def repair(
     differing = chosen(found, choice, settings.name)
     if sql is not None:
         return _statements(settings, differing, sql)
+    again = _command(settings, choice)
     parts = wiring.parts(settings, project.master, project.options)
     steps = repair_steps(parts, _wanted(differing), settings.target.kind == "postgresql")
     for line in planned_lines(differing, steps):
         click.echo(line)
     if apply and steps:
-        return _applied(project, differing, steps, wait_s)
+        return _applied(project, differing, steps, wait_s, again)
     if steps:
         click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")
-    return _reported(settings, began, planned_outcome(differing, steps))  # keys without steps: made twice
+    does = _command(settings, choice, report or settings.reports() / "verify.json")
+    return _reported(
+        settings, began, planned_outcome(differing, steps), does
+    )  # keys without steps: made twice
+
+
+def _command(settings: Settings, choice: Choice, apply_from: Path | None = None) -> str:
+    """What repairs the same choice of rows: those of a report, or after another verification."""
+    config = [] if settings.file == Path("migration.toml").resolve() else ["--config", str(settings.file)]
+    source = [] if apply_from is None else ["--from", str(apply_from.absolute()), "--apply"]
+    return join(["migrator", "repair", *config, *source, *choice.options()])
 
 
 def _statements(settings: Settings, differing: Differing, file: Path) -> int:
@@ -114,6 +126,7 @@ def _applied(
     differing: Differing,
     steps: Sequence[RepairStep],
     wait_s: float,
+    again: str,
 ) -> int:
     """Repairs through the run, verifies again, and tells before and after."""
     settings = project.settings
@@ -124,12 +137,13 @@ def _applied(
     done = outcome(differing, steps, told, _verified(project, tables))
     for line in lines(done):
         click.echo(line)
-    return _reported(settings, began, done)
+    return _reported(settings, began, done, again)
 
 
-def _reported(settings: Settings, began: _Began, done: Outcome) -> int:
+def _reported(settings: Settings, began: _Began, done: Outcome, command: str) -> int:
     """The reports' files written, their names told; gives the exit code."""
-    report = RepairReport(settings.name, began.at, round(time.monotonic() - began.monotonic_s, 3), done)
+    elapsed_s = round(time.monotonic() - began.monotonic_s, 3)
+    report = RepairReport(settings.name, began.at, elapsed_s, done, command)
     write_reports(report, settings.reports())
     files = ", ".join(f"{file_name(done)}.{form}" for form in ("html", "json", "xml", "txt"))
     click.echo(f"reports: {settings.reports()}/{files}")

@@ -20,6 +20,11 @@ class Choice:
     keys: tuple[str, ...] = ()
     key_range: tuple[str, str] | None = None
 
+    def options(self) -> list[str]:
+        """The same as it is typed, word by word; values that begin with a dash are kept from being options."""
+        words = [f"--table={name}" for name in self.tables] + [f"--key={key}" for key in self.keys]
+        return [*words, *(["--range", *self.key_range] if self.key_range else [])]
+
 
 def chosen(differing: Differing, choice: Choice, migration: str) -> Differing:
     """The keys that differ and were asked for. Raises ``RequestError``."""

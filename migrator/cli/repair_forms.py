@@ -4,8 +4,8 @@ A dry run has the same forms under names of its own: it must not replace what a 
 
 JSON (``format`` 1): the fields of ``repair_report.Outcome`` as they are named there, tuples as lists; beside them
 ``verdict`` as ``repaired``, ``different`` or ``unknown`` (of a dry run ``equal``, ``different`` or ``unknown``),
-``exit_code``, ``migration``, ``started_at`` (ISO 8601 in UTC) and ``elapsed_s``. A change that could break a reader
-raises the number.
+``exit_code``, ``migration``, ``command`` (what does what is planned, or what repairs once more), ``started_at``
+(ISO 8601 in UTC) and ``elapsed_s``. A change that could break a reader raises the number.
 """
 
 from __future__ import annotations
@@ -30,12 +30,21 @@ _JUNIT = {
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """An outcome and when it was found. ``started_at``: ISO 8601 in UTC; ``elapsed_s``: with verification."""
+    """An outcome and when it was found.
+
+    Attributes:
+        migration: its name.
+        started_at: ISO 8601 in UTC.
+        elapsed_s: with verification.
+        outcome: before and after.
+        command: what does what is planned, or what repairs once more; as it is typed.
+    """
 
     migration: str
     started_at: str
     elapsed_s: float
     outcome: Outcome
+    command: str
 
 
 def write_reports(report: RepairReport, directory: Path) -> None:
@@ -49,7 +58,9 @@ def write_reports(report: RepairReport, directory: Path) -> None:
         f"{name}.txt": "\n".join([f"{done.verdict().upper()}  {report.migration}", "", *lines(done)]) + "\n",
         f"{name}.json": json_report(report),
         f"{name}.xml": junit_report(report),
-        f"{name}.html": html_report(report.migration, report.started_at, report.elapsed_s, done),
+        f"{name}.html": html_report(
+            report.migration, report.started_at, report.elapsed_s, done, report.command
+        ),
     }
     write_private(directory, texts)
 
@@ -69,6 +80,7 @@ def json_report(report: RepairReport) -> str:
         "migration": report.migration,
         "started_at": report.started_at,
         "elapsed_s": report.elapsed_s,
+        "command": report.command,
         **asdict(done),
     }
     return json_document(document)

@@ -15,11 +15,7 @@ _REMEDIES = {
     "unknown": "Not every row is known to be right. Look at what the requests say below, and verify again when less"
     " is written.",
 }
-_PLAN = (
-    "Nothing was written to any database. The command below does what is planned, through the run that is going on;"
-    " give it the tables, keys or range that this plan was asked for."
-)
-_AGAIN = "migrator repair"
+_PLAN = "Nothing was written to any database. The command below does what is planned, through the run that goes on."
 _NOTES = (
     "The verdict is about the rows that were to be repaired; the tables' own verdicts are about all their rows.",
     "Who damaged the rows: a repair removes the damage and not its cause.",
@@ -27,15 +23,14 @@ _NOTES = (
 )
 
 
-def html_report(migration: str, started_at: str, elapsed_s: float, done: Outcome) -> str:
-    """The whole page."""
+def html_report(migration: str, started_at: str, elapsed_s: float, done: Outcome, command: str) -> str:
+    """The whole page; ``command``: what does what is planned, or what repairs once more."""
     verdict = done.verdict()
     subject = f"dry run of a repair of {migration}" if done.dry_run else f"repair of {migration}"
     remedy = (_PLAN if verdict == "different" else "") if done.dry_run else _REMEDIES.get(verdict, "")
-    again = f"{_AGAIN} --apply" if done.dry_run else _AGAIN
     body = [
         page.header(verdict, subject, _facts(started_at, elapsed_s, done)),
-        page.panel("What to do", f"<p>{escape(remedy)}</p>{page.command(again)}") if remedy else "",
+        page.panel("What to do", f"<p>{escape(remedy)}</p>{page.command(command)}") if remedy else "",
         "<h2>What there is to repair</h2>" if done.dry_run else "<h2>Before and after</h2>",
         f'<div class="cards">{"".join(_card(done, *verdicts) for verdicts in done.verdicts)}</div>',
         _planned(done),
@@ -69,7 +64,7 @@ def _card(done: Outcome, table: str, before: str, after: str) -> str:
     if done.dry_run:
         sides = [("now", before, sorted(asked.items()))]
     shown = "".join(
-        f'<p>{name}: all its rows <b class="verdict {was}">{escape(was)}</b></p>'
+        f'<p>{name}, the whole table: <b class="verdict {was}">{escape(was)}</b></p>'
         f"{page.bar(f'{table} {name}', segments)}{page.numbers(segments)}"
         for name, was, segments in sides
     )

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from migrator.cli.repair import repair
+from migrator.cli.repair_choice import Choice
 from migrator.cli.repair_forms import RepairReport, junit_report, write_reports
 from migrator.cli.repair_html import html_report
 from migrator.cli.repair_report import Outcome, outcome, planned_outcome
@@ -20,6 +22,7 @@ from tests.unit.test_verify_report import EVIL, Seen
 from verify.differing import Differing, DifferingKey, DifferingTable
 
 AT = "2026-01-01T00:00:00+00:00"
+AGAIN = "migrator repair --from verify.json --apply --table=item"
 COLUMNS = (("id", "int", "int4"), ("note", "text", "text"))
 ITEM = DifferingTable("item", ("id",), COLUMNS, 3, 3, "different")
 PART = DifferingTable("part", ("id",), COLUMNS, 1, 1, "different")
@@ -48,7 +51,7 @@ def after(*keys: DifferingKey, item: str = "equal", part: str = "equal") -> Outc
 
 
 def page(done: Outcome) -> Seen:
-    return Seen(html_report("shop", AT, 3.0, done))
+    return Seen(html_report("shop", AT, 3.0, done, "migrator repair"))
 
 
 def tags(seen: Seen) -> list[str]:
@@ -93,7 +96,7 @@ def test_a_row_of_a_table_that_was_not_judged_wholly_is_not_called_repaired() ->
 def test_junit_json_and_text_say_the_same(
     tmp_path: Path, done: Outcome, numbers: tuple[str, str, str], code: int
 ) -> None:
-    report = RepairReport("shop", AT, 3.0, done)
+    report = RepairReport("shop", AT, 3.0, done, "migrator repair")
     write_reports(report, tmp_path)
     names = {file.name for file in tmp_path.iterdir()}
     assert names == {f"repair.{kind}" for kind in ("txt", "json", "xml", "html")}
@@ -109,12 +112,13 @@ def test_junit_json_and_text_say_the_same(
 
 
 def test_a_dry_run_has_the_same_forms_and_says_that_nothing_was_done(tmp_path: Path) -> None:
-    plan = RepairReport("shop", AT, 3.0, planned_outcome(BEFORE, STEPS))
+    plan = RepairReport("shop", AT, 3.0, planned_outcome(BEFORE, STEPS), AGAIN)
     write_reports(plan, tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {
         f"repair-plan.{kind}" for kind in ("txt", "json", "xml", "html")
     }
     document = json.loads((tmp_path / "repair-plan.json").read_text())
+    assert document["command"] == AGAIN
     assert (document["dry_run"], document["verdict"], document["exit_code"]) == (True, "different", 1)
     assert (
         document["after"]
@@ -133,12 +137,31 @@ def test_a_dry_run_has_the_same_forms_and_says_that_nothing_was_done(tmp_path: P
     for said in (
         "dry run of a repair of shop",
         "nothing: this is a dry run",
-        "--apply",
+        AGAIN,
         "the key is computed",
     ):
         assert said in seen.text, said
     for not_said in ("What was done", "Before and after", "row after", "still "):
         assert not_said not in seen.text, not_said
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        Choice(),
+        Choice(("item", "part")),
+        Choice(("-item",), ("--apply", '"a, b",-1', "")),
+        Choice(("it em",), (), ("-5", "--from")),
+    ],
+)
+def test_a_choice_is_read_back_from_the_command_that_is_shown(choice: Choice) -> None:
+    parsed = repair.make_context("repair", choice.options()).params
+    assert (parsed["tables"], parsed["keys"], parsed["key_range"]) == (
+        choice.tables,
+        choice.keys,
+        choice.key_range,
+    )
+    assert not parsed["apply"]
 
 
 @pytest.mark.parametrize(
