@@ -206,7 +206,7 @@ def _windows(load: Load, ours: OurCapture, rate: float | None, report: Report) -
         time.sleep(_WARM_UP_S)
         for _ in range(_ROUNDS):
             spans["alone"].append(_timed(lambda: time.sleep(_ROUND_S)))
-            with ours.running(last=True):
+            with ours.running(goes_last=True):
                 time.sleep(_SETTLED_S)
                 spans["log captured"].append(_timed(lambda: time.sleep(_ROUND_S)))
                 spans["beside dumps"].append(_timed(lambda: ours.dump_again(_ROUND_S)))

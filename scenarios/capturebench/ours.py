@@ -67,10 +67,10 @@ class OurCapture:
         return self.timed(_dumped)
 
     @contextmanager
-    def running(self, last: bool = False) -> Iterator[None]:
+    def running(self, goes_last: bool = False) -> Iterator[None]:
         """Capture in threads of this process. Raises what ended it.
 
-        ``last``: where processor time is short, whatever else runs on this machine goes first.
+        ``goes_last``: where processor time is short, whatever else runs on this machine goes first.
         """
         self._epoch += 1
         log = self._parts.event_log(self._epoch, 0)
@@ -93,7 +93,7 @@ class OurCapture:
         self._stopping = Stopping()
 
         def captured() -> None:
-            if last:  # of this thread alone, and of those that it begins
+            if goes_last:  # of this thread alone, and of those that it begins
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LAST)
             loop.run(self._stopping)
 
