@@ -22,7 +22,7 @@ class Courtesy:
     """Whether others work on the source, and how long reading rests for their sake.
 
     Nothing is known before the first sample, and whoever reads is gentle then. ``FIRST_SAMPLES`` in a row without an
-    active session of others: nobody is there, until one shows such a session; then it isn't known again. Others are
+    session of others at work: nobody is there, until one shows such a session; then it isn't known again. Others are
     there once ``SURE_SAMPLES`` in a row show one, or a sample can't show any, until ``QUIET_SAMPLES`` show none.
     """
 
@@ -49,7 +49,7 @@ class Courtesy:
         if load is None:
             self._known = self._others = False
             self._seen = self._quiet = 0
-        elif load.active_sessions == 0:
+        elif load.active_sessions == 0 and not load.lately:
             self._seen, self._quiet = 0, self._quiet + 1
             if self._quiet >= (QUIET_SAMPLES if self._others else FIRST_SAMPLES):
                 self._known, self._others = True, False

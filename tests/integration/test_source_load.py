@@ -71,6 +71,27 @@ def test_postgresql_counts_what_others_do(old_pg: Database) -> None:
         meter.close()
 
 
+def test_postgresql_tells_of_statements_of_a_moment_ago(old_pg: Database) -> None:
+    source = postgres_source(old_pg)
+    meter = PostgresLoadMeter(source)
+    shop, ours = old_pg.connect(application_name="shop"), postgres_connection(source, "chunks")
+    try:
+        wait_for(meter, lambda load: not load.lately)
+        deadline = time.monotonic() + DEADLINE_S
+        while (load := _sampled_after(shop, meter)) != Load(0, None, lately=True):
+            assert time.monotonic() < deadline, load
+        wait_for(meter, lambda load: load == Load(0, None))
+        assert not _sampled_after(ours, meter).lately, "our own don't count"
+    finally:
+        for connection in (meter, shop, ours):
+            connection.close()
+
+
+def _sampled_after(connection: Any, meter: LoadMeter) -> Load:
+    connection.execute("SELECT 1")
+    return meter.sample()
+
+
 def test_postgresql_leaves_our_own_sessions_out_and_says_what_it_cannot_see(old_pg: Database) -> None:
     source = postgres_source(old_pg)
     meter = PostgresLoadMeter(source)

@@ -238,6 +238,18 @@ def test_somebody_seen_once_was_one_of_ours() -> None:
     assert pacer.workers == 1, "once they were there, each time counts"
 
 
+def test_who_ran_a_statement_a_moment_ago_is_at_work() -> None:
+    pacer = weighed(replace(LIMITS, dump_share=0.5, max_active_sessions=1), Pace())
+    alone(pacer)
+    for _ in range(SURE_SAMPLES):
+        assert pacer.sampled(Load(0, None, lately=True)) == "", (
+            "the bound is one of sessions that are active now"
+        )
+    assert (pacer.workers, pacer.look_again_s) == (1, BESIDE_OTHERS_S)
+    sampled(pacer, 0, QUIET_SAMPLES)
+    assert pacer.workers == 2
+
+
 def test_who_cannot_be_seen_is_taken_to_work() -> None:
     pacer = weighed(replace(LIMITS, dump_share=0.5), Pace())
     alone(pacer)
