@@ -174,3 +174,9 @@ class Proxy:
                     taker.sendall(data)
             if not self.stalled.is_set():
                 taker.shutdown(socket.SHUT_WR)
+
+
+def drop_slot(database: Database, slot: str) -> None:
+    """Drops a slot whose reader is gone: its walsender has to notice that first, and holds the slot until then."""
+    wait_for(database, f"SELECT NOT active FROM pg_replication_slots WHERE slot_name = '{slot}'")
+    database.execute(f"SELECT pg_drop_replication_slot('{slot}')")

@@ -2,60 +2,70 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 from migrator.model.load import Load
 
+FIRST_SAMPLES = 5
+"""So many in a row must show nobody before a dump goes at full speed: asked quickly, a fraction of a second."""
 QUIET_SAMPLES = 10
-"""So many samples in a row must show nobody at work: a session that works now and then is not seen in each."""
+"""So many must, once somebody was there: a session that works now and then is not seen in each."""
 SURE_SAMPLES = 2
 """So many in a row must show somebody: what a server counts one after the other may take one of ours for another."""
 SHORTER = 4
 """While others work, a read should take a fourth of its usual time: what waits behind it waits less long."""
-_LATEST = 20
+QUICKLY_S, ALONE_S, BESIDE_OTHERS_S = 0.04, 0.25, 1.0
+"""How often to look: until it is known whether others work, while nobody does, while others do."""
 
 
 class Courtesy:
     """Whether others work on the source, and how long reading rests for their sake.
 
-    Others are there once ``SURE_SAMPLES`` in a row show an active session of theirs, or one can't show any, until
-    ``QUIET_SAMPLES`` in a row show none. Nobody is there before the first sample.
+    Nothing is known before the first sample, and whoever reads is gentle then. ``FIRST_SAMPLES`` in a row without an
+    session of others at work: nobody is there, until one shows such a session; then it isn't known again. Others are
+    there once ``SURE_SAMPLES`` in a row show one, or a sample can't show any, until ``QUIET_SAMPLES`` show none.
     """
 
     def __init__(self) -> None:
-        self._seen = 0
-        self._quiet = QUIET_SAMPLES
-        self._times_s: deque[float] = deque(maxlen=_LATEST)
+        self._known = False
+        self._others = False
+        self._seen = self._quiet = 0
+        self._latest_s = 0.0
 
     @property
-    def others_work(self) -> bool:
-        """Whether they do."""
-        return self._quiet < QUIET_SAMPLES
+    def gentle(self) -> bool:
+        """Whether others work, or may."""
+        return self._others or not self._known
+
+    @property
+    def look_again_s(self) -> float:
+        """How soon the next sample should be taken."""
+        if not self._known:
+            return QUICKLY_S
+        return BESIDE_OTHERS_S if self._others else ALONE_S
 
     def sampled(self, load: Load | None) -> None:
         """The source is this busy; None: nobody looks any more."""
         if load is None:
-            self._seen, self._quiet = 0, QUIET_SAMPLES
-        elif load.active_sessions == 0:
+            self._known = self._others = False
+            self._seen = self._quiet = 0
+        elif load.active_sessions == 0 and not load.lately:
             self._seen, self._quiet = 0, self._quiet + 1
+            if self._quiet >= (QUIET_SAMPLES if self._others else FIRST_SAMPLES):
+                self._known, self._others = True, False
         else:
-            self._seen += 1
-            if load.active_sessions is not None and self._seen < SURE_SAMPLES and not self.others_work:
-                return
-            if not self.others_work:
-                self._times_s.clear()  # those were longer reads
-            self._quiet = 0
+            self._seen, self._quiet = self._seen + 1, 0
+            sure = load.active_sessions is None or self._seen >= SURE_SAMPLES
+            self._others = self._others or sure
+            self._known = self._others
 
     def note(self, elapsed_s: float) -> None:
         """A read took so long."""
-        self._times_s.append(elapsed_s)
+        self._latest_s = elapsed_s
 
     def rest_s(self, share: float) -> float:
-        """How long to rest after a read so that reads take ``share`` (above 0, at most 1) of the time."""
-        if not self.others_work or not self._times_s:
-            return 0.0
-        return p95(self._times_s) * (1 / share - 1)
+        """How long to rest after the latest read so that reads take ``share`` (above 0, at most 1) of the time."""
+        return self._latest_s * (1 / share - 1) if self.gentle else 0.0
 
 
 def p95(values: Sequence[float]) -> float:

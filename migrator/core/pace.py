@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from migrator.core.courtesy import SHORTER, Courtesy, p95
+from migrator.core.courtesy import BESIDE_OTHERS_S, SHORTER, Courtesy, p95
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
 from migrator.model.request import Pace
@@ -30,16 +30,18 @@ class Pacer:
     While the source is busier than a bound allows, one worker reads, and the rest is doubled at each sample, up to
     10 s; each sample within the bounds halves it again.
 
-    While others work on the source, one worker reads, in smaller chunks, for ``dump_share`` of the time (see
-    ``core.courtesy``).
+    While others work on the source, and until it is known whether they do, one worker reads, in smaller chunks, for
+    ``dump_share`` of the time (see ``core.courtesy``).
 
     Args:
         limits: the bounds of the adaptation.
         pace: what the operator wants.
+        metered: whether there will be samples of the source's load.
     """
 
-    def __init__(self, limits: CaptureLimits, pace: Pace):
+    def __init__(self, limits: CaptureLimits, pace: Pace, metered: bool = True):
         self._limits = limits
+        self._metered = metered
         self._adapted_rows: dict[TableId, int] = {}
         self._row_bytes: dict[TableId, float] = {}
         self._ceiling_rows = limits.chunk_rows_max
@@ -73,7 +75,7 @@ class Pacer:
     @property
     def rest_s(self) -> float:
         """How long to rest before the next read, in seconds."""
-        owed_s = min(_LONGEST_REST_S, self._courtesy.rest_s(self.share))
+        owed_s = min(_LONGEST_REST_S, self._courtesy.rest_s(self.share)) if self._yields else 0.0
         return self._pace.delay_s + self._rest_s + max(self._load_rest_s, owed_s)
 
     @property
@@ -87,8 +89,13 @@ class Pacer:
         return self.share < 1 or self.bounds != Load()
 
     @property
+    def look_again_s(self) -> float:
+        """How soon the source should be asked once more how busy it is."""
+        return self._courtesy.look_again_s if self.share < 1 else BESIDE_OTHERS_S
+
+    @property
     def _yields(self) -> bool:
-        return self.share < 1 and self._courtesy.others_work
+        return self._metered and self.share < 1 and self._courtesy.gentle
 
     @property
     def bounds(self) -> Load:

@@ -43,7 +43,7 @@ class CaptureLimits:
     chunk_bytes: int = 32 << 20
     dump_workers: int = 2
     chunk_reading: str = "driver"
-    dump_share: float = 0.2
+    dump_share: float = 0.1
     max_active_sessions: int = 0
     max_replica_lag_s: float = 0.0
     table_silence_s: float = 0.0

@@ -123,7 +123,7 @@ class CaptureSteps:
         self._workers = 0
         self.chunks: list[ChunkPump] = []
         book = requests.read()
-        self._pacer = Pacer(limits, book.pace)
+        self._pacer = Pacer(limits, book.pace, metered=ports.load is not None)
         self._dirty = self._load_noted = self._warned = False
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
@@ -138,7 +138,11 @@ class CaptureSteps:
         self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
         self._builder = SegmentBuilder(dict(schemas))
         self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
-        self.load = None if ports.load is None else LoadPump(ports.load, inputs, progress, self._watches_load)
+        self.load = None
+        if ports.load is not None:
+            self.load = LoadPump(
+                ports.load, inputs, progress, self._watches_load, lambda: self._pacer.look_again_s
+            )
         self.requests = RequestPump(requests, book, inputs, progress)
         self._follow(book)
         self._publish(checkpoint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from bisect import bisect_left
@@ -22,6 +23,7 @@ from migrator.run.progress import Progress, Snapshot
 from scenarios.capturebench.probe import Commit
 
 _POLL_S = 0.01
+_LAST = 19
 _DEADLINE_S = 1800.0
 EARLY_S = 2 * time.clock_getres(5)
 """By so much the time of what happened to a file may be early: it comes from CLOCK_REALTIME_COARSE of Linux
@@ -65,8 +67,11 @@ class OurCapture:
         return self.timed(_dumped)
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """Capture in threads of this process. Raises what ended it."""
+    def running(self, goes_last: bool = False) -> Iterator[None]:
+        """Capture in threads of this process. Raises what ended it.
+
+        ``goes_last``: where processor time is short, whatever else runs on this machine goes first.
+        """
         self._epoch += 1
         log = self._parts.event_log(self._epoch, 0)
         last = log.writer.last()
@@ -86,7 +91,13 @@ class OurCapture:
             f"{self._epoch}-bench",
         )
         self._stopping = Stopping()
-        thread = self._stopping.thread("capture", lambda: loop.run(self._stopping))
+
+        def captured() -> None:
+            if goes_last:  # of this thread alone, and of those that it begins
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LAST)
+            loop.run(self._stopping)
+
+        thread = self._stopping.thread("capture", captured)
         try:
             yield
         finally:

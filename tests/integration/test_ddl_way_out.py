@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from migrator import config as configuration
 from migrator.errors import MigratorError, SchemaError
 from scenarios.orders.old_schema import create
+from tests.fix_postgres_source import drop_slot
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
@@ -61,7 +62,7 @@ def test_a_renamed_column_and_the_adapted_mapping(
     ((slot,),) = old_pg.query(
         "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
     )
-    old_pg.execute(f"SELECT pg_drop_replication_slot('{slot}')")
+    drop_slot(old_pg, slot)
     new_pg.execute("DELETE FROM migrator.ledger", "TRUNCATE purchase")
     shutil.rmtree(configuration.load(project.config).state)
     project.run_here()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from dataclasses import replace
 
+import psycopg
 import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
@@ -16,6 +20,7 @@ from migrator.model.position import Position
 from tests.fix_postgres_source import (
     Proxy,
     changes,
+    drop_slot,
     log_reader,
     parts,
     prepared,
@@ -97,14 +102,36 @@ def test_a_slot_made_anew_does_not_hide_the_gap(old_pg: Database) -> None:
     with log_reader(source, schemas) as reader:
         old_pg.execute("INSERT INTO t VALUES (1, 'x')")
         (part,) = parts(read_until(reader, lambda records: bool(parts(records))))
-    old_pg.execute(
-        f"SELECT pg_drop_replication_slot('{source.slot}')",
-        "INSERT INTO t VALUES (2, 'lost')",
-    )
+    drop_slot(old_pg, source.slot)
+    old_pg.execute("INSERT INTO t VALUES (2, 'lost')")
     prepared(source, "t")
     with pytest.raises(GapError, match="doesn't hold the position") as caught:
         PostgresLogReader(source, schemas).start(part.position)
     assert "only goes back to" in caught.value.cause
+
+
+def test_a_slot_is_dropped_once_its_walsender_has_noticed_that_nobody_reads(
+    postgres: PostgresServer, old_pg: Database
+) -> None:
+    if postgres.embedded is None:
+        pytest.skip("the server's processes are in a container")
+    table(old_pg)
+    source = source_of(old_pg)
+    schemas = prepared(source, "t")
+    with log_reader(source, schemas):
+        ((walsender,),) = old_pg.query(
+            f"SELECT active_pid FROM pg_replication_slots WHERE slot_name = '{source.slot}'"
+        )
+        os.kill(walsender, signal.SIGSTOP)  # as if a loaded machine didn't let it run
+    dropping = threading.Thread(target=drop_slot, args=(old_pg, source.slot))
+    try:
+        with pytest.raises(psycopg.errors.ObjectInUse):
+            old_pg.execute(f"SELECT pg_drop_replication_slot('{source.slot}')")
+        dropping.start()
+    finally:
+        os.kill(walsender, signal.SIGCONT)
+    dropping.join(30)
+    assert old_pg.query(f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{source.slot}'") == []
 
 
 def test_a_position_of_another_server_or_of_the_future_is_refused(old_pg: Database) -> None:

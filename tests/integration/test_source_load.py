@@ -71,6 +71,27 @@ def test_postgresql_counts_what_others_do(old_pg: Database) -> None:
         meter.close()
 
 
+def test_postgresql_tells_of_statements_of_a_moment_ago(old_pg: Database) -> None:
+    source = postgres_source(old_pg)
+    meter = PostgresLoadMeter(source)
+    shop, ours = old_pg.connect(application_name="shop"), postgres_connection(source, "chunks")
+    try:
+        wait_for(meter, lambda load: not load.lately)
+        deadline = time.monotonic() + DEADLINE_S
+        while (load := _sampled_after(shop, meter)) != Load(0, None, lately=True):
+            assert time.monotonic() < deadline, load
+        wait_for(meter, lambda load: load == Load(0, None))
+        assert not _sampled_after(ours, meter).lately, "our own don't count"
+    finally:
+        for connection in (meter, shop, ours):
+            connection.close()
+
+
+def _sampled_after(connection: Any, meter: LoadMeter) -> Load:
+    connection.execute("SELECT 1")
+    return meter.sample()
+
+
 def test_postgresql_leaves_our_own_sessions_out_and_says_what_it_cannot_see(old_pg: Database) -> None:
     source = postgres_source(old_pg)
     meter = PostgresLoadMeter(source)
@@ -145,10 +166,13 @@ def test_a_dump_gives_way_to_sessions_that_go_on_working(old: Database) -> None:
         with ExitStack() as stack:
             for lock in range(4):
                 stack.enter_context(busy(old, old.connect(user=user, password="p"), lock))
+            assert pacer.workers == 1, "nothing is known yet"
             pacer.sampled(wait_for(meter, lambda load: (load.active_sessions or 0) > 2))
-            assert pacer.workers == 4
             pacer.sampled(meter.sample())
-            assert pacer.workers == 1
+            for _ in range(QUIET_SAMPLES - 1):
+                pacer.sampled(Load(0, None))
+            assert pacer.workers == 1, "fewer would do, had nobody been seen for sure"
+            pacer.sampled(meter.sample())
         for _ in range(QUIET_SAMPLES):
             pacer.sampled(wait_for(meter, lambda load: load.active_sessions == 0))
         assert pacer.workers == 4

@@ -44,16 +44,16 @@ class Meter:
 def test_a_source_that_cannot_be_asked_is_told_of_and_asked_again() -> None:
     inputs: Inputs = queue.Queue()
     meter, progress, wanted = Meter(Load(7, None)), Progress(), [True]
-    pump = LoadPump(lambda: meter, inputs, progress, lambda: wanted[0])
+    pump = LoadPump(lambda: meter, inputs, progress, lambda: wanted[0], lambda: 0.4)
     meter.broken = True
-    pump.look(Stopping())
+    assert pump.look(Stopping()) == 1.0
     assert "can't be read" in progress.snapshot().note
     assert (inputs.empty(), meter.closed) == (True, 1)
     meter.broken = False
-    pump.look(Stopping())
+    assert pump.look(Stopping()) == 0.4, "as soon as is asked for"
     assert inputs.get_nowait() == Sampled(Load(7, None))
     wanted[0] = False
-    pump.look(Stopping())
+    assert pump.look(Stopping()) < 0.1, "the next dump is gentle until it was looked"
     pump.look(Stopping())
     assert (inputs.get_nowait(), meter.closed) == (Sampled(None), 2)
     assert inputs.empty()

@@ -12,15 +12,23 @@ from migrator.model.load import Load
 
 _SAMPLE = """
 SELECT
-    (SELECT count(*) FROM pg_catalog.pg_stat_activity
-     WHERE backend_type = 'client backend' AND state = 'active'
-         AND NOT starts_with(application_name, $1) AND NOT starts_with(application_name, $2)),
+    others.active,
     (SELECT CASE WHEN count(*) > 0 THEN coalesce(max(extract(epoch FROM replay_lag)), 0) END
-     FROM pg_catalog.pg_stat_replication WHERE NOT starts_with(application_name, $1))
+     FROM pg_catalog.pg_stat_replication WHERE NOT starts_with(application_name, $1)),
+    others.lately
+FROM (
+    SELECT count(*) FILTER (WHERE state = 'active') AS active,
+        coalesce(bool_or(state_change > clock_timestamp() - interval '30 milliseconds'), false) AS lately
+    FROM pg_catalog.pg_stat_activity
+    WHERE backend_type = 'client backend'
+        AND NOT starts_with(application_name, $1) AND NOT starts_with(application_name, $2)
+) AS others
 WHERE pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
 """
 """Our own sessions left out, by their names; those of the target, too, which may be on this server. No row without
-the right to see others' (``GRANT pg_monitor``). A standby that has replayed everything shows no lag."""
+the right to see others' (``GRANT pg_monitor``). A standby that has replayed everything shows no lag.
+A session of short statements is seldom caught in one: it worked lately if its state changed within less time than is
+between two samples, so that a statement counts once."""
 
 
 class PostgresLoadMeter:
@@ -45,7 +53,7 @@ class PostgresLoadMeter:
             raise query_failure(source, "the source's load can't be read", error) from error
         if row is None:
             return Load()
-        return Load(int(row[0]), None if row[1] is None else float(row[1]))
+        return Load(int(row[0]), None if row[1] is None else float(row[1]), bool(row[2]))
 
     def close(self) -> None:
         """See ``LoadMeter.close``."""
