@@ -35,6 +35,9 @@ _DYING_S = 10.0
 """How long a JVM whose connections have broken may still be on its way out."""
 _HEAP_MAX_BYTES = 3 << 30
 _HEAP_MIN_BYTES = 512 << 20
+_PAGE = "4m"
+"""Spark's hash tables take memory by this much at a time. By itself it takes 64 MiB for each broadcast, however few
+rows that has; a joined batch has several, and what they held stays until the collector has been through the heap."""
 _ONE_PROCESS = re.compile(r"local(\[.*\])?")
 
 # Other values of these change what rows mean, so they are not open to configuration.
@@ -241,6 +244,7 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
         "spark.ui.retainedStages": "50",
         "spark.log.level": "WARN",
         "spark.driver.memory": f"{heap_bytes(memory_bytes) >> 20}m",
+        "spark.buffer.pageSize": _PAGE,
         "spark.sql.shuffle.partitions": cores,
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.sql.catalogImplementation": "in-memory",

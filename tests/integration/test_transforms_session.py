@@ -151,3 +151,26 @@ def test_a_java_that_does_not_work_is_explained(tmp_path: Path) -> None:
     assert "Spark can't be started" in done.stderr
     assert "Traceback" not in done.stderr
     assert "JAVA_HOME" in done.stderr
+
+
+def test_a_broadcast_of_few_rows_takes_little_memory(spark: SparkSession) -> None:
+    """By itself Spark takes 64 MiB for the hash table of each, and frees it when the collector has been through."""
+    adaptive = spark.conf.get("spark.sql.adaptive.enabled", "true") or "true"
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        few = spark.sql("SELECT CAST(id AS string) AS name, id FROM range(10)")
+        many = spark.sql("SELECT CAST(id AS string) AS name FROM range(1000)")
+        joined = many.join(few.hint("broadcast"), "name")
+        assert len(joined.toArrow()) == 10
+        plan = joined._jdf.queryExecution().executedPlan()
+        waiting = [plan]
+        found = []
+        while waiting:
+            node = waiting.pop()
+            waiting += [node.children().apply(n) for n in range(node.children().size())]
+            if node.getClass().getSimpleName() == "BroadcastExchangeExec":
+                found.append(node.metrics().apply("dataSize").value())
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    assert len(found) == 1
+    assert 0 < found[0] < 16 << 20
