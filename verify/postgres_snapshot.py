@@ -35,7 +35,12 @@ _CANONICAL = {
 # Pieces are read by an index over their key, whatever is known of the table: one without statistics, as a new one is,
 # would be read as a whole for a piece with one end, and a piece's places be collected and sorted first, at half the
 # price of its digest. Helpers start slower than one process makes a digest, and to compile it takes longer than that.
-_BY_KEY = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off"
+_BY_KEY = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
 
 Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -189,7 +194,7 @@ class PostgresViews:
 def open_views(settings: ServerSettings) -> Iterator[PostgresViews]:
     """Sessions for views one after the other. Raises ``ConnectionFailed``."""
     connection = connect_postgres(settings)
-    connection.execute(_BY_KEY)
+    connection.execute(sql.SQL("; ".join(f"SET {name} = {value}" for name, value in _BY_KEY.items())))
     views = PostgresViews(connection, settings)
     try:
         yield views
