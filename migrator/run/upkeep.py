@@ -24,6 +24,7 @@ from transforms.registry import Mapping
 ABOUT = "upkeep"
 _LOOK_S = 0.2
 _ASK_AGAIN_S = 60.0
+_MIRROR = TableId("mirror", "any table")
 Sources = frozenset[str]
 Filled = abc.Mapping[TableId, Sequence[str]]
 
@@ -87,18 +88,20 @@ class TablesFilled:
         dumped = self._dumped()
         for each in [each for each in self._left if each[1] <= dumped]:
             table, sources = each
-            for one in self._named(table):
+            for one in self._named(table, stopping):
                 if not stopping.requested():
                     self._look_at(one, sources <= self._before, stopping)
             if stopping.requested():
                 return
             self._left.remove(each)
 
-    def _named(self, table: TableId | None) -> list[TableId]:
+    def _named(self, table: TableId | None, stopping: Stopping) -> list[TableId]:
         try:
             return [table] if table is not None else self._upkeep.mirror()
-        except MigratorError:
-            return []  # the apply loop says what is wrong with the target
+        except MigratorError as error:
+            self._failed[_MIRROR] = str(error)
+            self._warn(stopping)
+            return []
 
     def _look_at(self, table: TableId, before: bool, stopping: Stopping) -> None:
         try:

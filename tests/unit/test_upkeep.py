@@ -27,6 +27,8 @@ class Server:
         self.lost = False
 
     def mirror(self) -> list[TableId]:
+        if self.lost:
+            raise ConnectionFailed("the target can't be reached")
         return [MIRRORED]
 
     def lacking(self, table: TableId) -> bool:
@@ -83,6 +85,17 @@ def test_a_failure_is_named_and_forgotten_when_the_server_has_looked_by_itself(l
     thread.join(10)
     assert not thread.is_alive()
     assert progress.snapshot().kept_up
+
+
+def test_a_mirror_that_can_t_be_asked_for_is_named() -> None:
+    server, progress = Server(), Progress()
+    server.lost = True
+    filled = TablesFilled(server, {}, ("one",), progress)
+    dumped(progress, "one")
+    filled.step(Stopping())
+    (said,) = progress.snapshot().warnings
+    assert "mirror" in said
+    assert "can't be reached" in said
 
 
 def test_a_run_that_stops_begins_nothing_more() -> None:
