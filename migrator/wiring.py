@@ -46,7 +46,15 @@ from migrator.run.steps import step_hook
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_database, source_grants, source_numbers, source_parts
 from migrator.wiring_spark import executors_now, executors_read, executors_stage, spark
-from migrator.wiring_target import filled, forget_filled, peek, target_database, target_grants, target_writer
+from migrator.wiring_target import (
+    filled,
+    forget_filled,
+    peek,
+    target_database,
+    target_grants,
+    target_upkeep,
+    target_writer,
+)
 from transforms.load import load_mapping
 from transforms.registry import Mapping
 from transforms.session import running_session
@@ -95,6 +103,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         apply_limits=settings.apply,
         step=step,
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
+        upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
     )
 
 

@@ -12,17 +12,20 @@ from migrator.adapters.target_mysql import remap as mysql_remap
 from migrator.adapters.target_mysql.sequences import MysqlNumbers
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.target_mysql.upkeep import MysqlUpkeep
 from migrator.adapters.target_postgres import grants as postgres_grants
 from migrator.adapters.target_postgres import peek as postgres_peek
 from migrator.adapters.target_postgres import remap as postgres_remap
 from migrator.adapters.target_postgres.sequences import PostgresNumbers
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.target_postgres.upkeep import PostgresUpkeep
 from migrator.config import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
+from migrator.ports.upkeep import Upkeep
 from migrator.run.steps import Step
 
 
@@ -32,6 +35,13 @@ def target_writer(settings: Settings, step: Step) -> tuple[Target, Stager | None
         target = PostgresTargetWriter(_postgres(settings), step)
         return target, target
     return MysqlTargetWriter(_mysql(settings), step), None
+
+
+def target_upkeep(settings: Settings) -> Upkeep:
+    """What has the target look at tables that were filled. Connects to nothing yet."""
+    if settings.target.kind == "postgresql":
+        return PostgresUpkeep(_postgres(settings))
+    return MysqlUpkeep(_mysql(settings))
 
 
 def target_database(settings: Settings) -> Engine | URL:

@@ -68,12 +68,13 @@ def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSche
     plan = result._jdf.queryExecution().analyzed()
     walk = PlanWalk({leaf: target.sources[0]}, marker)
     walk.visit(plan)
-    found = {}
-    for name, attribute in zip(result.columns, _items(plan.output()), strict=True):
-        place = _origin(plan, attribute.exprId().id(), leaf)
-        if place is not None and result.columns.count(name) == 1:
-            found[name] = schema.names()[place]
-    computed = tuple(name for name in result.columns if name not in found)
+    origins, names = _origins(plan, leaf), result.columns
+    found = {
+        name: schema.names()[origins[column]]
+        for name, column in zip(names, _ids(plan), strict=True)
+        if column in origins and names.count(name) == 1
+    }
+    computed = tuple(name for name in names if name not in found)
     return HandedColumns(found, computed, not walk.grains and not walk.unrepeatable, _one_to_one(plan, leaf))
 
 
@@ -84,29 +85,28 @@ def _one_to_one(node: Any, leaf: int) -> bool:
     return _kind(node) in _KEEPING and len(children) == 1 and _one_to_one(children[0], leaf)
 
 
-def _origin(node: Any, column: int, leaf: int) -> int | None:
-    """The place in the source table of an output column of a subtree."""
+def _origins(node: Any, leaf: int) -> dict[int, int]:
+    """By output column of a subtree its place in the source table, if it has one.
+
+    One walk for all columns: each look at Spark's tree is a call into the JVM, and a tenth of a millisecond.
+    """
     kind = _kind(node)
     if kind == "LogicalRDD":
-        ids = [attribute.exprId().id() for attribute in _items(node.output())]
-        return ids.index(column) if node.rdd().id() == leaf and column in ids else None
+        return {column: place for place, column in enumerate(_ids(node))} if node.rdd().id() == leaf else {}
     children = list(_items(node.children()))
-    if kind == "Project":
-        for expression in _items(node.projectList()):
-            if expression.exprId().id() == column:
-                below = _handed(expression)
-                return None if below is None else _origin(children[0], below, leaf)
-        return None
     if kind == "Union":
-        ids = [attribute.exprId().id() for attribute in _items(node.output())]
-        place = ids.index(column)
-        found = {
-            _origin(child, list(_items(child.output()))[place].exprId().id(), leaf) for child in children
-        }
-        return found.pop() if len(found) == 1 else None
-    if kind in _PASSING and any(each.exprId().id() == column for each in _items(children[0].output())):
-        return _origin(children[0], column, leaf)
-    return None
+        sides = [[_origins(child, leaf).get(column) for column in _ids(child)] for child in children]
+        agreed = zip(_ids(node), map(set, zip(*sides, strict=True)), strict=True)
+        return {c: place for c, places in agreed if len(places) == 1 and (place := places.pop()) is not None}
+    if kind == "Project":
+        below = _origins(children[0], leaf)
+        handed = {expression.exprId().id(): _handed(expression) for expression in _items(node.projectList())}
+        return {column: below[origin] for column, origin in handed.items() if origin in below}
+    return _origins(children[0], leaf) if kind in _PASSING else {}
+
+
+def _ids(node: Any) -> list[int]:
+    return [attribute.exprId().id() for attribute in _items(node.output())]
 
 
 def _handed(expression: Any) -> int | None:

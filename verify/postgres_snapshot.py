@@ -32,6 +32,15 @@ _CANONICAL = {
     "bytea_output": "hex",
     "xmloption": "content",
 }
+# Pieces are read by an index over their key, whatever is known of the table: one without statistics, as a new one is,
+# would be read as a whole for a piece with one end, and a piece's places be collected and sorted first, at half the
+# price of its digest. Helpers start slower than one process makes a digest, and to compile it takes longer than that.
+_BY_KEY = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
 
 Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -185,10 +194,7 @@ class PostgresViews:
 def open_views(settings: ServerSettings) -> Iterator[PostgresViews]:
     """Sessions for views one after the other. Raises ``ConnectionFailed``."""
     connection = connect_postgres(settings)
-    # Pieces are read in the order of their key. Of a table without statistics, as a new one is, the server expects
-    # few rows in a piece, and would collect and sort their places first, at half the price of the digest itself. To
-    # compile a digest takes longer than to compute one.
-    connection.execute("SET enable_bitmapscan = off; SET jit = off")
+    connection.execute(sql.SQL("; ".join(f"SET {name} = {value}" for name, value in _BY_KEY.items())))
     views = PostgresViews(connection, settings)
     try:
         yield views

@@ -69,6 +69,7 @@ class ApplyLimits:
             ``executors``, in parallel into staging tables; ``auto``: executors, unless Spark is one local process.
         staging_rows: from how many dump rows on a batch is large.
         slice_grains: how many grains of a joined target are read and mapped at a time, where one change reaches more.
+        upkeep: whether the target is to look at a table (``VACUUM (ANALYZE)``) once a dump has filled it.
     """
 
     batch_rows: int = 200_000
@@ -76,3 +77,4 @@ class ApplyLimits:
     staging: str = "auto"
     staging_rows: int = 20_000
     slice_grains: int = 20_000
+    upkeep: bool = True

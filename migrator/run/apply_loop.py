@@ -171,5 +171,6 @@ class ApplyLoop:
         self._progress.set(
             applied=checkpoint.position,
             applied_dump_complete=checkpoint.dump_complete(),
+            applied_dumps=checkpoint.dumps,
             applied_requests=checkpoint.requests,
         )

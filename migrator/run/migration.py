@@ -31,6 +31,7 @@ from migrator.ports.leadership import Leadership, Lease
 from migrator.ports.requests import RequestStore
 from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
+from migrator.ports.upkeep import Upkeep
 from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.executor_watch import watch_executors
@@ -45,6 +46,7 @@ from migrator.run.shortage import named_shortage
 from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
+from migrator.run.upkeep import looked_at
 from transforms.plan import MappingKind, MappingPlan, analyse
 from transforms.registry import Mapping, TargetMapping
 from transforms.session import named_jvm_end
@@ -79,6 +81,7 @@ class Parts:
         executors: how many a cluster has now; None where that isn't known, or tasks run in this process.
         adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
         set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
+        upkeep: of the target's tables, once they are filled; None where nobody wants it.
         keep_until_applied: whether the source may forget only what the target holds: no other machine can go on from
             this one's event log, or the user wants a damaged one to be captured again.
     """
@@ -105,6 +108,7 @@ class Parts:
     executors: Callable[[], int | None] = lambda: None
     step: Step = no_step
     stager: Stager | None = None
+    upkeep: Upkeep | None = None
 
 
 def source_tables(mapping: Mapping) -> list[str]:
@@ -305,9 +309,11 @@ class Migration:
             "hints",
             lambda: tell(parts.hints, epoch, log.writer.last, log.room.used_bytes, self.progress, stopping),
         )
+        upkeep = looked_at(parts.upkeep, parts.mapping, targets, self.progress, stopping)
         try:
             self._go(capture, apply, stopping, until)
         finally:
+            upkeep.join(timeout=5)
             job.close()
 
     def _go(self, capture: CaptureLoop, apply: ApplyLoop, stopping: Stopping, until: Until | None) -> None:

@@ -17,13 +17,16 @@ class Snapshot:
 
     ``lag_s`` is the age, at the moment its target transaction committed, of the newest source commit in the last
     batch that held any; None before the first one. ``requests`` is the progress of the open dump requests as
-    captured, ``applied_requests`` as the target holds it; ``requests_left`` counts those that run, None: not known.
-    ``warnings`` are what an operator should do something about while everything still goes on.
+    captured, ``applied_requests`` as the target holds it, ``applied_dumps`` likewise that of the first dumps;
+    ``requests_left`` counts those that run, None: not known. ``kept_up``: whether the target was made to look at
+    every table that a dump has filled. ``warnings`` are what an operator should do something about while everything
+    still goes on.
     """
 
     dumps: tuple[TableDump, ...] = ()
     requests: tuple[TableDump, ...] = ()
     applied_requests: tuple[TableDump, ...] = ()
+    applied_dumps: tuple[TableDump, ...] = ()
     requests_left: int | None = None
     captured_changes: int = 0
     captured_transactions: int = 0
@@ -35,6 +38,7 @@ class Snapshot:
     captured: Position | None = None
     applied: Position | None = None
     applied_dump_complete: bool = False
+    kept_up: bool = False
     lag_s: float | None = None
     reconnects: int = 0
     note: str = ""

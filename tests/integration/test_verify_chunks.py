@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +82,28 @@ def test_a_row_made_twice_is_a_duplicate(project: ChunkProject) -> None:
     (table,) = project.chunks().tables
     assert table.method.startswith("chunk by chunk")
     assert found_by(project) == {("duplicate", "30")}
+
+
+def test_a_piece_is_found_by_its_key_though_the_table_has_no_statistics(project: ChunkProject) -> None:
+    """The server would read all of it for the first piece, and for the last one."""
+    before = scans(project, 0)
+    project.chunks(20)
+    after = scans(project, before["index"] + 11)
+    assert after["whole"] == before["whole"]
+
+
+def scans(project: ChunkProject, wanted: int) -> dict[str, int]:
+    """How often the target's table was read, once the sessions have told that of ``wanted`` times by its index."""
+    query = (
+        "SELECT coalesce(seq_scan, 0), coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'item'"
+    )
+    deadline = time.monotonic() + 30
+    while True:
+        with project.new.connect() as connection:
+            whole, index = connection.execute(query).fetchone()
+        if index >= wanted:
+            return {"whole": whole, "index": index}
+        assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize(
