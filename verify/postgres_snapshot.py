@@ -194,7 +194,8 @@ class PostgresViews:
 def open_views(settings: ServerSettings) -> Iterator[PostgresViews]:
     """Sessions for views one after the other. Raises ``ConnectionFailed``."""
     connection = connect_postgres(settings)
-    connection.execute(sql.SQL("; ".join(f"SET {name} = {value}" for name, value in _BY_KEY.items())))
+    settings_by_key = [sql.SQL("SET {} = {}").format(sql.Identifier(n), v) for n, v in _BY_KEY.items()]
+    connection.execute(sql.SQL("; ").join(settings_by_key))
     views = PostgresViews(connection, settings)
     try:
         yield views
