@@ -101,9 +101,8 @@ def repair(
     if steps:
         click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")
     does = _command(settings, choice, report or settings.reports() / "verify.json")
-    return _reported(
-        settings, began, planned_outcome(differing, steps), does
-    )  # keys without steps: made twice
+    planned = planned_outcome(differing, steps)  # keys without steps: made twice
+    return _reported(settings, began, planned, does)
 
 
 def _command(settings: Settings, choice: Choice, apply_from: Path | None = None) -> str:

@@ -21,7 +21,7 @@ QUICKLY_S, ALONE_S, BESIDE_OTHERS_S = 0.04, 0.25, 1.0
 class Courtesy:
     """Whether others work on the source, and how long reading rests for their sake.
 
-    Nothing is known before the first sample, and whoever reads is gentle then. ``FIRST_SAMPLES`` in a row without an
+    Nothing is known before the first sample, and whoever reads is gentle then. ``FIRST_SAMPLES`` in a row without a
     session of others at work: nobody is there, until one shows such a session; then it isn't known again. Others are
     there once ``SURE_SAMPLES`` in a row show one, or a sample can't show any, until ``QUIET_SAMPLES`` show none.
     """
