@@ -18,7 +18,7 @@ from scenarios.database import Database
 def servers(stack: ExitStack, source: str, target: str = "postgresql") -> tuple[Database, Database]:
     """Two separate servers, each with one empty database, stopped and removed when the stack is closed.
 
-    Raises ``MigratorError`` for a server that can't be had here (``MySQLUnavailable``: Debian's packages).
+    Raises ``MigratorError`` for a server that can't be had here (``PackagesUnavailable``: Debian's packages).
     """
     folder = stack.enter_context(scratch_directory("migrator-demo-"))
     return _server_of(stack, folder, source, "old"), _server_of(stack, folder, target, "new")

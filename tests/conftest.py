@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from migrator.embedded.mariadb import find_mariadb
-from migrator.embedded.mysql import cache_folder
+from migrator.embedded.mariadb import find_mariadb, mariadb_programs
+from migrator.embedded.mysql import DEBIAN_MYSQL
 from migrator.embedded.postgres import postgres_installation
 from tests.fix_cluster import cluster  # noqa: F401
 from tests.fix_spark import spark  # noqa: F401  (a fixture of every test; imports PySpark only when used)
 from tests.fix_zookeeper import contenders, ensemble_settings, zookeeper  # noqa: F401
 from tests.servers import (
+    MARIADB_VERSION,
     POSTGRES_VERSION,
     Database,
     DockerServers,
@@ -38,7 +39,7 @@ def pytest_report_header() -> str:
     if choice != "embedded":
         return f"servers: {choice}; PostgreSQL {POSTGRES_VERSION}"
     programs = [postgres_installation(POSTGRES_VERSION) / "bin" / "postgres"]
-    found = find_mariadb()
+    found = find_mariadb() if MARIADB_VERSION is None else mariadb_programs(MARIADB_VERSION)
     if found is not None:
         programs.append(found[0])
     versions = [
@@ -47,10 +48,9 @@ def pytest_report_header() -> str:
     ]
     if found is None:
         versions.append("MariaDB: to be installed by the first test that needs it")
-    unpacked = (cache_folder() / "root/usr/sbin/mysqld").exists()
-    versions.append(
-        f"MySQL: {cache_folder() if unpacked else 'to be unpacked by the first test that needs it'}"
-    )
+    kept = DEBIAN_MYSQL.cache_folder()
+    unpacked = (kept / "root" / DEBIAN_MYSQL.program).exists()
+    versions.append(f"MySQL: {kept if unpacked else 'to be unpacked by the first test that needs it'}")
     return "servers: embedded; " + "; ".join(versions)
 
 

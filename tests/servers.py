@@ -4,8 +4,10 @@
 must answer). A server that can't be started fails the test that asked for it. One thing is skipped, with its
 reason: MySQL where its packages can't be had at all, because Debian has them in a suite that moves.
 
-``MIGRATOR_TEST_POSTGRES`` chooses PostgreSQL's major version, 18 if it isn't set. What an older one doesn't have is
-skipped by name (``needs_postgres``).
+``MIGRATOR_TEST_POSTGRES`` chooses PostgreSQL's major version, 18 if it isn't set; 15 to 18 are embedded. What an
+older one doesn't have is skipped by name (``needs_postgres``). ``MIGRATOR_TEST_MARIADB`` chooses MariaDB's version:
+11.8 is embedded, and so is what the machine's package manager has if it isn't set. ``MIGRATOR_TEST_MYSQL`` chooses the
+tag of MySQL's image (8.0, 8.4); embedded is only what Debian has.
 """
 
 from __future__ import annotations
@@ -24,15 +26,17 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.mariadb import EmbeddedMariaDB
-from migrator.embedded.mysql import EmbeddedMySQL, MySQLUnavailable
+from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 
 POSTGRES_VERSION = int(os.environ.get("MIGRATOR_TEST_POSTGRES", "18"))
 POSTGRES_IMAGE = "postgres:18.1" if POSTGRES_VERSION == 18 else f"postgres:{POSTGRES_VERSION}"
-MARIADB_IMAGE = "mariadb:10.11.15"
-MYSQL_IMAGE = "mysql:9.7"
+MARIADB_VERSION = os.environ.get("MIGRATOR_TEST_MARIADB")
+MARIADB_IMAGE = f"mariadb:{MARIADB_VERSION or '10.11.15'}"
+MYSQL_IMAGE = f"mysql:{os.environ.get('MIGRATOR_TEST_MYSQL', '9.7')}"
 MARIADB_OPTIONS = (
     "--server-id=10 --log-bin=binlog --binlog-format=ROW --binlog-row-image=FULL"
     " --binlog-row-metadata=FULL --character-set-server=utf8mb4 --default-time-zone=+00:00"
@@ -195,6 +199,11 @@ def embedded_postgres(directory: Path, **options: Any) -> EmbeddedPostgres:
     return EmbeddedPostgres(directory, version=POSTGRES_VERSION, **options)
 
 
+def embedded_mariadb(directory: Path, **options: Any) -> EmbeddedMariaDB:
+    """A server for a test that has to disturb one, of the run's version; ``options`` as ``EmbeddedMariaDB``."""
+    return EmbeddedMariaDB(directory, version=MARIADB_VERSION, **options)
+
+
 def needs_postgres(version: int, what: str) -> None:
     """Skips a test of something that this run's PostgreSQL is too old to have."""
     if version > POSTGRES_VERSION:
@@ -216,12 +225,12 @@ class EmbeddedServers:
 
     def mariadb(self, name: str) -> MariaDBServer:
         """Start a MariaDB server called ``name``."""
-        server = self._stack.enter_context(EmbeddedMariaDB(self._directory / name))
+        server = self._stack.enter_context(embedded_mariadb(self._directory / name))
         admin = Database(server.host, server.port, "mysql", server.superuser, server.password, "mariadb")
         return MariaDBServer(admin, server)
 
     def mysql(self, name: str) -> MariaDBServer:
-        """Start a MySQL server called ``name``. Raises ``MySQLUnavailable`` where there is none to be had."""
+        """Start a MySQL server called ``name``. Raises ``PackagesUnavailable`` where there is none to be had."""
         server = self._stack.enter_context(EmbeddedMySQL(self._directory / name))
         admin = Database(server.host, server.port, "mysql", server.superuser, server.password, "mysql")
         return MariaDBServer(admin, server)
@@ -273,7 +282,7 @@ def mysql_server(servers: EmbeddedServers | DockerServers, name: str) -> MariaDB
     """
     try:
         return servers.mysql(name)
-    except MySQLUnavailable as error:
+    except PackagesUnavailable as error:
         pytest.skip(str(error))
 
 

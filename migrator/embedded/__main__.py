@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 
+from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.java import java_home, java_version
 from migrator.embedded.mariadb import find_mariadb, install_mariadb
-from migrator.embedded.mysql import MySQLUnavailable, install_mysql
+from migrator.embedded.mysql import DEBIAN_MYSQL
 from migrator.embedded.postgres import postgres_installation
 from migrator.errors import MigratorError
 
@@ -25,8 +26,8 @@ def main() -> int:
         found = find_mariadb()
         print(f"MariaDB: {found[0] if found else 'missing'}")
         try:
-            print(f"MySQL: {install_mysql()}")
-        except MySQLUnavailable as error:  # its tests are skipped with this reason
+            print(f"MySQL: {DEBIAN_MYSQL.install()}")
+        except PackagesUnavailable as error:  # its tests are skipped with this reason
             print(f"MySQL: none ({error.cause})")
         home = java_home()
         print(f"Java {java_version(home)}: {home}")

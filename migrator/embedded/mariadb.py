@@ -1,4 +1,4 @@
-"""A throw-away MariaDB server: the machine's own binaries, or Debian's/Ubuntu's package."""
+"""A throw-away MariaDB server: the machine's own binaries, its package, or another version unpacked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from migrator.embedded.binlog_server import BinlogServer, own_temporary_files
+from migrator.embedded.debian import DebianServer
 from migrator.embedded.process import (
     ServerProcess,
     make_server_directory,
@@ -28,6 +30,9 @@ _DEFAULT_SETTINGS = {
     "default-time-zone": "+00:00",
 }
 _PACKAGE = "mariadb-server"
+_UNPACKED = {
+    "11.8": DebianServer("MariaDB 11.8", "mariadb-11.8", _PACKAGE, "trixie", "usr/sbin/mariadbd"),
+}
 # A package's service would start as soon as it is unpacked. policy-rc.d is Debian's switch for that
 # (invoke-rc.d(8)); one that an administrator put there is left alone.
 _INSTALL_SCRIPT = f"""
@@ -88,25 +93,62 @@ def install_mariadb() -> None:
 class EmbeddedMariaDB(BinlogServer):
     """A MariaDB server under ``directory`` with a full row-based binary log; a context manager.
 
-    Raises MigratorError if MariaDB is missing and can't be installed, or does not start.
+    Args:
+        directory: as in ``BinlogServer``.
+        settings: likewise.
+        version: 11.8 is unpacked from Debian's packages; none is whatever the machine has.
+
+    Raises MigratorError if MariaDB is missing and can't be installed, or does not start, ``PackagesUnavailable`` if a
+    version can't be had here.
     """
 
     title = "the embedded MariaDB"
     defaults = _DEFAULT_SETTINGS
 
+    def __init__(
+        self, directory: Path, *, settings: Mapping[str, str] | None = None, version: str | None = None
+    ):
+        super().__init__(directory, settings=settings)
+        self._version = version
+
     def _create(self) -> ServerProcess:
-        install_mariadb()
-        found = find_mariadb()
-        if found is None:
-            raise MigratorError("MariaDB was installed but can't be found")
-        server, installer = found
+        server, installer = mariadb_programs(self._version)
         user = unprivileged_user("mysql")
         root = make_server_directory(self._directory, user)
         data = root / "data"
         if not (data / "mysql").exists():
             _initialise(installer, data, user, own_temporary_files(root, user))
-        program = [str(server), "--no-defaults", f"--datadir={data}"]
+        # The defaults are those of the machine's own installation.
+        files = [] if self._version is None else _files(server.parents[1])
+        program = [str(server), "--no-defaults", *files, f"--datadir={data}"]
         return self._serving(program, root, "mariadb", user)
+
+
+def mariadb_programs(version: str | None) -> tuple[Path, Path]:
+    """``mariadbd`` and ``mariadb-install-db``."""
+    if version is None:
+        install_mariadb()
+        found = find_mariadb()
+        if found is None:
+            raise MigratorError("MariaDB was installed but can't be found")
+        return found
+    if version not in _UNPACKED:
+        raise MigratorError(
+            f"there is no embedded MariaDB {version}", remedy=f"choose one of {', '.join(_UNPACKED)}"
+        )
+    helpers = ("usr/bin/my_print_defaults", "usr/bin/resolveip")
+    root = _UNPACKED[version].startable(_UNPACKED[version].program, *helpers)
+    return root / _UNPACKED[version].program, root / "usr/bin/mariadb-install-db"
+
+
+def _files(base: Path) -> list[str]:
+    share = base / "share/mysql"
+    return [
+        f"--basedir={base}",
+        f"--lc-messages-dir={share}",
+        f"--character-sets-dir={share / 'charsets'}",
+        f"--plugin-dir={base / 'lib/mysql/plugin'}",
+    ]
 
 
 def _initialise(installer: Path, data: Path, user: str | None, temporary_files: str) -> None:
@@ -117,5 +159,5 @@ def _initialise(installer: Path, data: Path, user: str | None, temporary_files: 
         "--skip-test-db",
         "--skip-name-resolve",
     ]
-    command = [str(installer), "--no-defaults", *options]
+    command = [str(installer), "--no-defaults", f"--basedir={installer.parents[1]}", *options]
     run_as(command, user, directory=data.parent, environment=plain_environment())

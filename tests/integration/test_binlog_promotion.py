@@ -9,8 +9,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.mariadb import EmbeddedMariaDB
-from migrator.embedded.mysql import EmbeddedMySQL, MySQLUnavailable, install_mysql
+from migrator.embedded.mysql import DEBIAN_MYSQL, EmbeddedMySQL
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
@@ -46,8 +47,8 @@ def database_of(server: Server, name: str = "old") -> Database:
 def pair(engine: BinlogEngine) -> Iterator[tuple[Server, Server]]:
     if engine is MYSQL:
         try:
-            install_mysql()
-        except MySQLUnavailable as error:
+            DEBIAN_MYSQL.install()
+        except PackagesUnavailable as error:
             pytest.skip(str(error))
     make = EmbeddedMySQL if engine is MYSQL else EmbeddedMariaDB
     with ExitStack() as stack:

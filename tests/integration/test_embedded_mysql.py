@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from migrator.embedded import mysql as mysql_module
-from migrator.embedded.mysql import EmbeddedMySQL, MySQLUnavailable, install_mysql
+from migrator.embedded import debian
+from migrator.embedded.debian import PackagesUnavailable
+from migrator.embedded.mysql import DEBIAN_MYSQL, EmbeddedMySQL
 from migrator.embedded.process import scratch_directory
 
 pytestmark = pytest.mark.integration
@@ -24,8 +26,8 @@ def scratch() -> Iterator[Path]:
 @pytest.fixture
 def unpacked() -> None:
     try:
-        install_mysql()
-    except MySQLUnavailable as error:
+        DEBIAN_MYSQL.install()
+    except PackagesUnavailable as error:
         pytest.skip(str(error))
 
 
@@ -53,9 +55,9 @@ def test_data_outlives_a_crash_and_the_server_does_not_outlive_its_owner(scratch
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIGRATOR_MYSQL", str(tmp_path / "cache"))
-    monkeypatch.setattr(mysql_module, "_KEYRING", tmp_path / "no keyring")
-    with pytest.raises(MySQLUnavailable) as missing:
-        install_mysql()
+    monkeypatch.setattr(debian, "_KEYRING", tmp_path / "no keyring")
+    with pytest.raises(PackagesUnavailable) as missing:
+        DEBIAN_MYSQL.install()
     assert "no keyring" in missing.value.cause or "apt-get" in missing.value.cause
     assert missing.value.remedy
     assert os.listdir(tmp_path / "cache") == ["lock"]  # nothing half-done is left
@@ -64,6 +66,6 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("unpacked")
 def test_a_suite_without_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIGRATOR_MYSQL", str(tmp_path / "cache"))
-    monkeypatch.setattr(mysql_module, "_PACKAGE", "mysql-server-that-left-sid")
-    with pytest.raises(MySQLUnavailable, match="can't be had"):
-        install_mysql()
+    gone = replace(DEBIAN_MYSQL, package="mysql-server-that-left-sid")
+    with pytest.raises(PackagesUnavailable, match="can't be had"):
+        gone.install()

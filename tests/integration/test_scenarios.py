@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from migrator.embedded import mysql
+from migrator.embedded.debian import DebianServer, PackagesUnavailable
 from migrator.errors import MigratorError, VerifyError
 from scenarios import bundle, catalog_files
 from scenarios.commands import scenario as command
@@ -66,10 +66,10 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 def test_without_a_mysql_server_the_run_says_so_and_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unavailable() -> Path:
-        raise mysql.MySQLUnavailable("a MySQL server can't be had on this machine", cause="no mirror")
+    def unavailable(_: DebianServer) -> Path:
+        raise PackagesUnavailable("a MySQL server can't be had on this machine", cause="no mirror")
 
-    monkeypatch.setattr(mysql, "install_mysql", unavailable)
+    monkeypatch.setattr(DebianServer, "install", unavailable)
     found = played(tmp_path, "quiet", QUIET, "mysql")
     assert (found.ending, found.outcome, found.checks) == (FAILS, Outcome.UNKNOWN, ())
     assert "a MySQL server can't be had on this machine; cause: no mirror" in found.reason

@@ -17,7 +17,7 @@ from migrator import schema as control
 from migrator import wiring
 from migrator.cli.verify import server_settings
 from migrator.config import Settings
-from migrator.embedded.mysql import MySQLUnavailable
+from migrator.embedded.debian import PackagesUnavailable
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import MarkKind
@@ -50,7 +50,7 @@ def encrypted(request: pytest.FixtureRequest) -> Iterator[Database]:
         with opened as database:
             _fill(database)
             yield database
-    except MySQLUnavailable as error:
+    except PackagesUnavailable as error:
         pytest.skip(str(error))
 
 
