@@ -17,7 +17,7 @@ from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import Key, LogProgress, LogRecord, RowChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
-from tests.servers import Database
+from tests.servers import Database, needs_postgres
 
 DEADLINE_S = 30.0
 
@@ -40,6 +40,13 @@ def source_of(database: Database, /, **changes: Any) -> PostgresSource:
         "migration": database.database[:31],
     }
     return PostgresSource(**{**values, **changes})
+
+
+def stream_at_once(database: Database) -> None:
+    """The server streams every change at once: a handful of rows does what millions do otherwise."""
+    setting = "debug_logical_replication_streaming"
+    needs_postgres(16, f"setting {setting}")
+    database.execute(f'ALTER DATABASE "{database.database}" SET {setting} = immediate')
 
 
 def prepared(source: PostgresSource, *tables: str) -> list[TableSchema]:

@@ -6,7 +6,7 @@ reason: MySQL where its packages can't be had at all, because Debian has them in
 
 ``MIGRATOR_TEST_POSTGRES`` chooses PostgreSQL's major version, 18 if it isn't set; 15 to 18 are embedded. What an
 older one doesn't have is skipped by name (``needs_postgres``). ``MIGRATOR_TEST_MARIADB`` chooses MariaDB's version:
-11.8 is embedded, and so is what the machine's package manager has if it isn't set. ``MIGRATOR_TEST_MYSQL`` chooses the
+11.8 is embedded, and so is what the package manager has if it isn't set. ``MIGRATOR_TEST_MYSQL`` chooses the
 tag of MySQL's image (8.0, 8.4); embedded is only what Debian has.
 """
 

@@ -24,7 +24,15 @@ from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.source_threads import Inputs, LogPump, Reconnected, Records
 from tests.fix_postgres_history import CuttingProxy, history
-from tests.fix_postgres_source import DEADLINE_S, log_reader, parts, prepared, read_to, source_of
+from tests.fix_postgres_source import (
+    DEADLINE_S,
+    log_reader,
+    parts,
+    prepared,
+    read_to,
+    source_of,
+    stream_at_once,
+)
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -79,8 +87,8 @@ def test_any_cuts_of_the_stream_lose_nothing_and_repeat_nothing(old_pg: Database
     old_pg.execute(
         "CREATE TABLE t (k int PRIMARY KEY, v text)",
         "ALTER TABLE t REPLICA IDENTITY FULL",
-        f'ALTER DATABASE "{old_pg.database}" SET debug_logical_replication_streaming = immediate',
     )
+    stream_at_once(old_pg)
     source = source_of(old_pg, streaming=streaming, part_rows=2)
     (schema,) = prepared(source, "t")
     cuts_done = read_again = 0

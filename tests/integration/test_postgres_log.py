@@ -24,6 +24,7 @@ from tests.fix_postgres_source import (
     read_to,
     read_until,
     source_of,
+    stream_at_once,
     wait_for,
 )
 from tests.servers import Database
@@ -234,8 +235,7 @@ def test_watermarks_come_in_log_order_and_carry_no_rows(
     table(old_pg)
     old_pg.execute(*WATERMARK_TABLE)
     if streamed:  # every transaction comes before it ends
-        setting = "debug_logical_replication_streaming = immediate"
-        old_pg.execute(f'ALTER DATABASE "{old_pg.database}" SET {setting}')
+        stream_at_once(old_pg)
     source = source_of(old_pg, placement=placement)
     schemas = prepared(source, "t")
     ours, theirs = mark_writer(source), mark_writer(replace(source, migration="another"))

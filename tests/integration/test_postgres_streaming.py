@@ -26,12 +26,11 @@ from tests.fix_postgres_source import (
     read_to,
     read_until,
     source_of,
+    stream_at_once,
 )
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
-
-IMMEDIATE = 'ALTER DATABASE "{}" SET debug_logical_replication_streaming = immediate'
 
 
 @pytest.fixture
@@ -41,8 +40,8 @@ def at_once(old_pg: Database) -> Database:
         "CREATE TABLE t (k int PRIMARY KEY, v text)",
         "ALTER TABLE t REPLICA IDENTITY FULL",
         "ALTER TABLE t ALTER v SET STORAGE EXTERNAL",
-        IMMEDIATE.format(old_pg.database),
     )
+    stream_at_once(old_pg)
     return old_pg
 
 
