@@ -30,6 +30,9 @@ from verify.chunk_reader import Bracket, Digest, SourceChunks, TargetChunks
 from verify.snapshot import LedgerState, LogPlace
 
 CHUNK_ROWS = 50_000
+_FIRST_ROWS = 4_000
+"""Source rows in the first piece, and twice as many in each after it, up to a whole one: the target has nothing to do
+until the source is through with the first."""
 AHEAD = 16
 """Pieces of the source read before the target's are, at most."""
 FINER = 16
@@ -120,7 +123,7 @@ class Sweep:
 
     def everything(self) -> Swept:
         """All keys: by digests first, where there are any."""
-        pieces: Iterable[Piece] = cut(lambda after: self._end(KeyRange(after), self._rows))
+        pieces: Iterable[Piece] = cut(lambda after: self._end(KeyRange(after), self._size()))
         if self._plan.pushed is None:
             return self.rows_of(pieces)
         at_once = len(self._kinds) == 1 and self._kinds[0] in SUMMED_UP
@@ -178,13 +181,18 @@ class Sweep:
         assert self._plan.pushed is not None
         after: Key | None = None
         while self._files == 0 or after is not None:
+            rows = self._size()
             self._files += 1
             where = self._condition(KeyRange(after), source=True)
             bracket, digest, upto = self._source.digest_of_next(
-                self._plan.pushed.source, self._plan.key[0], where, self._rows
+                self._plan.pushed.source, self._plan.key[0], where, rows
             )
             yield _Half(KeyRange(after, upto), bracket, digest, digest.rows, self._files)
             after = upto
+
+    def _size(self) -> int:
+        """Rows of the next piece."""
+        return min(self._rows, _FIRST_ROWS << min(self._files, 16))
 
     def _agrees(self, half: _Half) -> bool:
         assert self._plan.pushed is not None

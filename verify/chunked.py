@@ -1,4 +1,7 @@
-"""Rounds of one table that is verified piece by piece: everything at first, then the keys that were set aside."""
+"""Rounds of one table that is verified piece by piece: everything at first, then the keys that were set aside.
+
+The sessions that find out how the table can be read so, in its first round, are those that read it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,13 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from transforms.registry import TargetMapping
 from verify.chunk_choice import ChunkPlan, choose, why_whole
 from verify.chunk_keys import Piece, lists_of
-from verify.chunk_reader import ChunkedSource, ChunkedTarget
+from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks, TargetChunks
 from verify.chunk_sweep import Sweep, Swept, Wait
 from verify.compare import Shape, key_names
 from verify.rounds import TableProgress
-from verify.snapshot import SourceSnapshot, SourceTable, TargetRowsText, TargetSnapshot
+from verify.snapshot import LedgerState, SourceSnapshot, SourceTable, TargetRowsText, TargetSnapshot
 
 _KEYS_IN_A_LIST = 500
 _KEYS_MAX = 100_000
@@ -36,25 +38,27 @@ class ChunkedSides(Protocol):
         """The new database."""
         ...
 
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """Their engines (``verify.settings.KINDS``)."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkReads:
-    """What a round read of one table, in the form of snapshots; ``swept`` says how they came to be."""
+    """What a round read of one table, in the form of snapshots.
+
+    Attributes:
+        source: the old rows.
+        target: the new ones.
+        before: the ledger before anything was read.
+        swept: how they came to be.
+    """
 
     source: SourceSnapshot
     target: TargetSnapshot
+    before: LedgerState | None
     swept: Swept
-
-
-def plan_of(
-    sides: ChunkedSides, kinds: tuple[str, str], target: TargetMapping, spark: Callable[[], SparkSession]
-) -> ChunkPlan | str:
-    """How the table can be verified piece by piece, or why not. Raises ``MappingError``, ``VerifyError``."""
-    reason = why_whole(target)
-    if reason:
-        return reason
-    with sides.source.chunks(target.sources[0]) as old, sides.target.chunks(target.name) as new:
-        return choose(spark(), target, kinds, old, new)
 
 
 def read_chunks(
@@ -64,37 +68,64 @@ def read_chunks(
     wait: Wait,
     step: Callable[[str], None],
     rows: int,
-) -> ChunkReads:
-    """A round: everything in the first one, later the keys set aside. Raises ``VerifyError``, ``ConnectionFailed``.
+    spark: Callable[[], SparkSession],
+) -> ChunkReads | str:
+    """A round: everything in the first one, later the keys set aside; or why it can't be read piece by piece.
 
     Args:
         sides: readers of both.
-        table: what is known so far; learns its columns and its method.
+        table: what is known so far; learns its plan, its columns and its method.
         directory: made anew; gets two folders with a file for each piece that was read.
         wait: see ``chunk_sweep.Sweep``.
         step: likewise.
         rows: source rows in a piece.
+        spark: a running session, for the plan.
+
+    Raises ``MappingError``, ``VerifyError``, ``ConnectionFailed``.
     """
-    plan, name = table.plan, table.target.name
-    assert plan is not None
+    reason = why_whole(table.target)
+    if reason:
+        return reason
+    with (
+        sides.source.chunks(table.target.sources[0]) as old,
+        sides.target.chunks(table.target.name) as new,
+    ):
+        if table.plan is None:
+            found = choose(spark(), table.target, sides.kinds, old, new)
+            if isinstance(found, str):
+                return found
+            table.plan = found
+        return _swept(table, table.plan, old, new, directory, wait, step, rows)
+
+
+def _swept(
+    table: TableProgress,
+    plan: ChunkPlan,
+    old: SourceChunks,
+    new: TargetChunks,
+    directory: Path,
+    wait: Wait,
+    step: Callable[[str], None],
+    rows: int,
+) -> ChunkReads:
     directory.mkdir()
     folders = (directory / "source.parts", directory / "target.parts")
-    with sides.source.chunks(plan.source) as old, sides.target.chunks(name) as new:
-        sweep = Sweep(plan, old, new, wait, step, rows, folders)
-        swept = sweep.everything() if table.rounds == 0 else sweep.rows_of(_again(table, plan))
-        schema, columns = old.schema, new.columns
+    before = new.ledger()
+    sweep = Sweep(plan, old, new, wait, step, rows, folders)
+    swept = sweep.everything() if table.rounds == 0 else sweep.rows_of(_again(table, plan))
     if table.rounds == 0:
         table.columns = list(plan.filled)
         table.shape = Shape(tuple(c.name for c in plan.filled), table.target.key)
-        table.uncompared = tuple(c.name for c in columns if c not in plan.filled)
+        table.uncompared = tuple(c.name for c in new.columns if c not in plan.filled)
         table.method = _method(plan, swept)
     table.pieces = tuple(swept.full)
-    source = SourceTable(schema, folders[0], swept.source_rows)
-    target = TargetRowsText(name, columns, folders[1], swept.target_rows)
+    source = SourceTable(old.schema, folders[0], swept.source_rows)
+    target = TargetRowsText(table.target.name, new.columns, folders[1], swept.target_rows)
     low = swept.low or swept.high
     return ChunkReads(
         SourceSnapshot(low, swept.high, {plan.source: source}),
-        TargetSnapshot(swept.ledger, {name: target}),
+        TargetSnapshot(swept.ledger, {target.name: target}),
+        before,
         swept,
     )
 

@@ -32,10 +32,9 @@ from pyspark.sql import SparkSession
 from migrator.errors import VerifyError
 from migrator.model.table import TableId
 from transforms.registry import TargetMapping
-from verify.chunk_choice import ChunkPlan
 from verify.chunk_reader import TargetChunks
 from verify.chunk_sweep import CHUNK_ROWS, Waited
-from verify.chunked import plan_of, read_chunks
+from verify.chunked import read_chunks
 from verify.compare import compare
 from verify.mapped_side import canonical_sides, mapping_failure
 from verify.pending import PendingAnswer
@@ -164,7 +163,6 @@ class LiveComparison:
         """
         tables = [TableProgress(target) for target in targets]
         self._exclude_undumped(tables, self.target.ledger())
-        self._choose([table for table in tables if not table.unknown])
         rounds: list[Round] = []
         snapshot: SourceSnapshot | None = None
         while open_tables := [t for t in tables if not t.unknown and (t.rounds == 0 or t.aside_keys)]:
@@ -175,16 +173,6 @@ class LiveComparison:
             if not done.reached:
                 break
         return tables, rounds, snapshot
-
-    def _choose(self, tables: Sequence[TableProgress]) -> None:
-        """How each table is read."""
-        for table in tables:
-            asked = "asked for" if self.limits.chunk_rows == 0 else ""
-            found = asked or plan_of(self, self.kinds, table.target, self.spark)
-            if isinstance(found, ChunkPlan):
-                table.plan = found
-            else:
-                table.method = f"whole, in one snapshot of each side: {found}"
 
     def _exclude_undumped(self, tables: Sequence[TableProgress], ledger: LedgerState | None) -> None:
         for table in tables:
@@ -202,7 +190,7 @@ class LiveComparison:
         directory.mkdir(parents=True)
         with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="compare") as pool:
             starting = pool.submit(self.spark)  # takes seconds, while the servers have to be read anyway
-            reads = self._reads(tables, directory, pool)
+            reads = self._reads(tables, directory, pool, starting.result)
             for own, group in reads:
                 self._exclude_undumped(group, own.target.ledger)
             starting.result()
@@ -218,14 +206,21 @@ class LiveComparison:
         return self._seen(number, [own for own, _ in reads], time.monotonic() - started)
 
     def _reads(
-        self, tables: Sequence[TableProgress], directory: Path, pool: ThreadPoolExecutor
+        self,
+        tables: Sequence[TableProgress],
+        directory: Path,
+        pool: ThreadPoolExecutor,
+        spark: Callable[[], SparkSession],
     ) -> list[tuple[_Reads, list[TableProgress]]]:
-        whole = [table for table in tables if table.plan is None]
-        reads = [(self._read(whole, directory, pool), whole)] if whole else []
+        reads: list[tuple[_Reads, list[TableProgress]]] = []
+        whole: list[TableProgress] = []
         for index, table in enumerate(tables):
-            if table.plan is not None:
-                reads.append((self._read_chunks(table, directory / str(index)), [table]))
-        return reads
+            chunked = self._read_chunks(table, directory / str(index), spark)
+            if chunked is None:
+                whole.append(table)
+            else:
+                reads.append((chunked, [table]))
+        return [*reads, (self._read(whole, directory, pool), whole)] if whole else reads
 
     @staticmethod
     def _seen(number: int, reads: Sequence[_Reads], elapsed_s: float) -> tuple[Round, SourceSnapshot]:
@@ -249,17 +244,24 @@ class LiveComparison:
         )
         return done, SourceSnapshot(low, high, tables)
 
-    def _read_chunks(self, table: TableProgress, directory: Path) -> _Reads:
-        before = self.target.ledger()
+    def _read_chunks(
+        self, table: TableProgress, directory: Path, spark: Callable[[], SparkSession]
+    ) -> _Reads | None:
+        """None where the table has to be read whole."""
+        if table.plan is None and table.method:
+            return None
         names = list(table.target.sources)
         rows = self.limits.chunk_rows
 
         def wait(high: LogPlace, ledger: Callable[[], LedgerState | None]) -> Waited:
             return self._wait(high, names, ledger)
 
-        reads = read_chunks(self, table, directory, wait, self.step, rows)
-        swept, after = reads.swept, reads.swept.ledger
-        orders = {ledger.order if ledger else None for ledger in (before, after)}
+        reads = read_chunks(self, table, directory, wait, self.step, rows, spark) if rows else "asked for"
+        if isinstance(reads, str):
+            table.method = f"whole, in one snapshot of each side: {reads}"
+            return None
+        swept = reads.swept
+        orders = {ledger.order if ledger else None for ledger in (reads.before, swept.ledger)}
         still = swept.waited.reached and len(orders) == 1 and None not in orders
         return _Reads(reads.source, reads.target, swept.waited, still, swept.agreed, bool(swept.full))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from psycopg import sql
 from migrator.model.table import TableSchema
 from verify.chunk_keys import BYTES, DATE, INTEGER, UUID, Dialect, Key, KeyColumn
 from verify.chunk_reader import Bracket, Digest
-from verify.postgres_snapshot import Convert, PostgresSnapshot, PostgresViews
+from verify.postgres_ledger import PostgresLedger
+from verify.postgres_snapshot import Convert, PostgresViews
 from verify.snapshot import LedgerState, LogPlace, TargetColumnText
 
 _EXTREMES = {"2147483647": "infinity", "-2147483648": "-infinity"}
@@ -95,9 +95,8 @@ class PostgresSourceChunks:
 
     def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
         """See the port."""
-        with self._bracketed() as (view, places):
-            found = view.rows(_sql(f"SELECT {numbers} FROM {self._name()} WHERE {where}"))[0]
-        return Bracket(*places), digest_of(found)
+        bracket, found = self._one_row(f"SELECT {numbers} FROM {self._name()} WHERE {where}")
+        return bracket, digest_of(found)
 
     def digest_of_next(
         self, numbers: str, key: KeyColumn, where: str, rows: int
@@ -106,33 +105,36 @@ class PostgresSourceChunks:
         column = quoted(key.source)
         piece = f"(SELECT * FROM {self._name()} WHERE {where} ORDER BY {column} LIMIT {rows:d}) AS piece"
         last = _KEY_TEXTS[key.kind].format(f"max({column})")
-        with self._bracketed() as (view, places):
-            *found, end = view.rows(_sql(f"SELECT {numbers}, {last} FROM {piece}"))[0]
+        bracket, (*found, end) = self._one_row(f"SELECT {numbers}, {last} FROM {piece}")
         digest = digest_of(found)
-        return Bracket(*places), digest, (end,) if digest.rows == rows else None
+        return bracket, digest, (end,) if digest.rows == rows else None
 
     def read(self, where: str, path: Path) -> tuple[Bracket, int]:
         """See the port."""
         query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
             self._columns, sql.Identifier(self._schema.id.schema, self._schema.id.name), _sql(where)
         )
-        with self._bracketed(bulk=True) as (view, places):
+        low = self._low()
+        with self._views.view(bulk=True) as view:
             rows = view.to_parquet(
                 query, self._schema.names(), path, self._convert, f"table {self._schema.id}"
             )
-        return Bracket(*places), rows
+        return self._bracket(low), rows
 
-    @contextmanager
-    def _bracketed(self, bulk: bool = False) -> Iterator[tuple[PostgresSnapshot, list[LogPlace]]]:
-        """A view, and the log's end before it and after it: the second is there when the view is gone.
+    def _one_row(self, query: str) -> tuple[Bracket, tuple[Any, ...]]:
+        """What a query gives in a view of its own."""
+        low = self._low()
+        [[found]] = self._views.at_once(_sql(query))
+        return self._bracket(low), found
 
-        The end after one view is an end before the next.
-        """
-        places = [self._after or self._place(self._places)]
-        with self._views.view(bulk) as view:
-            yield view, places
+    def _low(self) -> LogPlace:
+        """The log's end before a view: the end after one view is an end before the next."""
+        return self._after or self._place(self._places)
+
+    def _bracket(self, low: LogPlace) -> Bracket:
+        """With the log's end after a view, which is gone by now."""
         self._after = self._place(self._places)
-        places.append(self._after)
+        return Bracket(low, self._after)
 
     def _name(self) -> str:
         return f"{quoted(self._schema.id.schema)}.{quoted(self._schema.id.name)}"
@@ -146,7 +148,7 @@ class PostgresTargetChunks:
     def __init__(
         self,
         views: PostgresViews,
-        ledger: Callable[[PostgresSnapshot], LedgerState | None],
+        ledger: PostgresLedger,
         table: tuple[str, str],
         columns: tuple[TargetColumnText, ...],
         selected: sql.Composed,
@@ -154,6 +156,7 @@ class PostgresTargetChunks:
     ):
         self._views, self._ledger, self._table = views, ledger, table
         self._columns, self._selected, self._convert = columns, selected, convert
+        self._has_ledger = False  # seen there: a query for it may be one of several in a message
 
     @property
     def columns(self) -> tuple[TargetColumnText, ...]:
@@ -168,14 +171,19 @@ class PostgresTargetChunks:
     def ledger(self) -> LedgerState | None:
         """The ledger now."""
         with self._views.view() as view:
-            return self._ledger(view)
+            return self._ledger.read(view)
 
     def digest(self, numbers: str, where: str) -> tuple[LedgerState | None, Digest]:
         """See the port."""
         name = ".".join(map(quoted, self._table))
+        query = _sql(f"SELECT {numbers} FROM {name} WHERE {where}")
+        if self._has_ledger:
+            rows, [found] = self._views.at_once(self._ledger.query, query)
+            return self._ledger.state(rows), digest_of(found)
         with self._views.view() as view:
-            ledger = self._ledger(view)
-            return ledger, digest_of(view.rows(_sql(f"SELECT {numbers} FROM {name} WHERE {where}"))[0])
+            ledger = self._ledger.read(view)
+            self._has_ledger = ledger is not None
+            return ledger, digest_of(view.rows(query)[0])
 
     def read(self, where: str, path: Path) -> tuple[LedgerState | None, int]:
         """See the port."""
@@ -184,7 +192,7 @@ class PostgresTargetChunks:
         )
         names = [column.name for column in self._columns if not column.generated]
         with self._views.view(bulk=True) as view:
-            ledger = self._ledger(view)
+            ledger = self._ledger.read(view)
             return ledger, view.to_parquet(query, names, path, self._convert, f"table {self._table[1]}")
 
 

@@ -32,6 +32,9 @@ _CANONICAL = {
     "bytea_output": "hex",
     "xmloption": "content",
 }
+_READ_ONLY = {"default_transaction_read_only": "on"}
+_BEGIN: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_END: LiteralString = "ROLLBACK"
 # Pieces are read by an index over their key, whatever is known of the table: one without statistics, as a new one is,
 # would be read as a whole for a piece with one end, and a piece's places be collected and sorted first, at half the
 # price of its digest. Helpers start slower than one process makes a digest, and to compile it takes longer than that.
@@ -45,9 +48,9 @@ _BY_KEY = {
 Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
-def postgres_conninfo(settings: ServerSettings) -> str:
-    """A libpq connection string; it holds the password, so it must never be printed."""
-    options = " ".join(f"-c {name}={value}" for name, value in _CANONICAL.items())
+def postgres_conninfo(settings: ServerSettings, **more: str) -> str:
+    """A libpq connection string, with ``more`` settings of the session; it holds the password: never print it."""
+    options = " ".join(f"-c {name}={value}" for name, value in {**_CANONICAL, **more}.items())
     return make_conninfo(
         host=settings.host,
         port=settings.port,
@@ -62,11 +65,10 @@ def postgres_conninfo(settings: ServerSettings) -> str:
     )
 
 
-def connect_postgres(settings: ServerSettings) -> psycopg.Connection[tuple[Any, ...]]:
+def connect_postgres(settings: ServerSettings, **more: str) -> psycopg.Connection[tuple[Any, ...]]:
     """An autocommit connection whose transactions are read-only. Raises ``ConnectionFailed``."""
     try:
-        connection = psycopg.connect(postgres_conninfo(settings), autocommit=True)
-        connection.execute("SET default_transaction_read_only = on")
+        connection = psycopg.connect(postgres_conninfo(settings, **_READ_ONLY, **more), autocommit=True)
     except psycopg.Error as error:
         raise ConnectionFailed(
             "the server can't be reached for verification",
@@ -93,12 +95,7 @@ class PostgresSnapshot:
         try:
             return self._connection.execute(query, parameters or None).fetchall()
         except psycopg.Error as error:
-            raise VerifyError(
-                "a catalogue query failed",
-                where=self._where,
-                cause=str(error).strip(),
-                remedy="check that the login may read the catalogue and the tables concerned",
-            ) from error
+            raise _refused(self._where, error) from error
 
     def to_parquet(
         self, query: sql.Composed, names: Sequence[str], path: Path, convert: Convert, subject: str
@@ -159,7 +156,7 @@ class PostgresViews:
 
         Raises ``ConnectionFailed``, ``VerifyError``.
         """
-        self._do("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._do(_BEGIN)
         try:
             if bulk:
                 token = cast(tuple[Any, ...], self._do("SELECT pg_export_snapshot()").fetchone())[0]
@@ -170,7 +167,21 @@ class PostgresViews:
             if bulk and self._bulk is not None:
                 self._bulk.rollback()
             if not self._connection.closed:
-                self._do("ROLLBACK")
+                self._do(_END)
+
+    def at_once(self, *queries: sql.Composed) -> list[list[tuple[Any, ...]]]:
+        """The rows of each of some queries, from one view of their own, for one message there and one back.
+
+        A piece's digest takes its server some milliseconds, and each message more leaves it idle for a tenth of one.
+        Raises ``VerifyError``.
+        """
+        try:
+            cursor = self._connection.execute(sql.SQL("; ").join([sql.SQL(_BEGIN), *queries, sql.SQL(_END)]))
+            return [cursor.fetchall() for _ in queries if cursor.nextset()]
+        except psycopg.Error as error:
+            if not self._connection.closed:
+                self._do(_END)
+            raise _refused(self._settings.where(), error) from error
 
     def close(self) -> None:
         """Ends the session that ``to_parquet`` uses."""
@@ -193,9 +204,7 @@ class PostgresViews:
 @contextmanager
 def open_views(settings: ServerSettings) -> Iterator[PostgresViews]:
     """Sessions for views one after the other. Raises ``ConnectionFailed``."""
-    connection = connect_postgres(settings)
-    settings_by_key = [sql.SQL("SET {} = {}").format(sql.Identifier(n), v) for n, v in _BY_KEY.items()]
-    connection.execute(sql.SQL("; ").join(settings_by_key))
+    connection = connect_postgres(settings, **_BY_KEY)
     views = PostgresViews(connection, settings)
     try:
         yield views
@@ -209,6 +218,15 @@ def open_snapshot(settings: ServerSettings) -> Iterator[PostgresSnapshot]:
     """One read view that lasts as long as the context. Raises ``ConnectionFailed``, ``VerifyError``."""
     with open_views(settings) as views, views.view(bulk=True) as view:
         yield view
+
+
+def _refused(where: str, error: psycopg.Error) -> VerifyError:
+    return VerifyError(
+        "a query was refused",
+        where=where,
+        cause=str(error).strip(),
+        remedy="check that the login may read the catalogue and the tables concerned",
+    )
 
 
 def _bulk_connection(settings: ServerSettings) -> Any:

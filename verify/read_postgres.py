@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pyarrow as pa
@@ -71,24 +71,25 @@ ORDER BY m.attnum
 """
 # The log is read up to the end of its last record, but the insert position lies after the header of a fresh page:
 # on an idle server the pipeline could never be said to have reached it.
-_POSITION = """
-WITH place AS (
+# On a standby the commit that is being replayed may be visible before the place of replay counts it, so everything
+# visible lies behind that place by one record at most; nothing does where all that was received is replayed.
+_PLACE: LiteralString = """
+WITH standby AS MATERIALIZED (
+  SELECT pg_is_in_recovery() AS yes
+), place AS (
   SELECT (lsn - '0/0'::pg_lsn)::int8 AS byte, lsn::text AS text,
          pg_size_bytes(current_setting('wal_segment_size')) AS segment,
          current_setting('wal_block_size')::int8 AS page
-  FROM pg_current_wal_insert_lsn() AS lsn
+  FROM pg_current_wal_insert_lsn() AS lsn WHERE NOT (SELECT yes FROM standby)
 ), header AS (
-  SELECT *, CASE WHEN byte %% segment < page THEN 40 ELSE 24 END AS header FROM place
+  SELECT *, CASE WHEN byte % segment < page THEN 40 ELSE 24 END AS header FROM place
 )
-SELECT byte - CASE WHEN byte %% page = header THEN header ELSE 0 END, text FROM header
-"""
-# On a standby the commit that is being replayed may be visible before the place of replay counts it, so everything
-# visible lies behind that place by one record at most; nothing does where all that was received is replayed.
-_REPLAYED = """
+SELECT byte - CASE WHEN byte % page = header THEN header ELSE 0 END, text FROM header
+UNION ALL
 SELECT (lsn - '0/0'::pg_lsn)::int8
          + CASE WHEN pg_last_wal_receive_lsn() = lsn AND EXISTS (SELECT FROM pg_stat_wal_receiver) THEN 0 ELSE 1 END,
        lsn::text
-FROM pg_last_wal_replay_lsn() AS lsn
+FROM pg_last_wal_replay_lsn() AS lsn WHERE (SELECT yes FROM standby)
 """
 _KEY = """
 SELECT a.attname FROM pg_index i
@@ -172,8 +173,7 @@ class PostgresSource:
 
 def place_in(connection: psycopg.Connection[Any]) -> LogPlace:
     """See ``PostgresSource.position``; the connection may be in any transaction. Raises ``psycopg.Error``."""
-    standby = connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
-    row = connection.execute(_REPLAYED if standby else _POSITION, ()).fetchone()
+    row = connection.execute(_PLACE).fetchone()
     assert row is not None
     return LogPlace(int(row[0]) - 1, str(row[1]))
 

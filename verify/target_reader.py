@@ -13,9 +13,9 @@ from pathlib import Path
 from psycopg import sql
 
 from migrator.errors import VerifyError
-from verify.ledger_row import ledger_state
 from verify.mysql_target import MySQLTarget
 from verify.postgres_chunks import PostgresTargetChunks, as_strings
+from verify.postgres_ledger import PostgresLedger
 from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot, open_views
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
@@ -62,17 +62,17 @@ class PostgresTarget:
 
     def __init__(self, settings: ServerSettings, migration: str):
         self._settings = settings
-        self._migration = migration
+        self._ledger = PostgresLedger(settings.where(), migration)
 
     def ledger(self) -> LedgerState | None:
         """The ledger now; None when nothing was ever applied. Raises ``VerifyError``, ``ConnectionFailed``."""
         with connect_postgres(self._settings) as connection:
-            return self._ledger(PostgresSnapshot(connection, None, self._settings.where()))
+            return self._ledger.read(PostgresSnapshot(connection, None, self._settings.where()))
 
     def snapshot(self, tables: Sequence[str], directory: Path) -> TargetSnapshot:
         """Reads ledger and whole tables of one read view. Raises ``VerifyError``, ``ConnectionFailed``."""
         with open_snapshot(self._settings) as view:
-            ledger = self._ledger(view)
+            ledger = self._ledger.read(view)
             found = {
                 name: self._read(view, name, directory / f"target-{index}.parquet")
                 for index, name in enumerate(tables)
@@ -87,17 +87,6 @@ class PostgresTarget:
                 columns = self._columns(view, table)
             name = (self._settings.schema, table)
             yield PostgresTargetChunks(views, self._ledger, name, columns, _selected(columns), as_strings)
-
-    def _ledger(self, view: PostgresSnapshot) -> LedgerState | None:
-        if view.rows("SELECT to_regclass('migrator.ledger')")[0][0] is None:
-            return None
-        rows = view.rows(
-            "SELECT epoch, segment, position_order, position_token, checkpoint::text FROM migrator.ledger"
-            " WHERE migration = %s",
-            (self._migration,),
-        )
-        where = f"{self._settings.where()}, table migrator.ledger, migration {self._migration}"
-        return ledger_state(rows[0], where) if rows else None
 
     def _read(self, view: PostgresSnapshot, name: str, path: Path) -> TargetRowsText:
         columns = self._columns(view, name)

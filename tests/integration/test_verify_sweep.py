@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from psycopg import sql
 
 from migrator.errors import VerifyError
+from tests.fix_postgres_source import wait_for
 from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify import chunk_sweep
@@ -17,6 +19,7 @@ from verify.chunk_keys import INTEGER, KeyColumn
 from verify.chunk_sweep import Sweep, Swept, Waited
 from verify.digest import Pair, pushed
 from verify.postgres_chunks import DIALECT
+from verify.postgres_snapshot import open_views
 from verify.read_postgres import PostgresSource
 from verify.snapshot import LedgerState, LogPlace
 from verify.target_reader import PostgresTarget
@@ -69,7 +72,7 @@ class Swept40:
         if name == "target read" and self.acts:
             self.acts.pop(0)()
 
-    def sweep(self) -> Swept:
+    def sweep(self, rows: int = 2) -> Swept:
         with (
             self.source.chunks("thing") as old,
             PostgresTarget(settings_of(self.new), "m").chunks("item") as new,
@@ -79,7 +82,7 @@ class Swept40:
             plan = ChunkPlan("thing", (KeyColumn("id", "id", INTEGER),), new.columns, made)
             self._sweeps += 1
             folders = (self._folder / f"source-{self._sweeps}", self._folder / f"target-{self._sweeps}")
-            return Sweep(plan, old, new, self.wait, self.step, 2, folders).everything()
+            return Sweep(plan, old, new, self.wait, self.step, rows, folders).everything()
 
 
 @pytest.fixture
@@ -125,3 +128,54 @@ def test_what_a_server_refuses_in_the_middle_ends_the_sweep(swept: Swept40, side
         swept.sweep()
     assert '"note" does not exist' in caught.value.cause
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("source")]
+
+
+def test_pieces_grow_so_that_the_target_begins_early(swept: Swept40, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_sweep, "_FIRST_ROWS", 1)
+    pieces: list[int] = []
+    judged = Sweep._agrees
+
+    def noted(self: Sweep, half: chunk_sweep._Half) -> bool:
+        pieces.append(half.rows)
+        return judged(self, half)
+
+    monkeypatch.setattr(Sweep, "_agrees", noted)
+    assert swept.sweep(16).agreed == ROWS
+    assert pieces == [1, 2, 4, 8, 16, 9]
+
+
+COUNTED = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("item"))
+BLOCKED = sql.SQL("SELECT count(pg_advisory_xact_lock({}))").format(sql.Literal(7))
+
+
+def test_what_is_asked_at_once_is_seen_in_one_view(swept: Swept40) -> None:
+    """A row is deleted while the second of three queries hangs."""
+
+    def deletes() -> None:
+        with swept.new.connect() as holder:
+            holder.execute("SELECT pg_advisory_lock(7)")
+            held.set()
+            wait_for(
+                swept.new, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
+            )
+            holder.execute("DELETE FROM item WHERE id = 1")
+
+    held, writing = threading.Event(), threading.Thread(target=deletes, daemon=True)
+    writing.start()
+    held.wait()
+    with open_views(settings_of(swept.new)) as views:
+        before, _, after = views.at_once(COUNTED, BLOCKED, COUNTED)
+        writing.join()
+        assert before == after == [(ROWS,)]
+        assert views.at_once(COUNTED) == [[(ROWS - 1,)]]
+
+
+def test_a_session_goes_on_after_a_query_that_was_refused(swept: Swept40) -> None:
+    with open_views(settings_of(swept.new)) as views:
+        with pytest.raises(VerifyError) as caught:
+            views.at_once(COUNTED, sql.SQL("SELECT {}").format(sql.Identifier("nothing")))
+        assert 'column "nothing" does not exist' in caught.value.cause
+        assert views.at_once(COUNTED) == [[(ROWS,)]]
+        assert swept.new.query(
+            "SELECT state FROM pg_stat_activity WHERE application_name = 'migrator verify'"
+        ) == [("idle",)]
