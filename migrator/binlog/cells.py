@@ -28,7 +28,7 @@ class Cells:
         rows: how many rows there are.
     """
 
-    data: bytes
+    data: bytes | bytearray
     at: Numbers
     stop: Numbers
     valid: Numbers | None
@@ -104,12 +104,12 @@ class Cells:
         return None if self.valid is None else pa.py_buffer(np.packbits(self.valid, bitorder="little"))
 
 
-def prefixed(data: bytes, at: Numbers, width: int) -> Numbers:
+def prefixed(data: bytes | bytearray, at: Numbers, width: int) -> Numbers:
     """The little-endian lengths of ``width`` bytes at these places."""
     words: Numbers = _words(data, "<u8")[at + (width - 8)] >> np.uint64(64 - 8 * width)
     return words.astype(np.int64)
 
 
-def _words(data: bytes, kind: str) -> Numbers:
+def _words(data: bytes | bytearray, kind: str) -> Numbers:
     """A number of a numpy type at every byte of the data."""
     return np.ndarray((len(data) - np.dtype(kind).itemsize + 1,), kind, data, strides=(1,))

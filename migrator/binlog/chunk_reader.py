@@ -9,13 +9,14 @@ from typing import Any
 
 import pymysql
 
+from migrator.binlog.bulk_rows import BulkResult
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.catalog import key_index
-from migrator.binlog.chunk_scope import bounded, key_of_last, select_chunk
+from migrator.binlog.chunk_scope import bounded, key_of, select_chunk
 from migrator.binlog.packet_buffer import BufferedConnection
-from migrator.binlog.result_set import ResultSet, Signature
+from migrator.binlog.result_set import Signature
 from migrator.binlog.settings import BinlogSource, connect, named_errors
-from migrator.columnar.text import columns_to_table
+from migrator.columnar.text import bytes_to_table
 from migrator.errors import ConnectionFailed, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.position import Position
@@ -74,14 +75,14 @@ class BinlogChunkReader(ABC):
         except ConnectionFailed:
             self.close()
             raise
-        count = len(result.columns[0])
-        last_row = (
-            key_of_last(schema, [result.columns[place] for place in schema.key_indexes()]) if count else None
-        )
+        count, last_row = len(result), None
+        if count:
+            values = result.last_row()
+            last_row = key_of(schema, [values[place] for place in schema.key_indexes()])
         last_key, final = request.ending(count, last_row)
         return Chunk(
             request=request,
-            rows=columns_to_table(schema, result.columns),
+            rows=bytes_to_table(schema, result.batches),
             row_count=count,
             last_key=last_key,
             final=final,
@@ -121,7 +122,7 @@ class BinlogChunkReader(ABC):
         self._same.check(self._server, self._source.where)  # each time: the log may have moved meanwhile
         return self._connection
 
-    def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[ResultSet, Witness]:
+    def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[BulkResult, Witness]:
         for attempt in range(1, _ATTEMPTS + 1):
             witness = self._begin_view(self._connected())
             self._step("chunk.snapshot")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from migrator.binlog.bulk_rows import BulkResult, read_batches
 from migrator.binlog.keyset import Quote, chunk_select, compared, last_key, listed, nth_key
 from migrator.binlog.packet_buffer import BufferedConnection
-from migrator.binlog.result_set import ResultSet, read_columns
+from migrator.binlog.result_set import read_columns
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Key, Value
 from migrator.model.table import TableSchema
@@ -19,7 +20,7 @@ from migrator.model.table import TableSchema
 
 def select_chunk(
     connection: BufferedConnection, schema: TableSchema, index: str | None, request: ChunkRequest
-) -> ResultSet:
+) -> BulkResult:
     """Reads the rows in the connection's present read view.
 
     Raises PyMySQL's errors, and ``SourceError`` for a key that isn't one of this table.
@@ -32,7 +33,7 @@ def select_chunk(
         conditions = _range(schema, request, connection.escape)
     if request.scope.predicate:
         conditions.append(f"({request.scope.predicate}\n)")
-    return read_columns(connection, chunk_select(schema, index, request.limit_rows, conditions))
+    return read_batches(connection, chunk_select(schema, index, request.limit_rows, conditions))
 
 
 def bounded(
@@ -42,7 +43,7 @@ def bounded(
 
     def found(sql: str) -> Key | None:
         columns = read_columns(connection, sql).columns
-        return key_of_last(schema, columns) if columns[0] else None
+        return key_of(schema, [column[-1] for column in columns]) if columns[0] else None
 
     if request.end is None:
         sql = last_key(schema, index, _range(schema, request, connection.escape))
@@ -65,10 +66,9 @@ def _range(schema: TableSchema, request: ChunkRequest, quote_text: Quote) -> lis
     return [compared(schema, operator, key, quote_text) for operator, key in bounds if key is not None]
 
 
-def key_of_last(schema: TableSchema, columns: Sequence[Sequence[bytes | None]]) -> Key:
-    """The last row's key, from the key's columns in key order."""
+def key_of(schema: TableSchema, given: Sequence[bytes | None]) -> Key:
+    """A row's key, from its values in key order as the server's bytes."""
     values: list[Value] = []
-    for place, column in zip(schema.key_indexes(), columns, strict=True):
-        value = column[-1]
+    for place, value in zip(schema.key_indexes(), given, strict=True):
         values.append(value if value is None or schema.columns[place].type == "binary" else value.decode())
     return tuple(values)

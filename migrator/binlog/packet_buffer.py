@@ -55,6 +55,13 @@ class PacketBuffer:
             size += len(piece)
         return b"".join(pieces)
 
+    def receive_into(self, view: memoryview) -> int:
+        """Waits for more bytes and hands them out there; how many they are. Raises as ``receive`` does."""
+        size: int = self._sock.recv_into(view)
+        if not size:
+            raise ConnectionResetError("the server closed the connection")
+        return size
+
     def receive_now(self) -> bool:
         """Takes what the socket holds, without waiting, but no more than about ``_GATHERED_BYTES``.
 

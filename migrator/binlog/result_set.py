@@ -16,14 +16,16 @@ import pymysql
 from pymysql.connections import FieldDescriptorPacket
 from pymysql.constants.COMMAND import COM_QUERY
 
-from migrator.binlog.packet_buffer import BufferedConnection
+from migrator.binlog.packet_buffer import BufferedConnection, PacketBuffer
 
 Columns = list[list[bytes | None]]
 Signature = tuple[tuple[Any, ...], ...]
 _Parse = Callable[[bytes, Sequence[Callable[[bytes | None], None]]], tuple[int, int]]
 
-_LARGEST_PACKET = 0xFFFFFF
+LARGEST_PACKET = 0xFFFFFF
 _MORE, _END = 0, 1
+_HEADER = b"\xfe\xff\xff\0"
+"""Of a row joined from several packets: any size but theirs."""
 
 
 class ResultSet:
@@ -41,7 +43,7 @@ class ResultSet:
 
 def read_columns(connection: BufferedConnection, sql: str) -> ResultSet:
     """Runs a SELECT and reads its whole result. Raises PyMySQL's errors."""
-    signature = _begun(connection, sql)
+    signature = begin(connection, sql)
     columns: Columns = [[] for _ in signature]
     for part in _parts(connection, len(signature), None):
         columns = part
@@ -50,10 +52,11 @@ def read_columns(connection: BufferedConnection, sql: str) -> ResultSet:
 
 def read_parts(connection: BufferedConnection, sql: str, most_rows: int) -> Iterator[Columns]:
     """The same in parts of about so many rows. To be read to its end before the next statement."""
-    yield from _parts(connection, len(_begun(connection, sql)), most_rows)
+    yield from _parts(connection, len(begin(connection, sql)), most_rows)
 
 
-def _begun(connection: BufferedConnection, sql: str) -> Signature:
+def begin(connection: BufferedConnection, sql: str) -> Signature:
+    """Runs a SELECT and reads its head. Raises PyMySQL's errors."""
     connection._execute_command(COM_QUERY, sql)
     count = connection._read_packet().read_length_encoded_integer()
     fields = [connection._read_packet(FieldDescriptorPacket) for _ in range(count)]
@@ -84,19 +87,41 @@ def _missing(data: bytes) -> int:
         return 1
     size = int.from_bytes(data[:3], "little")
     at = 4 + size
-    while size == _LARGEST_PACKET and len(data) >= at + 4:
+    while size == LARGEST_PACKET and len(data) >= at + 4:
         size = int.from_bytes(data[at : at + 3], "little")
         at += 4 + size
     return max(1, at - len(data))
 
 
 def _check_end(connection: BufferedConnection, data: bytes) -> None:
-    """The packet after the rows: EOF, or an error that ended the SELECT half-way."""
+    """The packet after the rows, which ``data`` begins with."""
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:3], "little"):
         data += connection.buffer.receive(1)
-    payload = data[4:]
-    if payload[0] == 0xFF:
-        pymysql.err.raise_mysql_exception(payload)
+    check_end(data, 0)
+
+
+def is_end(data: bytearray, at: int) -> bool:
+    """Whether the complete packet at ``at`` is no row, but what follows the rows."""
+    size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
+    return size > 0 and (data[at + 4] == 0xFF or (data[at + 4] == 0xFE and size < 9))
+
+
+def check_end(data: bytes | bytearray, at: int) -> None:
+    """The packet after the rows: EOF, or an error that ended the SELECT half-way."""
+    if data[at + 4] == 0xFF:
+        size = int.from_bytes(data[at : at + 3], "little")
+        pymysql.err.raise_mysql_exception(bytes(data[at + 4 : at + 4 + size]))
+
+
+def joined_row(source: PacketBuffer, data: bytes, count: int) -> tuple[list[bytes | None], bytes]:
+    """A row of several packets that ``data`` begins with, received to its end; and the bytes after it."""
+    row, at = join_packets(data, 0)
+    while row is None:
+        data += source.receive(_missing(data))
+        row, at = join_packets(data, 0)
+    columns: Columns = [[] for _ in range(count)]
+    _parser(count)(_HEADER + row, [column.append for column in columns])
+    return [column[0] for column in columns], data[at:]
 
 
 def join_packets(data: bytes, at: int) -> tuple[bytes | None, int]:
@@ -108,7 +133,7 @@ def join_packets(data: bytes, at: int) -> tuple[bytes | None, int]:
             return None, at
         pieces.append(data[at + 4 : at + 4 + size])
         at += 4 + size
-        if size < _LARGEST_PACKET:
+        if size < LARGEST_PACKET:
             return b"".join(pieces), at
     return None, at
 
@@ -129,7 +154,7 @@ def _parser(count: int) -> _Parse:
         " at, have = 0, len(data)",
         " while have - at >= 5:",
         "  size = data[at] | data[at + 1] << 8 | data[at + 2] << 16",
-        f"  if size == {_LARGEST_PACKET}:",
+        f"  if size == {LARGEST_PACKET}:",
         "   row, after = join(data, at)",
         "   if row is None:",
         "    break",
@@ -158,7 +183,7 @@ def _parser(count: int) -> _Parse:
             f"   add{i}(value)",
         ]
     source.append(f" return at, {_MORE}")
-    names: dict[str, Any] = {"join": join_packets, "long": long_value, "header": b"\xfe\xff\xff\0"}
+    names: dict[str, Any] = {"join": join_packets, "long": long_value, "header": _HEADER}
     exec(compile("\n".join(source), "<row parser>", "exec"), names)
     parse: _Parse = names["parse"]
     return parse

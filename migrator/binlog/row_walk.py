@@ -15,7 +15,7 @@ Raises ``IndexError`` or ``ValueError`` when they don't fill it.
 """
 KeyOf = Callable[[bytes, int], Key]
 """``key(data, at)``: the canonical text of the key of the image that begins at ``at``."""
-Texts = Callable[[bytes, Sequence[tuple[int, int]]], list[str | bytes]]
+Texts = Callable[[bytes | bytearray, Sequence[tuple[int, int]]], list[str | bytes]]
 """``texts(data, spans)``: the canonical text of one column's values that stand at ``spans``."""
 
 _MOST_PATTERNS = 1000

@@ -46,6 +46,18 @@ def texts_to_table(schema: TableSchema, texts: Sequence[pa.Array]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
 
 
+def bytes_to_table(schema: TableSchema, batches: Sequence[Sequence[pa.Array]]) -> pa.Table:
+    """The same of the texts' bytes: batches of ``binary`` arrays, not looked at yet. Raises ``SourceError``."""
+    target = arrow_schema(schema)
+    tables = [
+        pa.Table.from_arrays(
+            [_converted(schema, batch, place, _checked) for place in range(len(batch))], schema=target
+        )
+        for batch in batches
+    ]
+    return pa.concat_tables(tables) if tables else target.empty_table()
+
+
 def _converted(
     schema: TableSchema, columns: Sequence[Any], place: int, convert: Callable[[Column, Any], pa.Array]
 ) -> pa.Array:
@@ -76,11 +88,16 @@ def _fits(column: Column, values: Any, convert: Callable[[Column, Any], pa.Array
 
 
 def _shown(value: Any) -> str:
-    return str(value.as_py() if isinstance(value, pa.Scalar) else value)[:80]
+    known = value.as_py() if isinstance(value, pa.Scalar) else value
+    return (known.decode("utf-8", "backslashreplace") if isinstance(known, bytes) else str(known))[:80]
 
 
 def _text(column: Column, values: Sequence[Value]) -> pa.Array:
     return pa.array(values, pa.binary() if column.type == "binary" else pa.string())
+
+
+def _checked(column: Column, raw: pa.Array) -> pa.Array:
+    return raw if column.type == "binary" else _cast(column, raw.cast(pa.string()))
 
 
 def _cast(column: Column, text: pa.Array) -> pa.Array:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from migrator.binlog.bulk_rows import BulkResult
 from migrator.binlog.chunk_reader import BinlogChunkReader
 from migrator.binlog.log_reader import BinlogReader
-from migrator.binlog.result_set import ResultSet
 from migrator.binlog.sql import query
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.errors import SourceError
@@ -143,7 +143,7 @@ def test_the_witness_must_not_be_taken_after_the_select(
     """T1 becomes visible between the SELECT and what is read after it, which then claims too much."""
 
     class Reader(engine.chunk_reader):  # type: ignore[misc, name-defined]
-        def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[ResultSet, Witness]:
+        def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[BulkResult, Witness]:
             selected, witness = super()._snapshot(request, schema)
             t1.finish()
             return selected, self._begin_view(self._connection) if late else witness

@@ -149,10 +149,12 @@ def images(read: Read, operation: Operation, which: str) -> pa.Table:
 def texts(monkeypatch: pytest.MonkeyPatch) -> list[list[Row]]:
     """What chunks are decoded from: rows of text, for each chunk."""
     seen: list[list[Row]] = []
-    original = chunk_reader_module.columns_to_table
+    original = chunk_reader_module.bytes_to_table
 
-    def spied(schema: TableSchema, columns: Any) -> pa.Table:
-        rows = zip(*columns, strict=True)
+    def spied(schema: TableSchema, batches: Any) -> pa.Table:
+        rows = [
+            row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True)
+        ]
         binary = [column.type == "binary" for column in schema.columns]
         seen.append(
             [
@@ -160,9 +162,9 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[list[Row]]:
                 for row in rows
             ]
         )
-        return original(schema, columns)
+        return original(schema, batches)
 
-    monkeypatch.setattr(chunk_reader_module, "columns_to_table", spied)
+    monkeypatch.setattr(chunk_reader_module, "bytes_to_table", spied)
     return seen
 
 
