@@ -72,7 +72,7 @@ def install_mariadb() -> None:
     if shutil.which("apt-get") is None:
         raise MigratorError(
             "MariaDB is missing and this machine has no apt-get",
-            remedy="install MariaDB 10.6 or newer so that `mariadbd` is on the PATH",
+            remedy="install MariaDB 10.11 or later so that `mariadbd` is on the PATH",
         )
     command = ["sh", "-c", _INSTALL_SCRIPT]
     if os.geteuid() != 0:

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from kazoo.client import KazooClient
 
+from migrator.adapters.mariadb.preflight import MINIMUM_VERSION
 from migrator.embedded import java as java_module
 from migrator.embedded import mariadb as mariadb_module
 from migrator.embedded import postgres as postgres_module
@@ -309,6 +310,15 @@ def test_missing_mariadb_without_root_rights_says_what_to_run(monkeypatch: pytes
     with pytest.raises(MigratorError, match="needs root rights") as caught:
         mariadb_module.install_mariadb()
     assert "sudo apt-get install" in caught.value.remedy
+
+
+def test_missing_mariadb_without_apt_asks_for_a_version_that_preflight_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mariadb_module.shutil, "which", lambda name, path=None: None)
+    with pytest.raises(MigratorError, match="has no apt-get") as caught:
+        mariadb_module.install_mariadb()
+    assert f"MariaDB {'.'.join(map(str, MINIMUM_VERSION))} or later" in caught.value.remedy
 
 
 def test_no_java_at_all_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
