@@ -19,6 +19,7 @@ from migrator.adapters.mariadb.preflight import MINIMUM_VERSION
 from migrator.embedded import java as java_module
 from migrator.embedded import mariadb as mariadb_module
 from migrator.embedded import postgres as postgres_module
+from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.java import java_home, java_version
 from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.postgres import EmbeddedPostgres
@@ -51,8 +52,17 @@ def await_true(condition: Callable[[], bool], what: str) -> None:
         threading.Event().wait(0.02)
 
 
-@pytest.mark.parametrize("version", [16, 18])
+def needed(programs: Callable[[], object]) -> None:
+    """What Debian's mirror must be there for is skipped without one."""
+    try:
+        programs()
+    except PackagesUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("version", [15, 16, 17, 18])
 def test_postgres_keeps_committed_data_over_a_crash_and_a_restart(scratch: Path, version: int) -> None:
+    needed(lambda: postgres_module.postgres_installation(version))
     with EmbeddedPostgres(scratch / "pg", version=version) as server:
         port, pid = server.port, server.pid
         server.create_database('odd "name"')
@@ -124,13 +134,17 @@ def test_postgres_runs_from_a_wheel_that_its_user_cannot_reach(
         assert program is None or program.startswith(str(scratch.resolve()))
 
 
-def test_mariadb_keeps_committed_data_over_a_crash_and_a_restart(scratch: Path) -> None:
-    with EmbeddedMariaDB(scratch / "maria") as server:
+@pytest.mark.parametrize("version", [None, "11.8"])
+def test_mariadb_keeps_committed_data_over_a_crash_and_a_restart(scratch: Path, version: str | None) -> None:
+    needed(lambda: mariadb_module.mariadb_programs(version))
+    with EmbeddedMariaDB(scratch / "maria", version=version) as server:
         port, pid = server.port, server.pid
         server.create_database("odd `name`")
         with server.connect("odd `name`") as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@binlog_format, @@binlog_row_image, @@binlog_row_metadata, @@log_bin")
             assert cursor.fetchone() == ("ROW", "FULL", "FULL", 1)
+            cursor.execute("SELECT version()")
+            assert version is None or str((cursor.fetchone() or "")[0]).startswith(version)
             cursor.execute("CREATE TABLE t (i int)")
             cursor.execute("INSERT INTO t VALUES (1)")
         server.kill()
@@ -292,6 +306,15 @@ def test_a_folder_that_the_servers_user_cannot_enter_is_a_named_error(scratch: P
     with pytest.raises(MigratorError, match="can't enter a folder") as caught:
         EmbeddedPostgres(closed / "pg").start()
     assert caught.value.where == str(closed.resolve())
+
+
+def test_a_version_that_nobody_has_is_an_error_that_names_those_there_are(scratch: Path) -> None:
+    with pytest.raises(MigratorError, match="no embedded PostgreSQL 14") as caught:
+        postgres_module.postgres_installation(14)
+    assert caught.value.remedy == "choose one of 15, 16, 17, 18"
+    with pytest.raises(MigratorError, match="no embedded MariaDB 9") as caught:
+        EmbeddedMariaDB(scratch / "maria", version="9.9").start()
+    assert caught.value.remedy == "choose one of 11.8"
 
 
 def test_a_missing_wheel_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
