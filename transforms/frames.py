@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +20,7 @@ from migrator.errors import MappingError
 from migrator.model.table import Column, TableSchema
 
 if TYPE_CHECKING:
-    from pyspark import RDD
+    pass
 
 _SPARK: dict[str, T.DataType] = {
     "bool": T.BooleanType(),
@@ -74,9 +74,12 @@ def marked_frame(spark: SparkSession, schema: TableSchema, marker: str) -> tuple
     Attribute ids would not do (a self-join renumbers them), nor would column metadata (a constant built with
     ``schema=orders.schema`` inherits it). One partition, so that reading it is a job and can be noticed.
     """
-    rdd: RDD[Any] = spark.sparkContext.parallelize([], 1).setName(marker)
-    frame = spark.createDataFrame(rdd, spark_schema(schema))
-    return frame, frame._jdf.queryExecution().analyzed().rdd().id()
+    # Made in the JVM: an RDD of Python's would be pickled, piped and unpickled on its way, which takes twice as long.
+    context, session = spark.sparkContext, spark._jsparkSession
+    assert context._jvm is not None
+    rows = context._jsc.parallelize(context._jvm.java.util.ArrayList(), 1).setName(marker)
+    made = session.createDataFrame(rows, session.parseDataType(spark_schema(schema).json()))
+    return DataFrame(made, spark), made.queryExecution().analyzed().rdd().id()
 
 
 def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> DataFrame:

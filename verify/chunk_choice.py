@@ -7,6 +7,7 @@ order alike, with an index to find it by. Read from the analysed plan of the map
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -52,13 +53,17 @@ def choose(
     target: TargetMapping,
     kinds: tuple[str, str],
     source: SourceChunks,
-    rows: TargetChunks,
+    target_rows: Callable[[], TargetChunks],
 ) -> ChunkPlan | str:
-    """The plan, or why there is none. Raises ``MappingError``, ``VerifyError``."""
+    """The plan, or why there is none. Raises ``MappingError``, ``VerifyError``.
+
+    ``target_rows`` may still be opening: it is called once the mapping's plan is read.
+    """
     with mapping_failure(target):
         handed = handed_columns(spark, target, source.schema)
     if not handed.row_wise:
         return "not each target row comes of one source row"
+    rows = target_rows()
     columns = {column.name: column for column in rows.columns}
     old = {column.name: column for column in source.schema.columns}
     found = _by_target_column(handed, columns)

@@ -5,7 +5,9 @@ The sessions that find out how the table can be read so, in its first round, are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -87,15 +89,22 @@ def read_chunks(
     if reason:
         return reason
     with (
+        _meanwhile(sides.target.chunks(table.target.name)) as new,
         sides.source.chunks(table.target.sources[0]) as old,
-        sides.target.chunks(table.target.name) as new,
     ):
         if table.plan is None:
             found = choose(spark(), table.target, sides.kinds, old, new)
             if isinstance(found, str):
                 return found
             table.plan = found
-        return _swept(table, table.plan, old, new, directory, wait, step, rows)
+        return _swept(table, table.plan, old, new(), directory, wait, step, rows)
+
+
+@contextmanager
+def _meanwhile(chunks: AbstractContextManager[TargetChunks]) -> Iterator[Callable[[], TargetChunks]]:
+    """Sessions that are opened while the caller does something else, until it asks for them."""
+    with ExitStack() as stack, ThreadPoolExecutor(1, thread_name_prefix="target") as pool:
+        yield pool.submit(stack.enter_context, chunks).result
 
 
 def _swept(

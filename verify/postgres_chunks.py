@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 from psycopg import sql
 
@@ -55,24 +54,22 @@ def literal(kind: str, value: str) -> str:
 
 
 DIALECT = Dialect(quoted, literal, rows=True)
-Place = Callable[[psycopg.Connection[Any]], LogPlace]
 
 
 class PostgresSourceChunks:
-    """See ``verify.chunk_reader.SourceChunks``. ``places`` is a session outside all views."""
+    """See ``verify.chunk_reader.SourceChunks``. ``place`` gives the log's end; it is called between views."""
 
     dialect = DIALECT
 
     def __init__(
         self,
         views: PostgresViews,
-        places: psycopg.Connection[Any],
-        place: Place,
+        place: Callable[[], LogPlace],
         schema: TableSchema,
         columns: sql.Composed,
         convert: Convert,
     ):
-        self._views, self._places, self._place = views, places, place
+        self._views, self._place = views, place
         self._schema, self._columns, self._convert = schema, columns, convert
         self._after: LogPlace | None = None
 
@@ -129,11 +126,11 @@ class PostgresSourceChunks:
 
     def _low(self) -> LogPlace:
         """The log's end before a view: the end after one view is an end before the next."""
-        return self._after or self._place(self._places)
+        return self._after or self._place()
 
     def _bracket(self, low: LogPlace) -> Bracket:
         """With the log's end after a view, which is gone by now."""
-        self._after = self._place(self._places)
+        self._after = self._place()
         return Bracket(low, self._after)
 
     def _name(self) -> str:

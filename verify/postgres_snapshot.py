@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 
 from migrator.errors import ConnectionFailed, VerifyError
 from verify.settings import ServerSettings
@@ -182,6 +183,11 @@ class PostgresViews:
             if not self._connection.closed:
                 self._do(_END)
             raise _refused(self._settings.where(), error) from error
+
+    def between(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """The session, for what belongs to no view; the view before is gone."""
+        assert self._connection.info.transaction_status == TransactionStatus.IDLE
+        return self._connection
 
     def close(self) -> None:
         """Ends the session that ``to_parquet`` uses."""

@@ -145,11 +145,15 @@ class PostgresSource:
     @contextmanager
     def chunks(self, table: str) -> Iterator[PostgresSourceChunks]:
         """See ``verify.chunk_reader.ChunkedSource``."""
-        with open_views(self._settings) as views, connect_postgres(self._settings) as places:
+        with open_views(self._settings) as views:
             with views.view() as view:
                 schema = reflect_table(view, TableId(self._settings.schema, table))
             yield PostgresSourceChunks(
-                views, places, self._place, schema, _selected(schema), lambda batch: _convert(schema, batch)
+                views,
+                lambda: self._place(views.between()),
+                schema,
+                _selected(schema),
+                lambda batch: _convert(schema, batch),
             )
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
