@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,9 +17,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from migrator.errors import MappingError
 from migrator.model.table import Column, TableSchema
-
-if TYPE_CHECKING:
-    pass
 
 _SPARK: dict[str, T.DataType] = {
     "bool": T.BooleanType(),
