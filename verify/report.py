@@ -18,13 +18,17 @@ from verify.likely import likely_causes
 from verify.report_html import html_report
 from verify.result import FORMAT, Sample, TableResult, Verdict, VerifyResult
 
+MEND = "migrator repair"
 _WIDTH_MAX = 60
 _STATUSES = ("equal", "different", "missing", "extra", "duplicate", "set_aside")
 
 
-def write_reports(result: VerifyResult, directory: Path) -> None:
-    """Writes ``verify.txt``, ``.json``, ``.xml`` and ``.html`` into ``directory``, for this user only."""
-    repair = repair_command(result, directory)
+def write_reports(result: VerifyResult, directory: Path, mend: str = MEND) -> None:
+    """Writes ``verify.txt``, ``.json``, ``.xml`` and ``.html`` into ``directory``, for this user only.
+
+    ``mend``: see ``repair_command``.
+    """
+    repair = repair_command(result, directory, mend)
     texts = {
         "verify.txt": text_report(result, repair),
         "verify.json": json_report(result, repair),
@@ -34,11 +38,14 @@ def write_reports(result: VerifyResult, directory: Path) -> None:
     write_private(directory, texts)
 
 
-def repair_command(result: VerifyResult, directory: Path) -> str:
-    """What mends the rows that differ, or empty where none does."""
+def repair_command(result: VerifyResult, directory: Path, mend: str = MEND) -> str:
+    """What mends the rows that differ, or empty where none does.
+
+    ``mend``: the command up to the report, with the project's file where it isn't the usual one.
+    """
     if result.verdict is not Verdict.DIFFERENT:
         return ""
-    return f"migrator repair --from {quote(str(directory / 'verify.json'))}"
+    return f"{mend} --from {quote(str(directory / 'verify.json'))}"
 
 
 def json_report(result: VerifyResult, repair: str = "") -> str:

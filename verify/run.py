@@ -18,7 +18,7 @@ from verify.chunk_sweep import CHUNK_ROWS
 from verify.differing import DIFFERING_FILE, write_differing
 from verify.explain import EXPLAINED_ROWS_MAX, explain
 from verify.live import Limits, LiveComparison, Round, Step
-from verify.report import write_reports
+from verify.report import MEND, write_reports
 from verify.result import (
     CANNOT_DETECT,
     Sample,
@@ -51,13 +51,13 @@ def verify(
     wait_s: float = 60.0,
     max_rounds: int = 5,
     chunk_rows: int = CHUNK_ROWS,
+    mend: str = MEND,
     step: Step = lambda _: None,
 ) -> VerifyResult:
     """Compares mapping(source) with the target and writes ``verify.txt``, ``verify.json`` and ``verify.html``.
 
     Args:
-        source: the old database.
-        target: the new one.
+        source, target: the old database and the new one.
         migration: name in the ledger, and of slot and publication on PostgreSQL sources.
         mapping_path: the user's mapping file.
         tables: target tables to verify; None means all.
@@ -66,15 +66,15 @@ def verify(
         wait_s: longest wait for the pipeline per round.
         max_rounds: rounds at most; below 3 a difference under live writes can only be set aside.
         chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
+        mend: how the reports' repair command begins (``verify.report.repair_command``).
         step: hook at named points, for tests.
 
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
     started_at, started = datetime.now(UTC), time.monotonic()
     targets, scratch = _chosen(mapping_path, tables, spark), _scratch(report_dir)
-    live = _comparison(
-        source, target, migration, spark, scratch, Limits(wait_s, max_rounds, chunk_rows), step
-    )
+    limits = Limits(wait_s, max_rounds, chunk_rows)
+    live = _comparison(source, target, migration, spark, scratch, limits, step)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
             found, rounds, snapshot = live.run(targets)
@@ -97,7 +97,7 @@ def verify(
         differing_listed=listed,
         differing_left_out=left_out,
     )
-    write_reports(result, report_dir)
+    write_reports(result, report_dir, mend)
     return result
 
 

@@ -57,6 +57,11 @@ def spark_options(values: tuple[str, ...]) -> dict[str, str]:
     return dict(value.split("=", 1) for value in values)
 
 
+def config_words(settings: Settings) -> list[str]:
+    """The words of a command that name the project's file, where it isn't the one that is taken anyway."""
+    return [] if settings.file == Path("migration.toml").resolve() else ["--config", str(settings.file)]
+
+
 @dataclass(frozen=True, slots=True)
 class OnSpark:
     """A project, and how its Spark is started: ``master`` and ``options`` go before what the settings say."""

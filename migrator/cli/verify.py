@@ -6,13 +6,14 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import join
 
 import click
 
 from migrator import wiring
-from migrator.cli.options import OnSpark, on_spark
+from migrator.cli.options import OnSpark, config_words, on_spark
 from migrator.cli.signals import stop_on_signals
-from migrator.config import Server
+from migrator.config import Server, Settings
 from migrator.run.failure import Stopping
 from migrator.wiring_spark import spark
 from verify.chunk_sweep import CHUNK_ROWS
@@ -89,7 +90,7 @@ def verify(
         each.run()
         return 0
     result = compared(tables or None, settings.reports())
-    click.echo(text_report(result, repair_command(result, settings.reports())))
+    click.echo(text_report(result, repair_command(result, settings.reports(), _mend(settings))))
     click.echo(f"reports: {settings.reports()}/verify.html, verify.json, verify.xml, verify.txt")
     return EXIT_CODES[result.verdict]
 
@@ -115,7 +116,12 @@ def verified(
         wait_s=wait_s,
         max_rounds=max_rounds,
         chunk_rows=chunk_rows,
+        mend=_mend(settings),
     )
+
+
+def _mend(settings: Settings) -> str:
+    return join(["migrator", "repair", *config_words(settings)])
 
 
 def server_settings(server: Server, change_tables: bool = False) -> ServerSettings:

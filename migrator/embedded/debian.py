@@ -30,7 +30,7 @@ _TIMEOUT_S = 600
 _NOT_NEEDED = re.compile(
     r"perl|perl-base|perl-modules.*|libperl.*|lib.*-perl|libgdbm.*|libdb5.*|libc-gconv.*|gcc-.*-base"
 )
-_ELF = ".elf"
+_SCRIPT = b"#!"
 
 
 class PackagesUnavailable(MigratorError):
@@ -90,16 +90,7 @@ class DebianServer:
         root = self.install()
         with _lock(self.cache_folder()):
             for program in programs:
-                path = root / program
-                moved = path.with_name(path.name + _ELF)
-                if not moved.exists():
-                    script = path.with_name(path.name + ".new")
-                    # A server finds its other files beside the name that it was called by.
-                    words = shlex.join([*linked(root), "--argv0"])
-                    script.write_text(f'#!/bin/sh\nexec {words} "$0" {shlex.quote(str(moved))} "$@"\n')
-                    script.chmod(0o755)
-                    path.rename(moved)
-                    script.rename(path)
+                _wrap(root, root / program)
         return root
 
     def _download(self, scratch: Path) -> Path:
@@ -176,6 +167,21 @@ def linked(root: Path) -> list[str]:
         )
     libraries = sorted([*root.glob("usr/lib/*-linux-gnu"), *root.glob("lib/*-linux-gnu")])
     return [str(linkers[0]), "--library-path", ":".join(map(str, libraries))]
+
+
+def _wrap(root: Path, program: Path) -> None:
+    """The program under another name, and a script in its place; whenever this ends, one of both is there."""
+    with program.open("rb") as file:
+        if file.read(len(_SCRIPT)) == _SCRIPT:
+            return
+    moved, script = (program.with_name(program.name + end) for end in (".elf", ".new"))
+    moved.unlink(missing_ok=True)
+    moved.hardlink_to(program)
+    # A server finds its other files beside the name that it was called by.
+    words = shlex.join([*linked(root), "--argv0"])
+    script.write_bytes(_SCRIPT + f'/bin/sh\nexec {words} "$0" {shlex.quote(str(moved))} "$@"\n'.encode())
+    script.chmod(0o755)
+    script.rename(program)
 
 
 @contextmanager

@@ -209,6 +209,10 @@ def test_the_repair_command_is_exact_and_only_where_something_differs(tmp_path: 
     assert f"repair: {command}" in (folder / "verify.txt").read_text()
     assert json.loads((folder / "verify.json").read_text())["repair"] == command
     assert command in Seen((folder / "verify.html").read_text()).text
+    write_reports(DIFFERENT, folder, "migrator repair --config 'a b.toml'")
+    elsewhere = f"migrator repair --config 'a b.toml' --from '{folder}/verify.json'"
+    assert elsewhere in Seen((folder / "verify.html").read_text()).text
+    assert f"repair: {elsewhere}" in (folder / "verify.txt").read_text()
     write_reports(EQUAL, folder)
     assert repair_command(EQUAL, folder) == ""
     assert all("repair --from" not in file.read_text() for file in folder.iterdir())
