@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.errors import MappingError
-from migrator.model.reach import Reach, Reference
+from migrator.model.reach import Node, Reach, Reference
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetColumn
 from transforms.casts import cast_problem, spark_type
@@ -111,9 +111,7 @@ def analyse(
     walk = PlanWalk(sources, marker)
     walk.visit(result._jdf.queryExecution().analyzed())
     joined = target.grain is not None and bool(walk.grains)
-    # a table that is met once isn't joined with itself, whatever foreign key it has to itself
-    known = [one for one in references if one.child != one.parent or walk.tables[one.child.name] > 1]
-    found, unlinked = _reaches(spark, target, used, known) if joined else ((), [])
+    found, unlinked = _reaches(spark, target, used, _between(references, walk)) if joined else ((), [])
     problems = [
         *_job_problems(jobs),
         *_grain_problems(target, walk),
@@ -131,6 +129,39 @@ def analyse(
         reads=_reads(result, sources, used),
         reaches=found,
     )
+
+
+def depends_on(
+    spark: SparkSession,
+    target: TargetMapping,
+    schemas: Mapping[str, TableSchema],
+    references: Sequence[Reference],
+) -> tuple[Reach, ...]:
+    """What each target row is made of: the reaches of a joined mapping; of a row-wise one each table by itself.
+
+    Args: see ``analyse``. Runs no job.
+
+    Raises:
+        MappingError: the function fails when called.
+        GrainProblem: it is neither, or its reach can't be derived.
+    """
+    sources: dict[int, str] = {}
+    marker, frames = f"what makes {target.name} {uuid.uuid4()}", {}
+    for name in target.sources:
+        frames[name], leaf = marked_frame(spark, schemas[name], marker)
+        sources[leaf] = name
+    walk = PlanWalk(sources, marker)
+    walk.visit(call(target, frames)._jdf.queryExecution().analyzed())
+    if not walk.grains:
+        return tuple(Reach((), (Node(name, schemas[name]),)) for name in target.sources)
+    if target.grain is None:
+        raise GrainProblem(f"it has {walk.grains[0]} and no grain", "", _DECLARE)
+    return reaches(target, schemas, _between(references, walk))
+
+
+def _between(references: Sequence[Reference], walk: PlanWalk) -> list[Reference]:
+    """Without those of a table to itself that is met once: it isn't joined with itself, whatever it refers to."""
+    return [one for one in references if one.child != one.parent or walk.tables[one.child.name] > 1]
 
 
 def call(target: TargetMapping, frames: Mapping[str, DataFrame]) -> DataFrame:

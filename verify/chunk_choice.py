@@ -6,22 +6,19 @@ order alike, with an index to find it by. Read from the analysed plan of the map
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from migrator.model.table import Column
 from transforms.key_origin import HandedColumns, handed_columns
 from transforms.registry import TargetMapping
-from verify.chunk_keys import BYTES, DATE, INTEGER, UUID, KeyColumn
+from verify.chunk_keys import KeyColumn
 from verify.chunk_reader import SourceChunks, TargetChunks
 from verify.digest import Pair, Pushed, pushed
+from verify.key_kinds import agreed_kind
 from verify.mapped_side import mapping_failure
 from verify.snapshot import TargetColumnText
-
-_INTEGERS = ("int8", "int16", "int32", "int64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ def choose(
     key = []
     for name in source.schema.key:
         pair = pairs[origins[name]]
-        kind = _kind(kinds, pair.source, pair.target)
+        kind = agreed_kind(kinds, pair.source, pair.target)
         if kind is None:
             return f"the order of key column {pair.target.name} ({pair.target.native}) is not agreed upon"
         key.append(KeyColumn(pair.source.name, pair.target.name, kind))
@@ -105,21 +102,3 @@ def _filled(handed: HandedColumns, columns: tuple[TargetColumnText, ...]) -> tup
     names = {*handed.columns, *handed.computed}
     lower = {name.lower() for name in names}
     return tuple(column for column in columns if column.name in names or column.name.lower() in lower)
-
-
-def _kind(kinds: tuple[str, str], source: Column, target: TargetColumnText) -> str | None:
-    """The kind of a key column, if both servers order its values alike."""
-    whole = source.type in _INTEGERS or re.fullmatch(r"decimal\(\d+,0\)", source.type) is not None
-    whole_target = target.base in ("int2", "int4", "int8") or (
-        target.base == "numeric" and re.fullmatch(r"(numeric|decimal)\(\d+(,0)?\)", target.native.lower())
-    )
-    if whole and whole_target:
-        return INTEGER
-    if source.type == "binary" and target.base == "bytea" and "bit" not in source.source_type + target.native:
-        return BYTES
-    if kinds == ("postgresql", "postgresql"):
-        if source.type == "date" and target.base == "date":
-            return DATE
-        if source.source_type == "uuid" and target.base == "uuid":
-            return UUID
-    return None

@@ -2,7 +2,8 @@
 
 A table is cut at keys of the source. The first range has no lower end and the last no upper one, and each begins
 where the one before ends, so that every key that either side could hold is in exactly one of them, wherever the table
-is cut and whatever is written meanwhile. A key column is of a kind whose order both servers agree upon, never text.
+is cut and whatever is written meanwhile. Where both sides are cut at the same keys, a key column is of a kind whose
+order both servers agree upon, never text; a table that is cut by itself may have any order.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ Key = tuple[str, ...]
 """Canonical texts (``verify.normalise``), in the order of the source's primary key."""
 
 INTEGER, DATE, UUID, BYTES = "integer", "date", "uuid", "bytea"
+NUMBER, TIMESTAMP, TIMESTAMPTZ = "numeric", "timestamp", "timestamptz"
+TEXT = "text"
+"""What its server reads as it prints it; of an order that no other server shares: for the keys of one side alone."""
 SUMMED_UP = (INTEGER, DATE)
 """Kinds of which every server tells the last one of many rows (``max``)."""
 _WRITTEN = {
@@ -24,6 +28,10 @@ _WRITTEN = {
     DATE: re.compile(r"-?\d+"),
     UUID: re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     BYTES: re.compile(r"([0-9a-f]{2})*"),
+    NUMBER: re.compile(r"-?\d+(\.\d+)?|NaN"),
+    TIMESTAMP: re.compile(r"-?\d+"),
+    TIMESTAMPTZ: re.compile(r"-?\d+"),
+    TEXT: re.compile(r"[^\0]*"),
 }
 
 
@@ -85,6 +93,11 @@ def cut(end: Callable[[Key | None], Key | None], within: KeyRange | None = None)
             return
         yield KeyRange(after, upto)
         after = upto
+
+
+def is_written(key: Key, kinds: Sequence[str]) -> bool:
+    """Whether a key can be said to a server: each value as its kind is written."""
+    return all(_WRITTEN[kind].fullmatch(value) for value, kind in zip(key, kinds, strict=True))
 
 
 def lists_of(keys: Sequence[Key], size: int) -> list[KeyList]:

@@ -1,17 +1,19 @@
 """Reading one table piece by piece: a view for each piece, held no longer than the piece is read.
 
-Two ports, one module per engine (``postgres_chunks``, ``mysql_chunks``). Conditions and expressions are SQL that
-``verify.chunk_keys`` and ``verify.digest`` made for that engine.
+Ports, with a module per engine: ``postgres_chunks`` and ``mysql_chunks`` for one table, ``postgres_tables`` and
+``mysql_tables`` for several. Conditions and expressions are SQL that ``verify.chunk_keys``, ``verify.grain_plan`` and
+``verify.digest`` made for that engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from migrator.model.reach import Reference
 from migrator.model.table import TableSchema
 from verify.chunk_keys import Dialect, Key, KeyColumn
 from verify.snapshot import LedgerState, LogPlace, TargetColumnText
@@ -77,6 +79,49 @@ class SourceChunks(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one table that are wanted: under a condition, into a Parquet file."""
+
+    table: str
+    where: str
+    path: Path
+
+
+class SourceTables(Protocol):
+    """Several tables of the old database, of which rows that belong together are read in one view."""
+
+    dialect: Dialect
+
+    @property
+    def schemas(self) -> Mapping[str, TableSchema]:
+        """The tables by name, as they were when reading began."""
+        ...
+
+    def count(self, table: str, upto: int) -> int:
+        """Rows of a table, counted up to a number."""
+        ...
+
+    def end(self, table: str, key: Sequence[tuple[str, str]], where: str, rows: int) -> Key | None:
+        """The values that the ``rows``-th row under a condition has in some columns, in their order.
+
+        ``key`` has their names and kinds. None if there are fewer rows.
+        """
+        ...
+
+    def read(self, parts: Sequence[Part]) -> tuple[Bracket, int]:
+        """All the parts in one view; also the number of their rows."""
+        ...
+
+    def references(self) -> list[Reference]:
+        """The foreign keys between these tables."""
+        ...
+
+    def has_index(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether an index begins with these columns, in any order."""
+        ...
+
+
 class TargetChunks(Protocol):
     """One table of the new database."""
 
@@ -89,6 +134,14 @@ class TargetChunks(Protocol):
 
     def has_key(self, names: Sequence[str]) -> bool:
         """Whether a unique index of exactly these columns, none of them nullable, finds rows by key."""
+        ...
+
+    def count(self, upto: int) -> int:
+        """Its rows, counted up to a number."""
+        ...
+
+    def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:
+        """The key of the ``rows``-th row under a condition, in the target's own order; None if there are fewer."""
         ...
 
     def ledger(self) -> LedgerState | None:
@@ -111,9 +164,17 @@ class ChunkedSource(Protocol):
         """Sessions for one table. Raises ``VerifyError``, ``ConnectionFailed``."""
         ...
 
+    def tables(self, names: Sequence[str]) -> AbstractContextManager[SourceTables]:
+        """Sessions for some tables. Raises ``VerifyError``, ``ConnectionFailed``."""
+        ...
+
 
 class ChunkedTarget(Protocol):
     """A target that can be read piece by piece."""
+
+    def ledger(self) -> LedgerState | None:
+        """The ledger now."""
+        ...
 
     def chunks(self, table: str) -> AbstractContextManager[TargetChunks]:
         """Sessions for one table. Raises ``VerifyError``, ``ConnectionFailed``."""

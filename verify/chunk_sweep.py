@@ -9,46 +9,26 @@ key is in one piece only, on both sides.
 2. What doesn't is cut into smaller pieces and asked again: rows that were merely written in between agree by then.
 3. What still doesn't is read in full on both sides, for the exact comparison.
 
-The next pieces of the source are read while the target's are. What was read of the source meanwhile shares a wait,
-for the highest of its places. And nothing waits for a place that an earlier view's ledger had passed, or for the very
-place that the wait before was for: a ledger never goes back, so what is true of one view of the target is true of
-every later one.
+``verify.pairing`` says which view of the target follows which of the source.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from verify.chunk_choice import ChunkPlan
 from verify.chunk_keys import SUMMED_UP, Key, KeyRange, Piece, condition, cut
 from verify.chunk_reader import Bracket, Digest, SourceChunks, TargetChunks
-from verify.snapshot import LedgerState, LogPlace
+from verify.pairing import Pairing, Views, Wait
 
 CHUNK_ROWS = 50_000
 _FIRST_ROWS = 4_000
 """Source rows in the first piece, and twice as many in each after it, up to a whole one: the target has nothing to do
 until the source is through with the first."""
-AHEAD = 16
-"""Pieces of the source read before the target's are, at most."""
 FINER = 16
 """Into how many pieces one that doesn't agree is cut."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waited:
-    """Whether the target stands at or after a place in the log, and how that was found."""
-
-    reached: bool
-    detail: str
-
-
-Wait = Callable[[LogPlace, Callable[[], LedgerState | None]], Waited]
-"""Given a place, and how to ask for the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +43,10 @@ class _Half:
 
 
 @dataclass(slots=True)
-class Swept:
+class Swept(Views):
     """What a sweep saw.
 
     Attributes:
-        low: the log's end before the first view.
-        high: the log's end after the last one.
-        ledger: of the last view of the target.
-        waited: whether every view of the target had passed its view of the source.
         agreed: rows of pieces whose digests agree.
         pieces: pieces judged by digest or rows at first.
         full: the pieces that were read in full.
@@ -78,10 +54,6 @@ class Swept:
         target_rows: rows of them in the target.
     """
 
-    low: LogPlace | None = None
-    high: LogPlace = field(default_factory=lambda: LogPlace(-1, ""))
-    ledger: LedgerState | None = None
-    waited: Waited = field(default_factory=lambda: Waited(True, ""))
     agreed: int = 0
     pieces: int = 0
     full: list[Piece] = field(default_factory=list)
@@ -89,7 +61,7 @@ class Swept:
     target_rows: int = 0
 
 
-class Sweep:
+class Sweep(Pairing):
     """Sweeps over one table.
 
     Args:
@@ -112,14 +84,12 @@ class Sweep:
         rows: int,
         directories: tuple[Path, Path],
     ):
-        self._plan, self._source, self._target = plan, source, target
-        self._wait, self._step, self._rows = wait, step, rows
+        self._seen = Swept()
+        super().__init__(target.ledger, wait, step, self._seen)
+        self._plan, self._source, self._target, self._rows = plan, source, target, rows
         self._directories = directories
         self._kinds = [column.kind for column in plan.key]
         self._files = 0
-        self._waited_for: LogPlace | None = None
-        self._passed = -1  # the highest order in the ledger of a view
-        self._seen = Swept()
 
     def everything(self) -> Swept:
         """All keys: by digests first, where there are any."""
@@ -142,33 +112,6 @@ class Sweep:
             self._seen.source_rows += half.rows
         self._seen.pieces = self._seen.pieces or len(self._seen.full)
         return self._seen
-
-    def _pass(self, halves: Iterator[_Half], settled: Callable[[_Half], bool]) -> list[_Half]:
-        """Both sides of all pieces; gives those that aren't settled."""
-        left: list[_Half] = []
-        with closing(
-            _read_ahead(halves)
-        ) as batches:  # or a failure of the target's would leave the thread reading
-            for done in batches:
-                high = max((half.bracket.high for half in done), key=lambda place: place.order)
-                self._note(done, high)
-                left += [half for half in done if not settled(half)]
-                self._step("target read")
-        return left
-
-    def _note(self, halves: Sequence[_Half], high: LogPlace) -> None:
-        seen = self._seen
-        seen.low = seen.low or halves[0].bracket.low
-        seen.high = max(seen.high, high, key=lambda place: place.order)
-        self._step("source view")
-        # After one wait in vain there is no point in waiting for each of thousands of pieces.
-        if seen.waited.reached and high != self._waited_for and high.order > self._passed:
-            seen.waited, self._waited_for = self._wait(high, self._target.ledger), high
-
-    def _view(self, ledger: LedgerState | None) -> None:
-        self._seen.ledger = ledger
-        if ledger is not None:
-            self._passed = max(self._passed, ledger.order)
 
     def _digest(self, piece: Piece) -> _Half:
         assert self._plan.pushed is not None
@@ -234,24 +177,3 @@ class Sweep:
     def _condition(self, piece: Piece, source: bool) -> str:
         names = [column.source if source else column.target for column in self._plan.key]
         return condition(piece, names, self._kinds, (self._source if source else self._target).dialect)
-
-
-def _read_ahead(halves: Iterator[_Half]) -> Generator[list[_Half]]:
-    """Those that another thread has read by now, at least one at a time, in their order."""
-    with ThreadPoolExecutor(1, thread_name_prefix="source") as pool:
-        ahead: deque[Future[_Half | None]] = deque(pool.submit(next, halves, None) for _ in range(AHEAD))
-        try:
-            while True:
-                done: list[_Half] = []
-                while len(done) < AHEAD and (not done or ahead[0].done()):
-                    half = ahead[0].result()
-                    if half is None:
-                        break
-                    done.append(half)
-                    ahead.popleft()
-                    ahead.append(pool.submit(next, halves, None))
-                if not done:
-                    return
-                yield done
-        finally:
-            pool.shutdown(cancel_futures=True)

@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 from verify.chunk_choice import ChunkPlan, choose, why_whole
 from verify.chunk_keys import Piece, lists_of
 from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks, TargetChunks
-from verify.chunk_sweep import Sweep, Swept, Wait
+from verify.chunk_sweep import Sweep, Swept
 from verify.compare import Shape, key_names
+from verify.pairing import Wait
 from verify.rounds import TableProgress
 from verify.snapshot import LedgerState, SourceSnapshot, SourceTable, TargetRowsText, TargetSnapshot
 

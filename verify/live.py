@@ -20,27 +20,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
-from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from migrator.errors import VerifyError
 from migrator.model.table import TableId
 from transforms.registry import TargetMapping
-from verify.chunk_reader import TargetChunks
-from verify.chunk_sweep import CHUNK_ROWS, Waited
+from verify.chunk_sweep import CHUNK_ROWS
 from verify.chunked import read_chunks
 from verify.compare import compare
-from verify.mapped_side import canonical_sides, mapping_failure
+from verify.mapped_side import canonical_sides, mapping_failure, stored_sides
+from verify.pairing import Wait, Waited
 from verify.pending import PendingAnswer
 from verify.rounds import TableProgress
-from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, TargetSnapshot
+from verify.snapshot import LedgerState, LogPlace, SourceSnapshot
 from verify.source_reader import SourceReader
+from verify.table_reads import Group, Reads, TableReads, TargetReader
 
 POLL_S = 0.25
 _ASK_EVERY_S = 2.0
@@ -49,22 +48,6 @@ _TABLES_AT_ONCE = 3
 
 Step = Callable[[str], None]
 """Called at named points, ``source view`` and ``target read``, so that tests can place a write exactly there."""
-
-
-class TargetReader(Protocol):
-    """The target's side."""
-
-    def ledger(self) -> LedgerState | None:
-        """The ledger now."""
-        ...
-
-    def snapshot(self, tables: Sequence[str], directory: Path) -> TargetSnapshot:
-        """Ledger and whole tables from one transaction."""
-        ...
-
-    def chunks(self, table: str) -> AbstractContextManager[TargetChunks]:
-        """One table piece by piece."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,27 +90,6 @@ class Round:
     still: bool
     detail: str
     elapsed_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Reads:
-    """What a round read of some tables.
-
-    Attributes:
-        source: the old rows.
-        target: the new ones.
-        wait: whether the target stood at or after all that was read of the source.
-        still: whether both sides stood at one position.
-        agreed: rows that were not read, because both servers make one digest of them.
-        full: whether any row was read.
-    """
-
-    source: SourceSnapshot
-    target: TargetSnapshot
-    wait: Waited
-    still: bool
-    agreed: int = 0
-    full: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,19 +173,21 @@ class LiveComparison:
         directory: Path,
         pool: ThreadPoolExecutor,
         spark: Callable[[], SparkSession],
-    ) -> list[tuple[_Reads, list[TableProgress]]]:
-        reads: list[tuple[_Reads, list[TableProgress]]] = []
-        whole: list[TableProgress] = []
+    ) -> list[Group]:
+        reads: list[Group] = []
+        apart: list[TableProgress] = []
         for index, table in enumerate(tables):
             chunked = self._read_chunks(table, directory / str(index), spark)
             if chunked is None:
-                whole.append(table)
+                apart.append(table)
             else:
                 reads.append((chunked, [table]))
-        return [*reads, (self._read(whole, directory, pool), whole)] if whole else reads
+        rows, kinds = self.limits.chunk_rows, self.kinds
+        others = TableReads(self.source, self.target, kinds, spark, rows, self._wait_for, self.step, pool)
+        return [*reads, *others.read(apart, directory)] or [others.nothing()]
 
     @staticmethod
-    def _seen(number: int, reads: Sequence[_Reads], elapsed_s: float) -> tuple[Round, SourceSnapshot]:
+    def _seen(number: int, reads: Sequence[Reads], elapsed_s: float) -> tuple[Round, SourceSnapshot]:
         """The round for the report, and all that it read of the source."""
         last = reads[-1]
         late = next((each for each in reads if not each.wait.reached), last)
@@ -246,62 +210,31 @@ class LiveComparison:
 
     def _read_chunks(
         self, table: TableProgress, directory: Path, spark: Callable[[], SparkSession]
-    ) -> _Reads | None:
+    ) -> Reads | None:
         """None where the table has to be read whole."""
-        if table.plan is None and table.method:
+        if table.apart:
             return None
-        names = list(table.target.sources)
-        rows = self.limits.chunk_rows
-
-        def wait(high: LogPlace, ledger: Callable[[], LedgerState | None]) -> Waited:
-            return self._wait(high, names, ledger)
-
+        rows, wait = self.limits.chunk_rows, self._wait_for(table.target.sources)
         reads = read_chunks(self, table, directory, wait, self.step, rows, spark) if rows else "asked for"
         if isinstance(reads, str):
-            table.method = f"whole, in one snapshot of each side: {reads}"
+            table.apart = reads
             return None
         swept = reads.swept
         orders = {ledger.order if ledger else None for ledger in (reads.before, swept.ledger)}
         still = swept.waited.reached and len(orders) == 1 and None not in orders
-        return _Reads(reads.source, reads.target, swept.waited, still, swept.agreed, bool(swept.full))
+        return Reads(reads.source, reads.target, swept.waited, still, swept.agreed, bool(swept.full))
 
-    def _read(self, tables: Sequence[TableProgress], directory: Path, pool: ThreadPoolExecutor) -> _Reads:
-        """Both sides. The target's read view follows the source's as soon as the ledger allows.
-
-        The source's rows are still being read then: the less time lies between the two views, the fewer rows were
-        written in between, which this round can't settle.
-        """
-        before = self.target.ledger()
-        names = list(dict.fromkeys(name for table in tables for name in table.target.sources))
-        views: Future[LogPlace] = Future()
-        reading = pool.submit(self._read_source, names, directory, views)
-        high = views.result()
-        self.step("source view")
-        wait = self._wait(high, names, self.target.ledger)
-        target = self.target.snapshot([table.target.name for table in tables], directory)
-        self.step("target read")
-        source = reading.result()
-        order = target.ledger.order if target.ledger else 0
-        still = wait.reached and before is not None and before.order == order
-        return _Reads(source, target, wait, still)
-
-    def _read_source(self, names: Sequence[str], directory: Path, views: Future[LogPlace]) -> SourceSnapshot:
-        try:
-            return self.source.snapshot(names, directory, views.set_result)
-        except BaseException as error:
-            if not views.done():
-                views.set_exception(error)  # or whoever waits for the view would wait for ever
-            raise
-
-    def _compare(self, table: TableProgress, reads: _Reads, directory: Path) -> None:
+    def _compare(self, table: TableProgress, reads: Reads, directory: Path) -> None:
         if not reads.full:
             table.agree(reads.agreed)
             return
         directory.mkdir()
         rows = reads.target.tables[table.target.name]
-        sides, filled = canonical_sides(self.spark(), table.target, reads.source, rows)
-        table.columns = filled
-        table.uncompared = tuple(c.name for c in rows.columns if c not in filled)
+        if reads.mapped is not None and table.shape is not None:
+            sides = stored_sides(self.spark(), reads.mapped, rows, table.columns, table.shape)
+        else:
+            sides, table.columns = canonical_sides(self.spark(), table.target, reads.source, rows)
+            table.uncompared = tuple(c.name for c in rows.columns if c not in table.columns)
         with mapping_failure(table.target):
             comparison = compare(sides.mapped, sides.target, sides.shape, directory, only=table.aside)
             if table.aside is None and comparison.target_rows != rows.rows:
@@ -310,7 +243,18 @@ class LiveComparison:
                     where=f"table {rows.name}: {rows.rows} read, {comparison.target_rows} compared",
                     remedy="this is a fault of the tool: report it",
                 )
-            table.take(comparison, sides, directory, reads.wait.reached, reads.still, reads.agreed)
+            table.take(
+                comparison,
+                sides,
+                directory,
+                reads.wait.reached,
+                reads.still,
+                reads.agreed,
+                reads.one_view,
+            )
+
+    def _wait_for(self, tables: Sequence[str]) -> Wait:
+        return lambda upto, ledger: self._wait(upto, tables, ledger)
 
     def _wait(
         self, upto: LogPlace, tables: Sequence[str], current: Callable[[], LedgerState | None]
@@ -342,7 +286,7 @@ class LiveComparison:
 
     def _forget(self, number: int) -> None:
         """Removes a past round's bulk; what it settled and set aside is still needed."""
-        for path in (self.directory / f"round-{number}").glob("*.parquet"):
+        for path in (self.directory / f"round-{number}").glob("*/*.parquet"):
             path.unlink()
         for path in (self.directory / f"round-{number}").glob("*/*.parts"):
             rmtree(path)

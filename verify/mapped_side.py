@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -61,9 +62,32 @@ def canonical_sides(
     """
     with mapping_failure(target):
         frame, filled = mapped_frame(target, source_frames(spark, target, snapshot.tables), rows.columns)
-        texts = [text.alias(c.name) for text, c in zip(mapped_text(frame, filled), filled, strict=True)]
         shape = Shape(tuple(c.name for c in filled), target.key)
-        return Sides(frame.select(*texts), _canonical_target(spark, rows, filled), shape), filled
+        return Sides(_texts(frame, filled), _canonical_target(spark, rows, filled), shape), filled
+
+
+def canonical_mapped(
+    target: TargetMapping, frames: Mapping[str, DataFrame], filled: Sequence[TargetColumnText]
+) -> DataFrame:
+    """f(frames) as a canonical table of the target columns it fills. Raises ``VerifyError``, ``MappingError``."""
+    with mapping_failure(target):
+        frame, found = mapped_frame(target, frames, filled)
+        return _texts(frame, found)
+
+
+def stored_sides(
+    spark: SparkSession, mapped: Path, rows: TargetRowsText, filled: Sequence[TargetColumnText], shape: Shape
+) -> Sides:
+    """Both sides, of which the mapped one was stored as canonical text."""
+    texts = T.StructType([T.StructField(column.name, T.StringType()) for column in filled])
+    made = spark.read.schema(texts).parquet(file_uri(mapped))
+    return Sides(made, _canonical_target(spark, rows, filled), shape)
+
+
+def _texts(frame: DataFrame, filled: Sequence[TargetColumnText]) -> DataFrame:
+    return frame.select(
+        *[text.alias(c.name) for text, c in zip(mapped_text(frame, filled), filled, strict=True)]
+    )
 
 
 def mapping_failure(target: TargetMapping) -> AbstractContextManager[None]:

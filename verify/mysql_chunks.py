@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from migrator.model.table import TableSchema
-from verify.chunk_keys import BYTES, Dialect, Key, KeyColumn
+from verify.chunk_keys import BYTES, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Dialect, Key, KeyColumn
 from verify.chunk_reader import Bracket, Digest
 from verify.digest import COUNTED
 from verify.mysql_session import quoted, rows_of
 from verify.snapshot import LedgerState, LogPlace, TargetColumnText
 
-_VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 _UNIQUE = """
 SELECT index_name, column_name, nullable, sub_part FROM information_schema.statistics
 WHERE table_schema = %s AND table_name = %s AND non_unique = 0 ORDER BY index_name, seq_in_index
@@ -23,7 +23,15 @@ WHERE table_schema = %s AND table_name = %s AND non_unique = 0 ORDER BY index_na
 
 def literal(kind: str, value: str) -> str:
     """A key's canonical text, checked before, as the server reads it."""
-    return f"X'{value}'" if kind == BYTES else value
+    if kind == BYTES:
+        return f"X'{value}'"
+    if kind == TEXT:
+        return f"_utf8mb4 X'{value.encode().hex()}'"
+    if kind == DATE:
+        return f"DATE_ADD('1970-01-01', INTERVAL {value} DAY)"
+    if kind in (TIMESTAMP, TIMESTAMPTZ):  # the session is in UTC
+        return f"TIMESTAMPADD(MICROSECOND, {value}, '1970-01-01 00:00:00')"
+    return value
 
 
 DIALECT = Dialect(quoted, literal, rows=False)
@@ -54,14 +62,8 @@ class MySQLSourceChunks:
 
     def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:
         """See the port. It counts within one chunk of the index, so that it costs the same at any place."""
-        texts = ", ".join(_key_text(column) for column in key)
-        # Qualified: a bare name would be the text that is selected, and its order another one.
-        order = ", ".join(f"rows_.{quoted(column.source)}" for column in key)
-        found = rows_of(
-            self._session,
-            f"SELECT {texts} FROM {self._name()} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1:d}",
-        )
-        return tuple(map(str, found[0])) if found else None
+        names = [(column.source, column.kind) for column in key]
+        return nth_key(self._session, self._name(), names, where, rows)
 
     def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
         """See the port."""
@@ -89,7 +91,7 @@ class MySQLSourceChunks:
         """A view, with the log's end before it and after it."""
         before, after = self._around
         places = [before(self._places)]
-        rows_of(self._session, _VIEW)
+        rows_of(self._session, VIEW)
         places.append(after(self._places))
         yield places
         rows_of(self._session, "ROLLBACK")
@@ -127,24 +129,36 @@ class MySQLTargetChunks:
             found.setdefault(index, []).append(str(column) if whole else "")
         return list(names) in found.values()
 
+    def count(self, upto: int) -> int:
+        """See the port."""
+        return counted(self._session, self._name(), upto)
+
+    def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:
+        """See the port."""
+        names = [(column.target, column.kind) for column in key]
+        return nth_key(self._session, self._name(), names, where, rows)
+
     def ledger(self) -> LedgerState | None:
         """The ledger now."""
         return self._ledger(self._session)
 
     def digest(self, numbers: str, where: str) -> tuple[LedgerState | None, Digest]:
         """See the port."""
-        name = ".".join(map(quoted, self._table))
         with self._view() as ledger:
-            return ledger, digest_of(rows_of(self._session, f"SELECT {numbers} FROM {name} WHERE {where}")[0])
+            found = rows_of(self._session, f"SELECT {numbers} FROM {self._name()} WHERE {where}")[0]
+            return ledger, digest_of(found)
 
     def read(self, where: str, path: Path) -> tuple[LedgerState | None, int]:
         """See the port."""
         with self._view() as ledger:
             return ledger, self._read(self._session, where, path)
 
+    def _name(self) -> str:
+        return ".".join(map(quoted, self._table))
+
     @contextmanager
     def _view(self) -> Iterator[LedgerState | None]:
-        rows_of(self._session, _VIEW)
+        rows_of(self._session, VIEW)
         yield self._ledger(self._session)
         rows_of(self._session, "ROLLBACK")
 
@@ -155,6 +169,38 @@ def digest_of(row: Sequence[Any]) -> Digest:
     return Digest(int(row[0]), hashed, (total % 2**64,))
 
 
-def _key_text(column: KeyColumn) -> str:
-    name = quoted(column.source)
-    return f"LOWER(HEX({name}))" if column.kind == BYTES else f"CAST({name} + 0 AS CHAR)"
+def nth_key(session: Any, table: str, key: Sequence[tuple[str, str]], where: str, rows: int) -> Key | None:
+    """The key of the ``rows``-th row under a condition, in key order; None if there are fewer.
+
+    Args:
+        session: any.
+        table: quoted.
+        key: names and kinds of its columns.
+        where: the condition.
+        rows: at least 1.
+    """
+    texts = ", ".join(_key_text(kind).format(quoted(name)) for name, kind in key)
+    # Qualified: a bare name would be the text that is selected, and its order another one.
+    order = ", ".join(f"rows_.{quoted(name)}" for name, _ in key)
+    query = f"SELECT {texts} FROM {table} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1:d}"
+    found = rows_of(session, query)
+    return tuple(map(str, found[0])) if found else None
+
+
+def counted(session: Any, table: str, upto: int) -> int:
+    """Rows of a table, counted up to a number."""
+    return int(
+        rows_of(session, f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT {upto:d}) AS counted_")[0][0]
+    )
+
+
+def _key_text(kind: str) -> str:
+    if kind == BYTES:
+        return "LOWER(HEX({0}))"
+    if kind == TEXT:
+        return "CONVERT({0} USING utf8mb4)"
+    if kind == DATE:
+        return "CAST(DATEDIFF({0}, '1970-01-01') AS CHAR)"
+    if kind in (TIMESTAMP, TIMESTAMPTZ):
+        return "CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {0}) AS CHAR)"
+    return "CAST({0} + 0 AS CHAR)"

@@ -10,19 +10,44 @@ import pyarrow as pa
 from psycopg import sql
 
 from migrator.model.table import TableSchema
-from verify.chunk_keys import BYTES, DATE, INTEGER, UUID, Dialect, Key, KeyColumn
+from verify.chunk_keys import (
+    BYTES,
+    DATE,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Dialect,
+    Key,
+    KeyColumn,
+)
 from verify.chunk_reader import Bracket, Digest
 from verify.postgres_ledger import PostgresLedger
-from verify.postgres_snapshot import Convert, PostgresViews
+from verify.postgres_snapshot import Convert, PostgresSnapshot, PostgresViews
 from verify.snapshot import LedgerState, LogPlace, TargetColumnText
 
-_EXTREMES = {"2147483647": "infinity", "-2147483648": "-infinity"}
+_EXTREMES = {
+    "2147483647": "infinity",
+    "-2147483648": "-infinity",
+    "9223372036854775807": "infinity",
+    "-9223372036854775808": "-infinity",
+}
+_MICROSECONDS = (
+    "CASE {0} WHEN 'infinity' THEN 9223372036854775807 WHEN '-infinity' THEN '-9223372036854775808'::int8"
+    " ELSE (extract(epoch FROM {0}) * 1000000)::int8 END::text"
+)
 _KEY_TEXTS = {
     INTEGER: "{}::text",
     DATE: "CASE {0} WHEN 'infinity' THEN 2147483647 WHEN '-infinity' THEN '-2147483648'::int4"
     " ELSE {0} - date '1970-01-01' END::text",
     UUID: "{}::text",
     BYTES: "encode({}, 'hex')",
+    NUMBER: "{}::text",
+    TIMESTAMP: _MICROSECONDS,
+    TIMESTAMPTZ: _MICROSECONDS,
+    TEXT: "{}::text",
 }
 _UNIQUE = """
 SELECT EXISTS (
@@ -50,7 +75,21 @@ def literal(kind: str, value: str) -> str:
         return f"'{value}'::uuid"
     if kind == BYTES:
         return f"'\\x{value}'::bytea"
+    if kind in (TIMESTAMP, TIMESTAMPTZ):
+        return _moment(kind, value)
+    if kind == TEXT:  # of no type: the server takes it for one of the column's
+        return sql.Literal(value).as_string()
     return f"'{value}'::numeric" if value == "NaN" else value
+
+
+def _moment(kind: str, value: str) -> str:
+    """Whole seconds and the rest apart: an interval of microseconds alone would pass through a double."""
+    if value in _EXTREMES:
+        return f"'{_EXTREMES[value]}'::{kind}"
+    seconds, rest = divmod(int(value), 1_000_000)
+    return (
+        f"('1970-01-01 00:00:00+00'::{kind} + interval '{seconds} seconds' + interval '{rest} microseconds')"
+    )
 
 
 DIALECT = Dialect(quoted, literal, rows=True)
@@ -80,15 +119,8 @@ class PostgresSourceChunks:
 
     def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:
         """See the port. It counts within one chunk of the index, so that it costs the same at any place."""
-        texts = ", ".join(_KEY_TEXTS[column.kind].format(quoted(column.source)) for column in key)
-        # Qualified: a bare name would be the text that is selected, and its order another one.
-        order = ", ".join(f"rows_.{quoted(column.source)}" for column in key)
-        query = _sql(
-            f"SELECT {texts} FROM {self._name()} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1:d}"
-        )
         with self._views.view() as view:
-            found = view.rows(query)
-        return tuple(found[0]) if found else None
+            return nth_key(view, self._name(), [(column.source, column.kind) for column in key], where, rows)
 
     def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
         """See the port."""
@@ -165,6 +197,16 @@ class PostgresTargetChunks:
         with self._views.view() as view:
             return bool(view.rows(_UNIQUE, (*self._table, list(names)))[0][0])
 
+    def count(self, upto: int) -> int:
+        """See the port."""
+        with self._views.view() as view:
+            return counted(view, self._name(), upto)
+
+    def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:
+        """See the port."""
+        with self._views.view() as view:
+            return nth_key(view, self._name(), [(column.target, column.kind) for column in key], where, rows)
+
     def ledger(self) -> LedgerState | None:
         """The ledger now."""
         with self._views.view() as view:
@@ -172,8 +214,7 @@ class PostgresTargetChunks:
 
     def digest(self, numbers: str, where: str) -> tuple[LedgerState | None, Digest]:
         """See the port."""
-        name = ".".join(map(quoted, self._table))
-        query = _sql(f"SELECT {numbers} FROM {name} WHERE {where}")
+        query = _sql(f"SELECT {numbers} FROM {self._name()} WHERE {where}")
         if self._has_ledger:
             rows, [found] = self._views.at_once(self._ledger.query, query)
             return self._ledger.state(rows), digest_of(found)
@@ -191,6 +232,35 @@ class PostgresTargetChunks:
         with self._views.view(bulk=True) as view:
             ledger = self._ledger.read(view)
             return ledger, view.to_parquet(query, names, path, self._convert, f"table {self._table[1]}")
+
+    def _name(self) -> str:
+        return ".".join(map(quoted, self._table))
+
+
+def nth_key(
+    view: PostgresSnapshot, table: str, key: Sequence[tuple[str, str]], where: str, rows: int
+) -> Key | None:
+    """The key of the ``rows``-th row under a condition, in key order; None if there are fewer.
+
+    Args:
+        view: any.
+        table: quoted.
+        key: names and kinds of its columns.
+        where: the condition.
+        rows: at least 1.
+    """
+    texts = ", ".join(_KEY_TEXTS[kind].format(quoted(name)) for name, kind in key)
+    # Qualified: a bare name would be the text that is selected, and its order another one.
+    order = ", ".join(f"rows_.{quoted(name)}" for name, _ in key)
+    query = f"SELECT {texts} FROM {table} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1:d}"
+    found = view.rows(_sql(query))
+    return tuple(found[0]) if found else None
+
+
+def counted(view: PostgresSnapshot, table: str, upto: int) -> int:
+    """Rows of a table, counted up to a number."""
+    query = f"SELECT count(*) FROM (SELECT FROM {table} LIMIT {upto:d}) AS counted_"
+    return int(view.rows(_sql(query))[0][0])
 
 
 def digest_of(row: Sequence[Any]) -> Digest:

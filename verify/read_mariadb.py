@@ -20,6 +20,7 @@ from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.mysql_chunks import MySQLSourceChunks
 from verify.mysql_session import open_session, quoted, row_batches, rows_of
+from verify.mysql_tables import MySQLSourceTables
 from verify.pending import Pending, PendingAnswer, gtid_state, pending_by_gtid
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard
@@ -102,6 +103,14 @@ class MariaDBSource:
                 return _read_rows(session, schema, path, where)
 
             yield MySQLSourceChunks(session, places, (self.place_before, self.place_after), schema, read)
+
+    @contextmanager
+    def tables(self, names: Sequence[str]) -> Iterator[MySQLSourceTables]:
+        """See ``verify.chunk_reader.ChunkedSource``."""
+        with self._session() as session, self._session() as places:
+            schemas = {name: reflect_table(session, TableId(self._settings.database, name)) for name in names}
+            around = self.place_before, self.place_after
+            yield MySQLSourceTables(session, places, around, schemas, _read_rows)
 
     @contextmanager
     def _session(self) -> Iterator[Any]:

@@ -20,7 +20,8 @@ from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.pending import Pending, PendingAnswer, pending_in_slot
 from verify.postgres_chunks import PostgresSourceChunks
-from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot, open_views
+from verify.postgres_snapshot import Convert, PostgresSnapshot, connect_postgres, open_snapshot, open_views
+from verify.postgres_tables import PostgresSourceTables
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard
 
@@ -148,13 +149,15 @@ class PostgresSource:
         with open_views(self._settings) as views:
             with views.view() as view:
                 schema = reflect_table(view, TableId(self._settings.schema, table))
-            yield PostgresSourceChunks(
-                views,
-                lambda: self._place(views.between()),
-                schema,
-                _selected(schema),
-                lambda batch: _convert(schema, batch),
-            )
+            yield PostgresSourceChunks(views, lambda: self._place(views.between()), schema, *_reading(schema))
+
+    @contextmanager
+    def tables(self, names: Sequence[str]) -> Iterator[PostgresSourceTables]:
+        """See ``verify.chunk_reader.ChunkedSource``."""
+        with open_views(self._settings) as views:
+            with views.view() as view:
+                schemas = {name: reflect_table(view, TableId(self._settings.schema, name)) for name in names}
+            yield PostgresSourceTables(views, lambda: self._place(views.between()), schemas, _reading)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
         """Whether the log holds row changes of ``tables`` after the ledger's position, up to ``upto``."""
@@ -211,6 +214,11 @@ def logical_type(base: str, declared: str) -> str:
         exact = precision <= _DECIMAL_DIGITS_MAX and 0 <= scale <= precision
         return f"decimal({precision},{scale})" if exact else "string"
     return _NATIVE.get(base, "string")
+
+
+def _reading(schema: TableSchema) -> tuple[sql.Composed, Convert]:
+    """What is selected of a table, and how it becomes what its logical types say."""
+    return _selected(schema), lambda batch: _convert(schema, batch)
 
 
 def _selected(schema: TableSchema) -> sql.Composed:

@@ -10,13 +10,14 @@ was read, or (after a wait that failed) still older. So a differing key is *set 
   standing at or after its source read. A key that changes in between starts again.
 - **At once**, without further rounds, when the ledger did not move during the whole round and nothing of these tables
   waits in the log up to the end of the source read: then both reads show one position. Duplicate keys count at once
-  too: both rows were seen in one snapshot.
+  too, if both rows were seen in one view.
 
 What is left after the last round stays set aside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -44,11 +45,26 @@ from verify.compare import (
     stored,
     with_cells,
 )
+from verify.grain_plan import GrainPlan
+from verify.grain_sweep import GrainPiece
 from verify.snapshot import TargetColumnText
 
 STREAK = "__streak"
 _CERTAIN = "__certain"
 STEADY_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows, counted up to one more than a chunk has.
+
+    Attributes:
+        source: by source table.
+        target: of the target table.
+    """
+
+    source: Mapping[str, int]
+    target: int
 
 
 @dataclass(slots=True)
@@ -69,8 +85,12 @@ class TableProgress:
         mapped_rows: rows of mapping(source) in the first round.
         target_rows: rows of the target in the first round.
         rounds: rounds made.
-        plan: how it is verified piece by piece; None where one snapshot of each side is compared.
+        plan: how it is verified piece by piece; None where its target's key is not its source's.
         pieces: pieces read in full in the last round.
+        apart: why it isn't verified so; empty until that is known, or where it is.
+        sizes: rows of its tables, counted up to more than a chunk; None until they are.
+        grains: how its open keys are looked at by grain; a text says why they aren't, None that nobody asked yet.
+        grain_pieces: where those keys were; None if that has to be found out.
         method: how it was verified, for the report.
     """
 
@@ -89,6 +109,10 @@ class TableProgress:
     rounds: int = 0
     plan: ChunkPlan | None = None
     pieces: tuple[Piece, ...] = ()
+    apart: str = ""
+    sizes: Sizes | None = None
+    grains: GrainPlan | str | None = None
+    grain_pieces: tuple[GrainPiece, ...] | None = None
     method: str = ""
 
     def agree(self, rows: int) -> None:
@@ -103,6 +127,7 @@ class TableProgress:
         reached: bool,
         still: bool,
         agreed: int = 0,
+        one_view: bool = True,
     ) -> None:
         """Settles what this round settles and sets the rest aside.
 
@@ -113,13 +138,16 @@ class TableProgress:
             reached: whether the target stood at or after everything that the source read contains.
             still: whether both sides stood at one position (see the module's text).
             agreed: rows of both sides beside those, known to be equal by their digests (first round only).
+            one_view: whether all rows of one key come from one view on either side.
         """
         self.shape, self.sides = sides.shape, sides
         settled: dict[str, int] = {}
         aside: DataFrame | None = None
         aside_keys = 0
         if comparison.differing is not None:
-            judged, settled = self._judged(comparison, comparison.differing, directory, reached, still)
+            judged, settled = self._judged(
+                comparison, comparison.differing, directory, reached, still, one_view
+            )
             if settled:
                 self.settled.append(with_cells(judged.where(_CERTAIN), sides, directory / "settled"))
             aside_keys = sum(n for s, n in comparison.statuses.items() if s != EQUAL) - sum(settled.values())
@@ -144,16 +172,24 @@ class TableProgress:
         self.rounds += 1
 
     def _judged(
-        self, comparison: Comparison, differing: DataFrame, directory: Path, reached: bool, still: bool
+        self,
+        comparison: Comparison,
+        differing: DataFrame,
+        directory: Path,
+        reached: bool,
+        still: bool,
+        one_view: bool,
     ) -> tuple[DataFrame, dict[str, int]]:
         """The keys that differ, with their streak and whether that settles them, and how many it settles."""
         found = {status: n for status, n in comparison.statuses.items() if status != EQUAL}
         if still:
             return _marked(differing, F.lit(0), F.lit(True)), found
-        duplicate = F.col(STATUS) == DUPLICATE
+        # Of two views one may show a row where it was, and the other where it went.
+        duplicate = (F.col(STATUS) == DUPLICATE) & F.lit(one_view)
         if not reached or self.aside is None or self.shape is None:
             streak = F.lit(1 if reached else 0)
-            return _marked(differing, streak, duplicate), {s: n for s, n in found.items() if s == DUPLICATE}
+            at_once = {s: n for s, n in found.items() if s == DUPLICATE and one_view}
+            return _marked(differing, streak, duplicate), at_once
         rows = self._with_streak(differing, self.aside, self.shape)
         certain = duplicate | (F.col(STREAK) >= STEADY_ROUNDS)
         judged, counted = stored(

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from verify.chunk_reader import SourceChunks
+from verify.chunk_reader import SourceChunks, SourceTables
 from verify.pending import Pending
 from verify.read_change_tables import ChangeTableSource
 from verify.read_mariadb import MariaDBSource
@@ -30,6 +30,10 @@ class SourceReader(Protocol):
 
     def chunks(self, table: str) -> AbstractContextManager[SourceChunks]:
         """One table piece by piece."""
+        ...
+
+    def tables(self, names: Sequence[str]) -> AbstractContextManager[SourceTables]:
+        """Some tables, of which rows that belong together are read in one view."""
         ...
 
     def position(self) -> LogPlace:

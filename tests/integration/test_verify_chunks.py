@@ -13,9 +13,9 @@ from tests.integration.chunk_project import TRANSFORMED, ChunkProject, HotWriter
 from tests.integration.verify_project import FILL
 from tests.servers import Database
 from verify import chunk_choice, chunk_sweep
-from verify.chunk_sweep import Waited
 from verify.digest import Pair, Pushed
 from verify.live import LiveComparison
+from verify.pairing import Waited
 from verify.pending import Pending, PendingAnswer
 from verify.read_postgres import PostgresSource
 from verify.result import Verdict
@@ -106,19 +106,39 @@ def scans(project: ChunkProject, wanted: int) -> dict[str, int]:
         assert time.monotonic() < deadline
 
 
+NO_INDEX = "ALTER TABLE item DROP CONSTRAINT item_pkey"
+OTHER_ORDER = "ALTER TABLE item ALTER item_id TYPE numeric"
+
+
 @pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
-        ("ALTER TABLE item DROP CONSTRAINT item_pkey", "no unique index"),
-        ("ALTER TABLE item ALTER item_id TYPE numeric", "is not agreed upon"),
-    ],
+    ("spoil", "why"), [(NO_INDEX, "no unique index"), (OTHER_ORDER, "is not agreed upon")]
 )
-def test_what_has_no_agreed_key_is_compared_whole(project: ChunkProject, spoil: str, why: str) -> None:
+def test_what_has_no_agreed_key_is_read_at_once_if_a_chunk_holds_it(
+    project: ChunkProject, spoil: str, why: str
+) -> None:
     project.new.execute(spoil)
-    result = project.chunks()
+    result = project.chunks(ROWS)
     assert result.verdict is Verdict.EQUAL
-    assert result.tables[0].method.startswith("whole, in one snapshot of each side: ")
+    assert result.tables[0].method.startswith("in one chunk, a short view of each side: ")
     assert why in result.tables[0].method
+
+
+def test_what_has_no_agreed_key_is_cut_on_each_side_by_itself(project: ChunkProject) -> None:
+    project.new.execute(OTHER_ORDER, *PLANTED.values())
+    (table,) = project.chunks().tables
+    assert table.method.startswith(
+        "chunk by chunk, 42 chunks, all rows read: the order of key column item_id"
+    )
+    assert found_by(project) == set(PLANTED)
+
+
+def test_what_no_chunk_holds_and_nothing_cuts_is_left_to_who_asks_for_it(project: ChunkProject) -> None:
+    project.new.execute(NO_INDEX)
+    (table,) = project.chunks(ROWS - 1).tables
+    assert table.verdict is Verdict.UNKNOWN
+    assert "has more than 204 rows, and the target has no unique index" in table.reason
+    assert "--whole" in table.reason
+    assert project.chunks(0).verdict is Verdict.EQUAL
 
 
 def test_one_snapshot_of_each_side_is_there_for_who_asks(project: ChunkProject) -> None:

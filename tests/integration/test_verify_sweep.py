@@ -13,11 +13,12 @@ from migrator.errors import VerifyError
 from tests.fix_postgres_source import wait_for
 from tests.integration.judged import settings_of
 from tests.servers import Database
-from verify import chunk_sweep
+from verify import chunk_sweep, pairing
 from verify.chunk_choice import ChunkPlan
 from verify.chunk_keys import INTEGER, KeyColumn
-from verify.chunk_sweep import Sweep, Swept, Waited
+from verify.chunk_sweep import Sweep, Swept
 from verify.digest import Pair, pushed
+from verify.pairing import Waited
 from verify.postgres_chunks import DIALECT
 from verify.postgres_snapshot import open_views
 from verify.read_postgres import PostgresSource
@@ -87,7 +88,7 @@ class Swept40:
 
 @pytest.fixture
 def swept(old_pg: Database, new_pg: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swept40:
-    monkeypatch.setattr(chunk_sweep, "AHEAD", 1)  # or all pieces would be read before the first act
+    monkeypatch.setattr(pairing, "AHEAD", 1)  # or all pieces would be read before the first act
     return Swept40(old_pg, new_pg, tmp_path)
 
 

@@ -1,0 +1,162 @@
+"""How the rows that some target rows are made of can be read, all in one short view: by grain.
+
+A target row depends only on the rows that are linked to source rows of one grain value (row-wise: on one source row).
+So the function over the rows linked to some grain values gives exactly the target rows of those. Grain values are cut
+into ranges in the order of their own server, which no other server needs to share: the target's rows are found by the
+keys that the function makes.
+
+The links come from the mapping, as the pipeline takes them: a grain that is declared too fine would be so on both
+sides. A key gets here only after a comparison of whole tables found it differing, and that one knows of no grain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from migrator.model.reach import VALUE, Node, Reach, entangled
+from migrator.model.table import Column, TableSchema
+from transforms.grain import GrainProblem
+from transforms.plan import depends_on
+from transforms.registry import TargetMapping
+from verify.chunk_keys import Dialect, KeyColumn, KeyRange, condition, cut
+from verify.chunk_reader import SourceTables, TargetChunks
+from verify.key_kinds import source_kind
+from verify.mapped_side import mapping_failure
+from verify.table_sweep import NamedKinds, target_key
+
+_NUMBERS = ("int8", "int16", "int32", "int64")
+
+
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """One grain.
+
+    Attributes:
+        reach: its table and what hangs on it.
+        key: the columns of its table whose values it is, with their kinds.
+        nullable: whether one of them may be NULL.
+    """
+
+    reach: Reach
+    key: NamedKinds
+    nullable: bool
+
+    def wheres(self, values: str, dialect: Dialect) -> list[tuple[str, str]]:
+        """Per part that a table plays its name, and the condition of its rows linked to some grain values.
+
+        ``values`` is the condition of the rows of the grain's own table.
+        """
+        found = [(self.reach.root.schema.id.name, values)]
+        for node in self.reach.nodes[1:]:
+            above = self.reach.nodes[node.above or 0].schema.id
+            name = f"{dialect.quoted(above.schema)}.{dialect.quoted(above.name)}"
+            own, linked = (
+                ", ".join(map(dialect.quoted, columns)) for columns in (node.columns, node.above_columns)
+            )
+            rows = f"SELECT {linked} FROM {name} WHERE {found[node.above or 0][1]}"
+            found.append((node.schema.id.name, f"({own}) IN ({rows})"))
+        return found
+
+    def pieces(self, tables: SourceTables, rows: int) -> Iterator[str]:
+        """Conditions of the grain's own table; together they are all its rows, and each has whole grains."""
+        table, dialect = self.reach.root.schema.id.name, tables.dialect
+        names, kinds = [name for name, _ in self.key], [kind for _, kind in self.key]
+        known = " AND ".join(f"{dialect.quoted(name)} IS NOT NULL" for name in names)
+
+        def said(piece: KeyRange) -> str:
+            where = condition(piece, names, kinds, dialect)
+            return f"{where} AND {known}" if self.nullable else where
+
+        for piece in cut(lambda after: tables.end(table, self.key, said(KeyRange(after)), rows)):
+            yield said(piece)
+        if self.nullable:
+            yield f"NOT ({known})"
+
+
+@dataclass(frozen=True, slots=True)
+class GrainPlan:
+    """How a table is read by grain: its grains, and the target's key."""
+
+    grains: tuple[Grain, ...]
+    key: tuple[KeyColumn, ...]
+
+
+def grain_plan(
+    spark: SparkSession,
+    target: TargetMapping,
+    kinds: tuple[str, str],
+    tables: SourceTables,
+    rows: TargetChunks,
+) -> GrainPlan | str:
+    """The plan, or why there is none. Raises ``MappingError``, ``VerifyError``.
+
+    Args:
+        spark: a running session.
+        target: the mapping.
+        kinds: engines of source and target.
+        tables: its source tables.
+        rows: its target table.
+    """
+    key = target_key(rows, kinds[1], target.key)
+    if isinstance(key, str):
+        return key
+    try:
+        with mapping_failure(target):
+            reaches = depends_on(spark, target, tables.schemas, tables.references())
+    except GrainProblem as problem:
+        return problem.what
+    if entangled(reaches):
+        return "rows of the grain's table also come in by another link"
+    found = []
+    for reach in reaches:
+        grain = _grain(reach, kinds[0], tables)
+        if isinstance(grain, str):
+            return grain
+        found.append(grain)
+    return GrainPlan(tuple(found), tuple(key))
+
+
+def _grain(reach: Reach, engine: str, tables: SourceTables) -> Grain | str:
+    root = reach.root.schema
+    names = root.key if len(reach.nodes) == 1 and not reach.grain and not reach.name else reach.grain
+    columns = {column.name: column for column in root.columns}
+    if not names or any(name.startswith(VALUE) for name in names):
+        return "the grain is computed"
+    key = []
+    for name in names:
+        kind = source_kind(engine, columns[name])
+        if kind is None:
+            return f"{root.id.name} can't be cut by {name} ({columns[name].source_type})"
+        key.append((name, kind))
+    if not tables.has_index(root.id.name, names):
+        return f"no index of {root.id.name} begins with {', '.join(names)}"
+    for node in reach.nodes[1:]:
+        reason = _unlinked(node, reach.nodes[node.above or 0].schema, tables)
+        if reason:
+            return reason
+    parts = [node.schema.id.name for node in reach.nodes]
+    doubled = [name for name in parts if parts.count(name) > 1 and not tables.schemas[name].key]
+    if doubled:
+        return f"{doubled[0]} plays several parts and has no primary key"
+    return Grain(reach, tuple(key), any(columns[name].nullable for name in names))
+
+
+def _unlinked(node: Node, above: TableSchema, tables: SourceTables) -> str:
+    """Why rows of a part can't be found from those above; else empty."""
+    name = node.schema.id.name
+    if any(column.startswith(VALUE) for column in (*node.columns, *node.above_columns)):
+        return f"{name} is linked by a computed value"
+    own = {column.name: column for column in node.schema.columns}
+    others = {column.name: column for column in above.columns}
+    for here, there in zip(node.columns, node.above_columns, strict=True):
+        if not _comparable(own[here], others[there]):
+            return f"{name}.{here} and {above.id.name}.{there} are of types that the server may not compare"
+    return "" if tables.has_index(name, node.columns) else f"no index of {name} begins with its link"
+
+
+def _comparable(a: Column, b: Column) -> bool:
+    numbers = [column.type in _NUMBERS or column.decimal() is not None for column in (a, b)]
+    return all(numbers) or (a.source_type == b.source_type and a.collation == b.collation)
