@@ -4,7 +4,8 @@ Each round of a table opens a read view of the source (log places L0 before it a
 meanwhile until the ledger has passed L1, and reads ledger and target in one transaction. ``verify.rounds`` says what
 a difference then proves.
 
-Where it can, a round reads a table piece by piece instead, with two views for each piece (``verify.chunk_sweep``).
+No view is held longer than a chunk is read, unless that is asked for: where it can, a round reads a table piece by
+piece, with two views for each piece (``verify.chunk_sweep``); ``verify.table_reads`` says how all others are read.
 
 Soundness rests on three facts. A transaction that a source read view contains has its commit record at or before L1.
 The pipeline applies transactions in commit order, whole, and moves the ledger with them (that is what is claimed,
@@ -23,6 +24,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from random import uniform
 from shutil import rmtree
 
 from pyspark.sql import SparkSession
@@ -42,6 +44,9 @@ from verify.source_reader import SourceReader
 from verify.table_reads import Group, Reads, TableReads, TargetReader
 
 POLL_S = 0.25
+MAX_ROUNDS = 20
+_REST_S = 0.5
+"""Between two rounds at most: a writer of a steady rhythm would else be met at the same place in each of them."""
 _ASK_EVERY_S = 2.0
 _TABLES_AT_ONCE = 3
 """Tables compared at a time: a small table mostly waits for the scheduling of its jobs."""
@@ -56,12 +61,12 @@ class Limits:
 
     Attributes:
         wait_s: longest wait for the ledger.
-        max_rounds: at least 3 to settle a live difference.
+        max_rounds: at least ``STEADY_ROUNDS`` to settle a live difference.
         chunk_rows: source rows in a piece; 0 compares one snapshot of each side instead.
     """
 
     wait_s: float = 60.0
-    max_rounds: int = 5
+    max_rounds: int = MAX_ROUNDS
     chunk_rows: int = CHUNK_ROWS
 
 
@@ -130,6 +135,8 @@ class LiveComparison:
         while open_tables := [t for t in tables if not t.unknown and (t.rounds == 0 or t.aside_keys)]:
             if len(rounds) >= self.limits.max_rounds:
                 break
+            if rounds:
+                time.sleep(uniform(0, min(_REST_S, rounds[-1].elapsed_s)))
             done, snapshot = self._round(len(rounds) + 1, open_tables)
             rounds.append(done)
             if not done.reached:

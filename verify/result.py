@@ -140,6 +140,8 @@ class VerifyResult:
 
 CANNOT_DETECT = (
     "An update lost after the source was read: each key is judged as of that read. Verify again.",
+    "Where a table is read in chunks of many source tables, a row that is wrong only in what was written while they"
+    " were read: it is judged by what was read of each. Verify again.",
     "A fault in the mapping function itself: both sides are judged by what it says. Its unit tests are for that.",
     "Target columns that the mapping does not fill, and objects that are not rows (indexes, constraints, sequences).",
     "A difference that the listed equivalences call none (see verify/normalise.py), such as 1.50 and 1.5.",

@@ -6,8 +6,11 @@ was read, or (after a wait that failed) still older. So a differing key is *set 
 - **Equal** as soon as the target row equals the row that this round's source read maps to, the target standing at or
   after every transaction that this read contains. A match with a row witnessed in an *earlier* round is not enough:
   the target is known to have passed the later state, so showing the earlier one again would be exactly a lost update.
-- **Different** when mapped row and target row were the same in three consecutive rounds and differ, each target read
-  standing at or after its source read. A key that changes in between starts again.
+- **Different** when mapped row and target row were the same in ten consecutive rounds and differ, each target read
+  standing at or after its source read. A key that changes in between starts again. A row that is flipped to and fro
+  at random is met in one state at the source and in the other at the target with a chance of one in four a round;
+  three rounds would call one in thirty such rows different, ten one in half a million. Rounds begin at random
+  moments, so that no writer keeps step with them.
 - **At once**, without further rounds, when the ledger did not move during the whole round and nothing of these tables
   waits in the log up to the end of the source read: then both reads show one position. Duplicate keys count at once
   too, if both rows were seen in one view.
@@ -51,7 +54,7 @@ from verify.snapshot import TargetColumnText
 
 STREAK = "__streak"
 _CERTAIN = "__certain"
-STEADY_ROUNDS = 3
+STEADY_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from transforms.registry import TargetMapping
 from verify.chunk_sweep import CHUNK_ROWS
 from verify.differing import DIFFERING_FILE, write_differing
 from verify.explain import EXPLAINED_ROWS_MAX, explain
-from verify.live import Limits, LiveComparison, Round, Step
+from verify.live import MAX_ROUNDS, Limits, LiveComparison, Round, Step
 from verify.report import MEND, write_reports
 from verify.result import (
     CANNOT_DETECT,
@@ -49,7 +49,7 @@ def verify(
     report_dir: Path,
     *,
     wait_s: float = 60.0,
-    max_rounds: int = 5,
+    max_rounds: int = MAX_ROUNDS,
     chunk_rows: int = CHUNK_ROWS,
     mend: str = MEND,
     step: Step = lambda _: None,
@@ -64,7 +64,7 @@ def verify(
         spark: starts Spark on first use; made by ``transforms.session`` (UTC, ANSI).
         report_dir: gets the reports and, while it runs, the snapshots.
         wait_s: longest wait for the pipeline per round.
-        max_rounds: rounds at most; below 3 a difference under live writes can only be set aside.
+        max_rounds: rounds at most; below 10 a difference under live writes can only be set aside.
         chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
         mend: how the reports' repair command begins (``verify.report.repair_command``).
         step: hook at named points, for tests.

@@ -18,6 +18,7 @@ from migrator.run.failure import Stopping
 from migrator.wiring_spark import spark
 from verify.chunk_sweep import CHUNK_ROWS
 from verify.continuous import DEFAULT_RATE, Rotation
+from verify.live import MAX_ROUNDS
 from verify.report import repair_command, text_report
 from verify.result import Verdict, VerifyResult
 from verify.run import verify as compare
@@ -36,12 +37,19 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     "--wait", "wait_s", default=60.0, show_default=True, help="Longest wait for the target, in seconds."
 )
 @click.option(
-    "--max-rounds", default=8, show_default=True, help="Rounds at most, for keys that keep changing."
+    "--max-rounds", default=MAX_ROUNDS, show_default=True, help="Rounds at most, for keys that keep changing."
 )
 @click.option(
     "--whole",
     is_flag=True,
-    help="One snapshot of each side, held while it is read. Default: a short one for each chunk, where possible.",
+    help="One snapshot of each side, held while it is read. Default: a short one for each chunk.",
+)
+@click.option(
+    "--chunk-rows",
+    default=CHUNK_ROWS,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Source rows in a chunk: what is read in one view at most.",
 )
 @click.option(
     "--continuous", is_flag=True, help="Table after table until stopped; what `migrator run --verify` starts."
@@ -59,6 +67,7 @@ def verify(
     wait_s: float,
     max_rounds: int,
     whole: bool,
+    chunk_rows: int,
     continuous: bool,
     rate: float,
 ) -> int:
@@ -69,7 +78,7 @@ def verify(
     settings = project.settings
 
     def compared(names: Sequence[str] | None, reports: Path) -> VerifyResult:
-        return verified(project, names, reports, wait_s, max_rounds, 0 if whole else CHUNK_ROWS)
+        return verified(project, names, reports, wait_s, max_rounds, 0 if whole else chunk_rows)
 
     if continuous:
         made = tables or tuple(target.name for target in wiring.mapping(settings))
@@ -100,7 +109,7 @@ def verified(
     names: Sequence[str] | None,
     reports: Path,
     wait_s: float = 60.0,
-    max_rounds: int = 5,
+    max_rounds: int = MAX_ROUNDS,
     chunk_rows: int = CHUNK_ROWS,
 ) -> VerifyResult:
     """Verifies the named target tables, or all, and writes the reports."""

@@ -40,7 +40,7 @@ class ChunkProject(Project):
         self.mapping.write_text(PLAIN)
 
     def chunks(
-        self, rows: int = 10, rounds: int = 5, step: Callable[[str], None] = lambda _: None
+        self, rows: int = 10, rounds: int = 12, step: Callable[[str], None] = lambda _: None
     ) -> VerifyResult:
         """The judge's answer with so many source rows in a piece."""
         return self.verify(max_rounds=rounds, step=step, chunk_rows=rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Sequence
 from itertools import cycle
@@ -17,9 +18,10 @@ from migrator.model.table import TableId
 from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.differing import read_differing
-from verify.read_postgres import PostgresSource
 from verify.result import TableResult, VerifyResult
 from verify.run import verify
+from verify.snapshot import LogPlace
+from verify.source_reader import source_reader
 
 CUSTOMERS, STAFF, CITIES = 60, 12, 5
 TABLES = ("city", "customer", "staff", "payment")
@@ -94,12 +96,15 @@ def letter(customer: DataFrame) -> DataFrame:
 class GrainProject:
     """Both databases, and the calls a test needs."""
 
+    view = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+    schema = "public"
+
     def __init__(self, old: Database, new: Database, spark: SparkSession, directory: Path):
         self.old, self.new, self._spark = old, new, spark
         self.mapping, self.reports = directory / "mapping.py", directory / "reports"
         self.mapping.write_text(MAPPING)
-        self.place = PostgresSource(settings_of(old), "judge")
-        old.execute(OLD, "SELECT pg_create_logical_replication_slot('migrator_judge', 'pgoutput')")
+        self.place = source_reader(settings_of(old), "judge")
+        self.prepare()
         new.execute(
             NEW,
             "CREATE SCHEMA migrator",
@@ -109,14 +114,22 @@ class GrainProject:
         )
         self.apply(*MADE)
 
+    def prepare(self) -> None:
+        """The old tables, and the pipeline's slot."""
+        self.old.execute(OLD, "SELECT pg_create_logical_replication_slot('migrator_judge', 'pgoutput')")
+
     def apply(self, *tables: str, fault: Sequence[str] = ()) -> None:
         """Makes new tables anew, and moves the ledger with them, in one transaction: what the pipeline claims to do.
 
         ``fault``: what it does wrong, each time.
         """
         with self.old.connect(autocommit=False) as old, self.new.connect(autocommit=False) as new:
-            old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            rows = {table: old.execute(MADE[table]).fetchall() for table in tables}
+            rows = {}
+            with old.cursor() as cursor:
+                cursor.execute(self.view)
+                for table in tables:
+                    cursor.execute(self.made(MADE[table]))
+                    rows[table] = cursor.fetchall()
             at = self.place.position()
             for table, made in rows.items():
                 new.execute(f"DELETE FROM {table}")
@@ -126,12 +139,12 @@ class GrainProject:
                     )
             for statement in fault:
                 new.execute(statement)
-            self._ledger(new, at.order, f"{at.state}@1")
+            self._ledger(new, at.order, self.token(at))
             new.commit()
 
     def _ledger(self, new: object, order: int, token: str) -> None:
         """The ledger's row."""
-        dumps = tuple(TableDump(TableId("public", name), done=True) for name in TABLES)
+        dumps = tuple(TableDump(TableId(self.schema, name), done=True) for name in TABLES)
         checkpoint = checkpoint_to_json(Checkpoint(Position(order, token), dumps=dumps))
         new.execute(  # type: ignore[attr-defined]
             "UPDATE migrator.ledger SET position_order = %s, position_token = %s, checkpoint = %s",
@@ -142,7 +155,7 @@ class GrainProject:
         self,
         rows: int,
         tables: list[str] | None = None,
-        rounds: int = 8,
+        rounds: int = 12,
         step: Callable[[str], None] = lambda _: None,
     ) -> VerifyResult:
         """The judge's answer with so many rows in a chunk."""
@@ -160,7 +173,7 @@ class GrainProject:
             step=step,
         )
 
-    def table(self, name: str, rows: int, rounds: int = 8) -> TableResult:
+    def table(self, name: str, rows: int, rounds: int = 12) -> TableResult:
         """The judge's answer about one table."""
         (found,) = self.verify(rows, [name], rounds).tables
         return found
@@ -169,6 +182,36 @@ class GrainProject:
         """What the last report names as not equal: table, status and key."""
         keys = read_differing(self.reports / "verify.json").keys
         return {(each.table, each.status, each.key[0]) for each in keys}
+
+    @staticmethod
+    def made(query: str) -> str:
+        """A query of ``MADE`` as the old server has it."""
+        return query
+
+    @staticmethod
+    def token(at: LogPlace) -> str:
+        """The ledger's words for a place in the log."""
+        return f"{at.state}@1"
+
+
+class BinlogProject(GrainProject):
+    """The same with old tables on MySQL or MariaDB, which are there already."""
+
+    view = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+
+    def prepare(self) -> None:
+        """The schema part of table names is the database."""
+        self.schema = self.old.database
+
+    @staticmethod
+    def made(query: str) -> str:
+        """It has no ``||``."""
+        return re.sub(r"('[cs]-') \|\| (\w+)", r"concat(\1, \2)", query)
+
+    @staticmethod
+    def token(at: LogPlace) -> str:
+        """The ledger's words for a place in the log."""
+        return json.dumps({"gtid": at.state, "file": "", "offset": 0})
 
 
 class Shoppers(threading.Thread):

@@ -170,7 +170,7 @@ def test_hot_rows_in_thousands_of_chunks_are_no_alarm(hot: ChunkProject) -> None
 def test_one_bit_among_hot_rows_is_named(hot: ChunkProject) -> None:
     hot.new.execute("UPDATE item SET raw = set_bit(raw, 17, 1 - get_bit(raw, 17)) WHERE item_id = 49")
     with HotWriter(hot, [*range(2001, 6001, 131), 47, 48, 50]):
-        (table,) = hot.chunks(100, rounds=8).tables
+        (table,) = hot.chunks(100, rounds=20).tables
     assert found_by(hot) == {("different", "49")}
     assert table.counts.different == 1
 

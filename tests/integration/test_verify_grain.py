@@ -10,9 +10,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.integration.grain_project import CUSTOMERS, MADE, STAFF, GrainProject, Shoppers
+from tests.integration.grain_project import (
+    CITIES,
+    CUSTOMERS,
+    MADE,
+    STAFF,
+    BinlogProject,
+    GrainProject,
+    Shoppers,
+)
 from tests.servers import Database
-from verify import rounds, table_reads
+from verify import live, rounds, table_reads
 from verify.chunk_reader import Bracket, Part
 from verify.grain_sweep import GrainSweep
 from verify.pending import Pending, PendingAnswer
@@ -46,6 +54,8 @@ def busy(project: GrainProject, monkeypatch: pytest.MonkeyPatch) -> GrainProject
     """A pipeline that holds its slot as long as it runs: nobody else can say that nothing waits there."""
     in_use = Pending(PendingAnswer.UNKNOWN, "the slot is in use")
     monkeypatch.setattr(PostgresSource, "pending", lambda *_: in_use)
+    monkeypatch.setattr(live, "POLL_S", 0.02)  # chunks are small here, and each may have its wait
+    monkeypatch.setattr(rounds, "STEADY_ROUNDS", 3)  # nothing is flipped to and fro here
     return project
 
 
@@ -107,9 +117,8 @@ def test_tables_that_fit_into_one_chunk_share_its_view(
 
 def test_what_differs_is_found_at_rest(project: GrainProject) -> None:
     project.new.execute(*PLANTED.values())
-    for rows in (ROWS, 1000):
-        assert project.verify(rows).verdict is Verdict.DIFFERENT
-        assert project.found() == set(PLANTED)
+    assert project.verify(ROWS).verdict is Verdict.DIFFERENT
+    assert project.found() == set(PLANTED)
 
 
 def test_what_differs_is_found_among_hot_rows_by_grain(
@@ -127,7 +136,7 @@ def test_what_differs_is_found_among_hot_rows_by_grain(
     faults = list(planted.values())
     busy.apply(*MADE, fault=faults)
     with Shoppers(busy, faults) as shoppers:
-        result = busy.verify(ROWS, ["person", "account"])
+        result = busy.verify(ROWS, ["person", "account"], rounds=4)
     assert shoppers.commits > 3
     assert (result.verdict, busy.found()) == (Verdict.DIFFERENT, set(planted))
     assert set(looked) == {"person", "account"}
@@ -137,7 +146,7 @@ def test_what_differs_is_found_among_hot_rows_by_grain(
 
 def test_hot_rows_are_no_alarm_and_most_of_them_settle(busy: GrainProject) -> None:
     with Shoppers(busy) as shoppers:
-        result = busy.verify(ROWS, rounds=4)
+        result = busy.verify(ROWS, ["person", "letter"], rounds=3)
     assert shoppers.commits > 3
     assert busy.found() == set()
     for table in result.tables:
@@ -203,5 +212,48 @@ def test_many_open_keys_are_read_chunk_by_chunk_again(
     monkeypatch.setattr(GrainSweep, "look", lambda *_: pytest.fail("too many keys for that"))
     fault = ["UPDATE account SET paid = paid + 0.01 WHERE ref = 'c-31'"]
     with Shoppers(busy, fault):
-        busy.verify(ROWS, ["account"])
+        busy.verify(ROWS, ["account"], rounds=4)
     assert busy.found() == {("account", "different", "c-31")}
+
+
+BINLOG_OLD = f"""
+CREATE TABLE city (city_id int PRIMARY KEY, city varchar(40) NOT NULL);
+CREATE TABLE customer (id bigint PRIMARY KEY, name varchar(40), city_id int,
+  FOREIGN KEY (city_id) REFERENCES city (city_id));
+CREATE TABLE staff (code varchar(20) CHARACTER SET latin1 PRIMARY KEY, name varchar(40));
+CREATE TABLE payment (payment_id bigint PRIMARY KEY, customer_id bigint, amount decimal(12,2),
+  FOREIGN KEY (customer_id) REFERENCES customer (id));
+INSERT INTO city VALUES {", ".join(f"({n}, 'city {n}')" for n in range(1, CITIES + 1))};
+INSERT INTO customer VALUES
+  {", ".join(f"({n}, 'name {n}', {n % (CITIES + 1) or 'NULL'})" for n in range(1, CUSTOMERS + 1))};
+INSERT INTO staff VALUES {", ".join(f"('code {n}', 'staff {n}')" for n in range(1, STAFF + 1))};
+INSERT INTO payment VALUES {", ".join(f"({n}, {n % 40 + 1}, {n})" for n in range(1, 151))}
+"""
+
+
+def test_from_a_binlog_source_open_keys_are_looked_at_by_grain(
+    old_binlog: Database,
+    new_pg: Database,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing moves, but the judge is not told: so it has to see everything three times."""
+    old_binlog.execute(*BINLOG_OLD.split(";"))
+    project = BinlogProject(old_binlog, new_pg, spark, tmp_path)
+    assert project.verify(ROWS, ["person", "account", "city_sales"]).verdict is Verdict.EQUAL
+    planted = {key: how for key, how in PLANTED.items() if key[0] != "letter"}
+    project.new.execute(*planted.values())
+    looked: list[str] = []
+    look = GrainSweep.look
+
+    def noted(self: GrainSweep, pieces: Any) -> Any:
+        looked.append(self._mapping.name)
+        return look(self, pieces)
+
+    monkeypatch.setattr(GrainSweep, "look", noted)
+    monkeypatch.setattr(table_reads, "_still", lambda *_: False)
+    monkeypatch.setattr(rounds, "STEADY_ROUNDS", 3)
+    result = project.verify(ROWS, ["person", "account", "city_sales"])
+    assert (project.found(), len(result.rounds)) == (set(planted), 3)
+    assert sorted(looked) == ["account", "account", "city_sales", "city_sales", "person", "person"]

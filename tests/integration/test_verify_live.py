@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.integration.verify_project import ROWS, Project
 from tests.servers import Database
+from verify import rounds
 from verify.result import Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -67,7 +69,7 @@ def test_a_difference_is_settled_while_other_rows_keep_changing(project: Project
     ticks = iter(range(100))
     result = project.verify(step=Pipeline(project, lambda: write(project, 1, f"hot {next(ticks)}")))
     counts = result.tables[0].counts
-    assert (result.verdict, len(result.rounds)) == (Verdict.DIFFERENT, 5)
+    assert (result.verdict, len(result.rounds)) == (Verdict.DIFFERENT, 12)
     assert (counts.different, counts.missing, counts.set_aside) == (1, 1, 1)  # the hot row never settles
     assert not any(done.still for done in result.rounds)
 
@@ -89,6 +91,35 @@ def test_an_earlier_witness_does_not_excuse_a_lost_update(project: Project) -> N
     assert result.verdict is Verdict.DIFFERENT
     (sample,) = [s for s in result.tables[0].samples if s.status == "different"]
     assert [(c.mapped, c.target) for c in sample.cells if c.differs] == [("updated", first)]
+
+
+FLIPPED = 60
+
+
+class Flips:
+    """Rows that writers flip between two states at random, before each view of either side; none is ever wrong."""
+
+    def __init__(self, project: Project):
+        self.project, self.random = project, Random(1)
+
+    def __call__(self, _: str) -> None:
+        rows = ", ".join(str(row) for row in range(1, FLIPPED + 1) if self.random.random() < 0.5)
+        self.project.old.execute(f"UPDATE thing SET flag = NOT flag WHERE id IN ({rows})")
+        self.project.copy(f"id <= {FLIPPED}")
+        self.project.ledger()
+
+
+def test_rows_that_flip_to_and_fro_are_no_alarm(project: Project) -> None:
+    counts = project.verify(max_rounds=14, step=Flips(project)).tables[0].counts
+    assert (counts.different, counts.equal + counts.set_aside) == (0, ALL)
+    assert counts.equal > ALL - FLIPPED
+
+
+def test_a_judge_that_is_content_with_three_rounds_takes_flips_for_differences(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "STEADY_ROUNDS", 3)
+    assert project.verify(max_rounds=4, step=Flips(project)).tables[0].counts.different > 0
 
 
 def test_only_hot_rows_left_is_unknown(project: Project) -> None:

@@ -135,7 +135,7 @@ class Project:
             )
 
     def verify(
-        self, *, wait_s: float = 20, max_rounds: int = 5, step: Step = lambda _: None, chunk_rows: int = 0
+        self, *, wait_s: float = 20, max_rounds: int = 12, step: Step = lambda _: None, chunk_rows: int = 0
     ) -> VerifyResult:
         """The judge's answer: by one snapshot of each side, or by pieces of so many rows."""
         return verify(
