@@ -62,6 +62,11 @@ def config_words(settings: Settings) -> list[str]:
     return [] if settings.file == Path("migration.toml").resolve() else ["--config", str(settings.file)]
 
 
+def repair_words(settings: Settings) -> list[str]:
+    """How a command that repairs this project's target begins."""
+    return ["migrator", "repair", *config_words(settings)]
+
+
 @dataclass(frozen=True, slots=True)
 class OnSpark:
     """A project, and how its Spark is started: ``master`` and ``options`` go before what the settings say."""

@@ -12,7 +12,7 @@ from shlex import join
 import click
 
 from migrator import wiring
-from migrator.cli.options import OnSpark, config_words, on_spark
+from migrator.cli.options import OnSpark, on_spark, repair_words
 from migrator.cli.repair_choice import Choice, chosen
 from migrator.cli.repair_forms import RepairReport, file_name, lines, write_reports
 from migrator.cli.repair_report import Outcome, outcome, planned_lines, planned_outcome
@@ -108,7 +108,7 @@ def repair(
 def _command(settings: Settings, choice: Choice, apply_from: Path | None = None) -> str:
     """What repairs the same choice of rows: those of a report, or after another verification."""
     source = [] if apply_from is None else ["--from", str(apply_from.absolute()), "--apply"]
-    return join(["migrator", "repair", *config_words(settings), *source, *choice.options()])
+    return join([*repair_words(settings), *source, *choice.options()])
 
 
 def _statements(settings: Settings, differing: Differing, file: Path) -> int:

@@ -6,7 +6,7 @@ import click
 
 from migrator import wiring
 from migrator.cli.display import Display
-from migrator.cli.options import OnSpark, on_spark
+from migrator.cli.options import OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.cli.verifier import Verifier, command
 from migrator.run.failure import Stopping
@@ -57,7 +57,8 @@ def run(
         beside = None
         if verified:
             log = settings.state / "verify.log"
-            made = Verifier(command(settings.file, verify_rate), settings.reports(), log, migration.progress)
+            started = command(settings.file, verify_rate)
+            made = Verifier(started, settings.reports(), log, migration.progress, repair_words(settings))
             beside = stopping.thread("verifier", lambda: made.run(stopping))
         try:
             migration.run(stopping, goal)

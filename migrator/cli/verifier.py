@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from shlex import join
 
 from migrator.errors import VerifyError
 from migrator.run.failure import Stopping
@@ -36,6 +37,7 @@ class Verifier:
         reports: where it keeps its coverage file.
         log: gets what it prints.
         progress: takes the warnings.
+        repair: how a command begins that repairs what was found.
         again_s: rest before it is started again.
     """
 
@@ -45,12 +47,14 @@ class Verifier:
         reports: Path,
         log: Path,
         progress: Progress,
+        repair: Sequence[str],
         again_s: float = _AGAIN_S,
     ):
         self._arguments = list(arguments)
         self._reports = reports
         self._log = log
         self._progress = progress
+        self._repair = tuple(repair)
         self._again_s = again_s
 
     def run(self, stopping: Stopping) -> None:
@@ -85,7 +89,7 @@ class Verifier:
     def _warn(self) -> None:
         with suppress(VerifyError):
             found = read_coverage(self._reports)
-            self._progress.warn(_ABOUT, *(warnings(found) if found is not None else ()))
+            self._progress.warn(_ABOUT, *(warnings(found, self._repair) if found is not None else ()))
 
     def _failed(self, problem: str) -> None:
         known = Coverage()
@@ -93,7 +97,7 @@ class Verifier:
             known = read_coverage(self._reports) or known
         with suppress(OSError):
             write_coverage(replace(known, problem=problem, at_us=int(time.time() * 1e6)), self._reports)
-        self._progress.warn(_ABOUT, f"the verifier doesn't work: {problem}", *warnings(known))
+        self._progress.warn(_ABOUT, f"the verifier doesn't work: {problem}", *warnings(known, self._repair))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -107,11 +111,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def warnings(coverage: Coverage) -> list[str]:
-    """What an operator should look at."""
+def warnings(coverage: Coverage, repair: Sequence[str]) -> list[str]:
+    """What an operator should look at. ``repair``: how a command begins that repairs it."""
     found = [
         f"{each.table}: {each.differing:,} keys of the target differ, written by someone else or lost;"
-        f" see {each.report}/verify.html, then `migrator repair --from {each.report}/verify.json`"
+        f" see {each.report}/verify.html, then `{join([*repair, '--from', f'{each.report}/verify.json'])}`"
         for each in coverage.tables
         if each.verdict == "different"
     ]

@@ -11,7 +11,7 @@ from shlex import join
 import click
 
 from migrator import wiring
-from migrator.cli.options import OnSpark, config_words, on_spark
+from migrator.cli.options import OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.config import Server, Settings
 from migrator.run.failure import Stopping
@@ -130,7 +130,7 @@ def verified(
 
 
 def _mend(settings: Settings) -> str:
-    return join(["migrator", "repair", *config_words(settings)])
+    return join(repair_words(settings))
 
 
 def server_settings(server: Server, change_tables: bool = False) -> ServerSettings:

@@ -144,7 +144,8 @@ def test_a_coverage_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def beside(tmp_path: Path, program: str) -> tuple[Progress, Stopping, threading.Thread]:
     progress, stopping = Progress(), Stopping()
     arguments = [sys.executable, "-c", program]
-    made = Verifier(arguments, tmp_path / "reports", tmp_path / "verify.log", progress, again_s=0.05)
+    repair = ["migrator", "repair", "--config", "other project.toml"]
+    made = Verifier(arguments, tmp_path / "reports", tmp_path / "verify.log", progress, repair, again_s=0.05)
     return progress, stopping, stopping.thread("verifier", lambda: made.run(stopping))
 
 
@@ -170,7 +171,8 @@ def test_what_it_finds_is_a_warning_of_the_run_and_it_ends_with_the_run(tmp_path
     await_true(lambda: bool(progress.snapshot().warnings), "the difference is told")
     (warning,) = progress.snapshot().warnings
     assert "a: 3 keys of the target differ" in warning
-    assert "migrator repair --from /reports/continuous/a.different/verify.json" in warning
+    words = "migrator repair --config 'other project.toml' --from /reports/continuous/a.different/verify.json"
+    assert f"`{words}`" in warning
     stopping.request()
     thread.join(15)
     assert not thread.is_alive()
