@@ -174,7 +174,8 @@ class TableReads:
         read = sweep.read(names, {table.target.name: table.target.key for table in tables})
         for table in tables:
             if table.rounds == 0:
-                table.method = f"chunk by chunk, {read.chunks:,} chunks, all rows read: {table.apart}"
+                chunks = read.chunks_of(table.target.sources, table.target.name)
+                table.method = f"chunk by chunk, {chunks:,} chunks, all rows read: {table.apart}"
         views = read.views
         still = _still(views.waited, before, views.ledger)
         return Reads(read.source, read.target, views.waited, still, one_view=False), tables

@@ -13,6 +13,7 @@ is set aside, as after any round, and looked at again: by the grain it depends o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,13 +36,18 @@ class TablesRead:
         source: the old rows.
         target: the new ones.
         views: what is known of the views they come from.
-        chunks: their number, of both sides.
+        chunks: their number, by source table and by target table.
     """
 
     source: SourceSnapshot
     target: TargetSnapshot
     views: Views
-    chunks: int
+    chunks: tuple[Mapping[str, int], Mapping[str, int]]
+
+    def chunks_of(self, sources: Sequence[str], target: str) -> int:
+        """Of one target table and all that its mapping reads."""
+        old, new = self.chunks
+        return sum(old[name] for name in sources) + new[target]
 
 
 def source_key(tables: SourceTables, engine: str, name: str) -> NamedKinds | str:
@@ -100,7 +106,7 @@ class TableSweep(Pairing):
         self._source, self._target, self._kinds = source, target, kinds
         self._rows, self._directory = rows, directory
         self._brackets: list[Bracket] = []
-        self._chunks = 0
+        self._chunks: tuple[Counter[str], Counter[str]] = Counter(), Counter()
 
     def read(self, names: Sequence[str], targets: Mapping[str, Sequence[str]]) -> TablesRead:
         """Source tables by name, then target tables by name with their keys, all of which can be cut."""
@@ -126,6 +132,7 @@ class TableSweep(Pairing):
             folder, key, tables.dialect, lambda w: tables.end(name, key, w, self._rows)
         ):
             bracket, found = tables.read([Part(name, where, path)])
+            self._chunks[0][name] += 1
             self._brackets.append(bracket)
             rows += found
         return SourceTable(tables.schemas[name], folder, rows)
@@ -140,12 +147,14 @@ class TableSweep(Pairing):
                 folder, named, chunks.dialect, lambda w: chunks.end(columns, w, self._rows)
             ):
                 ledger, found = chunks.read(where, path)
+                self._chunks[1][name] += 1
                 self._view(ledger)
                 rows += found
             return TargetRowsText(name, chunks.columns, folder, rows)
 
+    @staticmethod
     def _ranges(
-        self, folder: Path, key: NamedKinds, dialect: Dialect, end: Callable[[str], Key | None]
+        folder: Path, key: NamedKinds, dialect: Dialect, end: Callable[[str], Key | None]
     ) -> Iterator[tuple[str, Path]]:
         """The conditions of a table's chunks, one after the other, and where their rows belong."""
         names, kinds = [name for name, _ in key], [kind for _, kind in key]
@@ -154,7 +163,6 @@ class TableSweep(Pairing):
             return condition(piece, names, kinds, dialect)
 
         for number, piece in enumerate(cut(lambda after: end(said(KeyRange(after))))):
-            self._chunks += 1
             yield said(piece), folder / f"{number}.parquet"
 
     def _folder(self, name: str) -> Path:

@@ -93,7 +93,10 @@ def test_no_view_holds_more_than_a_chunk(project: GrainProject, views: list[dict
     assert result.verdict is Verdict.EQUAL
     counts = {table.target: table.counts.equal for table in result.tables}
     assert counts == {"person": CUSTOMERS + STAFF, "account": CUSTOMERS, "city_sales": 5, "letter": 4}
-    assert all(table.method.startswith("chunk by chunk, ") for table in result.tables)
+    assert [table.method.partition(":")[0] for table in result.tables] == [
+        f"chunk by chunk, {chunks} chunks, all rows read"
+        for chunks in (4 + 1 + 4, 4 + 1 + 8 + 4, 4 + 8 + 1, 4 + 1)
+    ]
     assert most(views) == ROWS
     assert all(len(view) == 1 for view in views)
     views.clear()
