@@ -208,6 +208,18 @@ def _digest(shape: Shape) -> list[Column]:
     return [row_hashes(shape.columns, salt).alias(f"__{salt}") for salt in "ab"]
 
 
+def unique_hashes(rows: DataFrame, shape: Shape) -> dict[tuple[str | None, ...], tuple[int, int]]:
+    """By key the hashes of a canonical table's rows, as they stand in ``MAPPED_HASH``; not of keys with several."""
+    found: dict[tuple[str | None, ...], tuple[int, int]] = {}
+    doubled = set()
+    columns = rows.select(*map(place, shape.key), *_digest(shape)).toArrow().columns
+    for *key, first, second in zip(*(column.to_pylist() for column in columns), strict=True):
+        if tuple(key) in found:
+            doubled.add(tuple(key))
+        found[tuple(key)] = (first, second)
+    return {key: hashes for key, hashes in found.items() if key not in doubled}
+
+
 def with_cells(differing: DataFrame, sides: Sides, path: Path) -> DataFrame:
     """Keys that aren't equal with both sides' cells as canonical text: ``m_<place>`` mapped, ``t_<place>`` target.
 

@@ -51,13 +51,8 @@ class Grain:
         """
         found = [(self.reach.root.schema.id.name, values)]
         for node in self.reach.nodes[1:]:
-            above = self.reach.nodes[node.above or 0].schema.id
-            name = f"{dialect.quoted(above.schema)}.{dialect.quoted(above.name)}"
-            own, linked = (
-                ", ".join(map(dialect.quoted, columns)) for columns in (node.columns, node.above_columns)
-            )
-            rows = f"SELECT {linked} FROM {name} WHERE {found[node.above or 0][1]}"
-            found.append((node.schema.id.name, f"({own}) IN ({rows})"))
+            above = self.reach.nodes[node.above or 0].schema
+            found.append((node.schema.id.name, linked(node, above, found[node.above or 0][1], dialect)))
         return found
 
     def pieces(self, tables: SourceTables, rows: int) -> Iterator[str]:
@@ -134,7 +129,7 @@ def _grain(reach: Reach, engine: str, tables: SourceTables) -> Grain | str:
     if not tables.has_index(root.id.name, names):
         return f"no index of {root.id.name} begins with {', '.join(names)}"
     for node in reach.nodes[1:]:
-        reason = _unlinked(node, reach.nodes[node.above or 0].schema, tables)
+        reason = unlinked(node, reach.nodes[node.above or 0].schema, tables)
         if reason:
             return reason
     parts = [node.schema.id.name for node in reach.nodes]
@@ -144,7 +139,14 @@ def _grain(reach: Reach, engine: str, tables: SourceTables) -> Grain | str:
     return Grain(reach, tuple(key), any(columns[name].nullable for name in names))
 
 
-def _unlinked(node: Node, above: TableSchema, tables: SourceTables) -> str:
+def linked(node: Node, above: TableSchema, where: str, dialect: Dialect) -> str:
+    """The condition of a part's rows that are linked to those of the table above under a condition."""
+    name = f"{dialect.quoted(above.id.schema)}.{dialect.quoted(above.id.name)}"
+    own, others = (", ".join(map(dialect.quoted, columns)) for columns in (node.columns, node.above_columns))
+    return f"({own}) IN (SELECT {others} FROM {name} WHERE {where})"
+
+
+def unlinked(node: Node, above: TableSchema, tables: SourceTables) -> str:
     """Why rows of a part can't be found from those above; else empty."""
     name = node.schema.id.name
     if any(column.startswith(VALUE) for column in (*node.columns, *node.above_columns)):

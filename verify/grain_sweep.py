@@ -22,17 +22,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from transforms.frames import arrow_schema, parquet_frame
+from transforms.frames import arrow_schema
 from transforms.registry import TargetMapping
-from verify.chunk_keys import Key, condition, is_written, lists_of
+from verify.chunk_keys import Key
 from verify.chunk_reader import Bracket, Part, SourceTables, TargetChunks
 from verify.compare import Shape, having, key_names
 from verify.grain_plan import Grain, GrainPlan
-from verify.mapped_side import canonical_mapped, mapping_failure
+from verify.mapped_side import canonical_mapped, file_frames, mapping_failure
 from verify.pairing import Pairing, Views, Wait
 from verify.snapshot import SourceTable, TargetColumnText
+from verify.target_keys import TargetKeys
 
-KEYS_IN_A_LIST = 500
 _AHEAD = 2
 """A mapping runs for each piece before its target rows are read: what is read far ahead would be old by then."""
 
@@ -103,11 +103,12 @@ class GrainSweep(Pairing):
         self._tables, self._rows = tables, rows
         self._keys, self._columns = keys, columns
         self._shape = Shape(tuple(column.name for column in columns), target.key)
+        directory.mkdir()
         self._directory = directory
         self.mapped, self.target = directory / "mapped.parts", directory / "target.parts"
         self._old = {name: directory / f"source-{n}.parts" for n, name in enumerate(target.sources)}
         self._files = 0
-        self._read_rows: set[tuple[str | None, ...]] = set()
+        self._by_key = TargetKeys(rows, plan.key, self._view, self.target)
 
     def everything(self, rows: int) -> Iterator[GrainPiece]:
         """All pieces, of so many rows of the grain's table each."""
@@ -117,27 +118,23 @@ class GrainSweep(Pairing):
 
     def look(self, pieces: Iterable[GrainPiece]) -> GrainsRead:
         """Looks for the keys in some pieces, and for their rows in the target."""
-        self._directory.mkdir()
         self._begin()
         self._view(self._rows.ledger())  # there may be no row to read
         for half in self._pass(map(self._read, pieces), self._settle, _AHEAD):
             self._seen.pieces.append(half.piece)
         keys = self._keys.select(*key_names(self._shape)).toArrow()
         wanted = list(zip(*(column.to_pylist() for column in keys.columns), strict=True))
-        before = self._seen.target_rows
-        self._read_target([key for key in wanted if key not in self._seen.found])
+        before = self._by_key.found
+        self._by_key.read([key for key in wanted if key not in self._seen.found])
+        self._seen.target_rows = self._by_key.found
         self._seen.strays = self._seen.target_rows - before
         return self._seen
 
     def _begin(self) -> None:
-        """A file without rows on either side: no rows at all is an answer, no file is none."""
-        for folder, columns in (
-            (self.mapped, self._columns),
-            (self.target, [column for column in self._rows.columns if not column.generated]),
-        ):
-            folder.mkdir()
-            texts = pa.schema([pa.field(column.name, pa.string()) for column in columns])
-            pq.write_table(texts.empty_table(), folder / "0.parquet")
+        """Files without rows: no rows at all is an answer, no file is none."""
+        self.mapped.mkdir()
+        texts = pa.schema([pa.field(column.name, pa.string()) for column in self._columns])
+        pq.write_table(texts.empty_table(), self.mapped / "0.parquet")
         for name, folder in self._old.items():
             folder.mkdir()
             pq.write_table(arrow_schema(self._tables.schemas[name]).empty_table(), folder / "0.parquet")
@@ -165,7 +162,7 @@ class GrainSweep(Pairing):
         self._files += 1
         pq.write_table(rows, self.mapped / f"{self._files}.parquet")
         keys = set(zip(*(rows[name].to_pylist() for name in self._shape.key), strict=True))
-        self._read_target([key for key in keys if key not in self._seen.found])
+        self._by_key.read([key for key in keys if key not in self._seen.found])
         self._seen.found.update(keys)
         return False
 
@@ -185,32 +182,4 @@ class GrainSweep(Pairing):
         parts: dict[str, list[Path]] = {}
         for number, node in enumerate(half.piece.grain.reach.nodes):
             parts.setdefault(node.schema.id.name, []).append(half.folder / f"{number}.parquet")
-        frames = {}
-        for name in self._mapping.sources:
-            schema, paths = self._tables.schemas[name], parts.get(name, [])
-            frame = parquet_frame(self._spark, paths, schema)
-            frames[name] = frame if len(paths) < 2 else frame.dropDuplicates(list(schema.key))
-        return frames
-
-    def _read_target(self, keys: Sequence[tuple[str | None, ...]]) -> None:
-        """The target's rows of some keys; a key that can't be said to the server has none."""
-        names = [column.target for column in self._plan.key]
-        kinds = [column.kind for column in self._plan.key]
-        whole = [tuple(map(str, key)) for key in keys if None not in key]
-        said = [key for key in whole if is_written(key, kinds)]
-        for piece in lists_of(said, KEYS_IN_A_LIST):
-            self._files += 1
-            path = self.target / f"{self._files}.parquet"
-            ledger, _ = self._rows.read(condition(piece, names, kinds, self._rows.dialect), path)
-            self._view(ledger)
-            self._once(path)
-
-    def _once(self, path: Path) -> None:
-        """Drops rows that another list brought: to some collations two of the keys are one."""
-        rows = pq.read_table(path)
-        keys = list(zip(*(rows[column.target].to_pylist() for column in self._plan.key), strict=True))
-        new = [key not in self._read_rows for key in keys]
-        self._read_rows.update(keys)
-        self._seen.target_rows += sum(new)
-        if not all(new):
-            pq.write_table(rows.filter(pa.array(new, pa.bool_())), path)
+        return file_frames(self._spark, self._mapping, self._tables.schemas, parts)

@@ -159,7 +159,8 @@ class LiveComparison:
         directory.mkdir(parents=True)
         with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="compare") as pool:
             starting = pool.submit(self.spark)  # takes seconds, while the servers have to be read anyway
-            reads = self._reads(tables, directory, pool, starting.result)
+            others = self._others(pool, starting.result)
+            reads = self._reads(tables, directory, others)
             for own, group in reads:
                 self._exclude_undumped(group, own.target.ledger)
             starting.result()
@@ -170,27 +171,29 @@ class LiveComparison:
             ]
             for each in comparing:
                 each.result()
+            looks = [
+                others.look(table, own, directory / f"looked-{n}")
+                for n, (table, own) in enumerate(read)
+                if own.swept
+            ]
         if number > 1:
             self._forget(number - 1)
-        return self._seen(number, [own for own, _ in reads], time.monotonic() - started)
+        seen = [own for own, _ in reads] + [look for look in looks if look is not None]
+        return self._seen(number, seen, time.monotonic() - started)
 
-    def _reads(
-        self,
-        tables: Sequence[TableProgress],
-        directory: Path,
-        pool: ThreadPoolExecutor,
-        spark: Callable[[], SparkSession],
-    ) -> list[Group]:
+    def _others(self, pool: ThreadPoolExecutor, spark: Callable[[], SparkSession]) -> TableReads:
+        rows, kinds = self.limits.chunk_rows, self.kinds
+        return TableReads(self.source, self.target, kinds, spark, rows, self._wait_for, self.step, pool)
+
+    def _reads(self, tables: Sequence[TableProgress], directory: Path, others: TableReads) -> list[Group]:
         reads: list[Group] = []
         apart: list[TableProgress] = []
         for index, table in enumerate(tables):
-            chunked = self._read_chunks(table, directory / str(index), spark)
+            chunked = self._read_chunks(table, directory / str(index), others.spark)
             if chunked is None:
                 apart.append(table)
             else:
                 reads.append((chunked, [table]))
-        rows, kinds = self.limits.chunk_rows, self.kinds
-        others = TableReads(self.source, self.target, kinds, spark, rows, self._wait_for, self.step, pool)
         return [*reads, *others.read(apart, directory)] or [others.nothing()]
 
     @staticmethod

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from migrator.errors import VerifyError
+from migrator.model.table import TableSchema
 from transforms.frames import file_uri
 from transforms.pipeline import parquet_frame
 from transforms.plan import call
@@ -25,6 +26,21 @@ def source_frames(
 ) -> dict[str, DataFrame]:
     """The source tables of a mapping as DataFrames, in the types they have in the stream."""
     return {name: parquet_frame(spark, [tables[name].path], tables[name].schema) for name in target.sources}
+
+
+def file_frames(
+    spark: SparkSession,
+    target: TargetMapping,
+    schemas: Mapping[str, TableSchema],
+    paths: Mapping[str, Sequence[Path]],
+) -> dict[str, DataFrame]:
+    """The source tables of a mapping, of rows in files: each row once, though it may be in several of a table's."""
+    frames = {}
+    for name in target.sources:
+        files = paths.get(name, ())
+        frame = parquet_frame(spark, files, schemas[name])
+        frames[name] = frame if len(files) < 2 else frame.dropDuplicates(list(schemas[name].key))
+    return frames
 
 
 def mapped_frame(

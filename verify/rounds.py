@@ -20,15 +20,17 @@ What is left after the last round stays set aside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transforms.registry import TargetMapping
+from verify.bucket_look import BucketPlan
 from verify.chunk_choice import ChunkPlan
 from verify.chunk_keys import Piece
 from verify.compare import (
@@ -48,9 +50,11 @@ from verify.compare import (
     stored,
     with_cells,
 )
+from verify.grain_buckets import Bucket
 from verify.grain_plan import GrainPlan
 from verify.grain_sweep import GrainPiece
 from verify.snapshot import TargetColumnText
+from verify.target_keys import CellTexts
 
 STREAK = "__streak"
 _CERTAIN = "__certain"
@@ -94,6 +98,8 @@ class TableProgress:
         sizes: rows of its tables, counted up to more than a chunk; None until they are.
         grains: how its open keys are looked at by grain; a text says why they aren't, None that nobody asked yet.
         grain_pieces: where those keys were; None if that has to be found out.
+        buckets: how its open keys are looked at where no server knows their grain; a text says why they aren't.
+        owners: the buckets that those keys were in; None if that has to be found out.
         method: how it was verified, for the report.
     """
 
@@ -116,6 +122,8 @@ class TableProgress:
     sizes: Sizes | None = None
     grains: GrainPlan | str | None = None
     grain_pieces: tuple[GrainPiece, ...] | None = None
+    buckets: BucketPlan | str | None = None
+    owners: frozenset[Bucket] | None = None
     method: str = ""
 
     def agree(self, rows: int) -> None:
@@ -158,6 +166,23 @@ class TableProgress:
                 aside = judged.where(f"NOT {_CERTAIN}")
         self.aside = aside
         self._counted(comparison, settled, agreed, aside_keys)
+
+    def settle_equal(self, keys: Collection[CellTexts], directory: Path) -> None:
+        """Settles keys that were set aside and are equal after all; ``directory`` gets a file of what is left."""
+        if self.aside is None or self.shape is None or not keys:
+            return
+        names = key_names(self.shape)
+        texts = pa.schema([pa.field(name, pa.string()) for name in names])
+        columns = dict(zip(names, map(list, zip(*keys, strict=True)), strict=True))
+        equal = self.aside.sparkSession.createDataFrame(pa.table(columns, schema=texts)).toDF(
+            *(f"__equal_{i}" for i in range(len(names)))
+        )
+        same = [F.col(name).eqNullSafe(F.col(f"__equal_{i}")) for i, name in enumerate(names)]
+        left = self.aside.join(equal, reduce(lambda a, b: a & b, same), "left_anti")
+        rows, counted = stored(left, directory, {"left": F.count(F.lit(1))})
+        self.statuses[EQUAL] = self.statuses.get(EQUAL, 0) + self.aside_keys - counted["left"]
+        self.aside_keys = counted["left"]
+        self.aside = rows if self.aside_keys else None
 
     def _counted(
         self, comparison: Comparison, settled: dict[str, int], agreed: int, aside_keys: int = 0

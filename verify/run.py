@@ -177,7 +177,8 @@ def _table(
     if verdict is Verdict.UNKNOWN and not reason:
         last = rounds[-1]
         if last.reached:
-            reason = f"{counts.set_aside} keys did not settle in {len(rounds)} rounds"
+            whole = "; --whole reads one snapshot of each side" if table.apart and table.sizes else ""
+            reason = f"{counts.set_aside} keys did not settle in {len(rounds)} rounds{whole}"
         else:
             reason = f"{counts.set_aside} keys differ, but {last.detail}"
     return TableResult(

@@ -3,6 +3,7 @@
 - **In one view** of each side, as many together as have no more rows than a chunk.
 - **Chunk by chunk**, each in a view of its own, where they have more (``verify.table_sweep``).
 - **By grain**, in rounds after the first, where only some keys are still open (``verify.grain_sweep``).
+- **By the rows that were swept**, right after a sweep, where no server knows the grain (``verify.bucket_look``).
 
 One snapshot of whole tables of any size is read only if that was asked for.
 """
@@ -18,6 +19,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from verify.bucket_look import BucketLook, bucket_plan
 from verify.chunk_reader import TargetChunks
 from verify.grain_plan import GrainPlan, grain_plan
 from verify.grain_sweep import GrainSweep
@@ -71,6 +73,11 @@ class Reads:
     mapped: Path | None = None
     one_view: bool = True
 
+    @property
+    def swept(self) -> bool:
+        """Whether whole tables were read chunk by chunk."""
+        return not self.one_view and self.mapped is None
+
 
 Group = tuple[Reads, list[TableProgress]]
 
@@ -115,6 +122,39 @@ class TableReads:
         found += [self._by_grain(table, directory / f"grain-{n}") for n, table in enumerate(by_grain)]
         swept = [table for table in large if table not in by_grain]
         return [*found, self._chunk_by_chunk(swept, directory / "swept")] if swept else found
+
+    def look(self, table: TableProgress, swept: Reads, directory: Path) -> Reads | None:
+        """Settles keys that a sweep has left open; gives what was read for that, None if nothing was."""
+        if table.aside is None or not swept.wait.reached or self._has_grains(table):
+            return None
+        mapping = table.target
+        if table.aside_keys > KEYS_MAX:
+            return None
+        with self.source.tables(mapping.sources) as old, self.target.chunks(mapping.name) as new:
+            if table.buckets is None:
+                sizes = {name: each.rows for name, each in swept.source.tables.items()}
+                table.buckets = bucket_plan(self.spark(), mapping, self.kinds, old, new, sizes, self.rows)
+            if isinstance(table.buckets, str):
+                return None
+            looking = BucketLook(
+                self.spark(),
+                mapping,
+                table.buckets,
+                old,
+                new,
+                self.wait_for(mapping.sources),
+                self.step,
+                table.aside,
+                table.columns,
+                directory,
+            )
+            seen = looking.look(swept.source.tables, table.owners, self.rows)
+        table.owners = seen.owners
+        table.settle_equal(seen.equal, directory / "left")
+        if seen.low is None:
+            return None
+        source = SourceSnapshot(seen.low, seen.high, {})
+        return Reads(source, TargetSnapshot(seen.ledger, {}), seen.waited, still=False, one_view=False)
 
     def nothing(self) -> Group:
         """What a round saw that had nothing to read."""

@@ -98,21 +98,22 @@ class GrainProject:
 
     view = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
     schema = "public"
+    new_tables, queries, mapping_text = NEW, MADE, MAPPING
 
     def __init__(self, old: Database, new: Database, spark: SparkSession, directory: Path):
         self.old, self.new, self._spark = old, new, spark
         self.mapping, self.reports = directory / "mapping.py", directory / "reports"
-        self.mapping.write_text(MAPPING)
+        self.mapping.write_text(self.mapping_text)
         self.place = source_reader(settings_of(old), "judge")
         self.prepare()
         new.execute(
-            NEW,
+            self.new_tables,
             "CREATE SCHEMA migrator",
             "CREATE TABLE migrator.ledger (migration text PRIMARY KEY, epoch bigint, segment bigint,"
             " position_order numeric(39,0), position_token text, checkpoint jsonb)",
             "INSERT INTO migrator.ledger VALUES ('judge', 1, 1, 0, '', NULL)",
         )
-        self.apply(*MADE)
+        self.apply(*self.queries)
 
     def prepare(self) -> None:
         """The old tables, and the pipeline's slot."""
@@ -128,7 +129,7 @@ class GrainProject:
             with old.cursor() as cursor:
                 cursor.execute(self.view)
                 for table in tables:
-                    cursor.execute(self.made(MADE[table]))
+                    cursor.execute(self.made(self.queries[table]))
                     rows[table] = cursor.fetchall()
             at = self.place.position()
             for table, made in rows.items():
