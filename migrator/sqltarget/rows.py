@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from migrator.errors import TargetError
 from migrator.model.table import TableId
@@ -56,6 +57,24 @@ def vanishing(
         return filled(old.join(new, list(key), join_type="left anti")), False
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a type that Arrow doesn't join by
         return before, strict
+
+
+def only_changed(key: Sequence[str], before: pa.Table | None, after: pa.Table | None) -> bool:
+    """Whether every after row has a before row of its key, with other values; as far as can be told cheaply."""
+    if before is None or after is None or before.column_names != after.column_names:
+        return False
+    if not set(key) <= {*after.column_names} or not before.select(key).equals(after.select(key)):
+        return False
+    try:
+        same = pa.chunked_array([pa.repeat(True, after.num_rows)])
+        for old, new in zip(before.columns, after.columns, strict=True):
+            both_null = pc.and_(pc.is_null(old), pc.is_null(new))
+            same = pc.and_(same, pc.or_(pc.fill_null(pc.equal(old, new), False), both_null))
+            if not pc.any(same).as_py():
+                return True
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a type that Arrow doesn't compare
+        pass
+    return False
 
 
 def together(table: TableId, written: tuple[str, ...], parts: list[pa.Table]) -> pa.Table:

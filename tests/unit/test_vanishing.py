@@ -1,4 +1,4 @@
-"""What a merge must know of before rows: nothing of those whose keys stay."""
+"""What a merge must know of before rows: nothing of those whose keys stay; and whether each row is another now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.sqltarget.rows import vanishing
+from migrator.sqltarget.rows import only_changed, vanishing
 
 Keys = list[tuple[int | None, str | None]]
 KEYS = st.lists(st.tuples(st.integers(0, 3) | st.none(), st.sampled_from("ab") | st.none()), max_size=8)
@@ -52,3 +52,29 @@ def test_updates_that_keep_their_keys_need_no_before_rows(strict: bool) -> None:
     assert not still
     kept, still = vanishing(("n", "t"), table(old), table([*old, (4, "a")]), strict)
     assert (kept is not None, still) == (strict, strict)
+
+
+def numbered(keys: list[int], values: list[int | None], other: str = "same") -> pa.Table:
+    return pa.table(
+        {
+            "n": keys,
+            "same": pa.array([None] * len(keys), pa.string()),
+            "v": pa.array(values, pa.int64()),
+            "t": [other] * len(keys),
+        }
+    )
+
+
+def test_batches_of_nothing_but_changes_are_known() -> None:
+    """The controls: a row that stays as it is, keys in another order, a new key, one side only, a list."""
+    old = numbered([1, 2, 3], [1, None, 3])
+    assert only_changed(("n",), old, numbered([1, 2, 3], [2, 0, None]))
+    assert only_changed(("n",), old, numbered([1, 2, 3], [1, None, 3], "other"))
+    assert not only_changed(("n",), old, old)
+    assert not only_changed(("n",), old, numbered([1, 2, 3], [2, None, 4])), "2 stays as it is"
+    assert not only_changed(("n",), old, numbered([2, 1, 3], [7, 8, 9]))
+    assert not only_changed(("n",), old, numbered([1, 2, 3, 4], [7, 8, 9, 9]))
+    assert not only_changed(("n",), None, old)
+    assert not only_changed(("n",), old, None)
+    lists = pa.table({"n": [1], "v": [[1]]})
+    assert not only_changed(("n",), lists, pa.table({"n": [1], "v": [[2]]}))

@@ -158,12 +158,7 @@ class Merge:
 
     def upsert(self, strict: bool) -> str:
         """Inserts or updates all staged rows (``strict``: apart from those of ``insert_new``)."""
-        updated = [
-            name
-            for name in self.written
-            if not self._identity_always(name)
-            and (name not in self.structure.table.key or not self._exact(name))
-        ]
+        updated = self._updated()
         action = "NOTHING"
         if updated:
             sets = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in updated)
@@ -172,6 +167,15 @@ class Merge:
             action = f"UPDATE SET {sets} WHERE {differ}"
         rows = self._insert(self._upserted(strict))
         return f"{rows} WHERE true ON CONFLICT ({columns(self.structure.table.key)}) DO {action}"
+
+    def updatable(self) -> bool:
+        """Whether ``update`` does what ``upsert`` does to rows that are there."""
+        return bool(self._updated()) and all(self._exact(name) for name in self.structure.table.key)
+
+    def update(self) -> str:
+        """Updates the rows of all staged keys, also those that hold these values already."""
+        sets = ", ".join(f"{quoted(name)} = {self.value(name)}" for name in self._updated())
+        return f"UPDATE {self.target} t SET {sets} FROM {self.staging} s WHERE {self._same_staged()}"
 
     def duplicates(self) -> str:
         """Finds a key that is staged twice on the same side: chunk, then the key's values as text."""
@@ -205,6 +209,14 @@ class Merge:
             f" JOIN {qualified(key.child)} c ON {pairs}"
             f" WHERE NOT EXISTS (SELECT 1 FROM {self.target} t WHERE {self._same_before('t')}) LIMIT 1"
         )
+
+    def _updated(self) -> list[str]:
+        return [
+            name
+            for name in self.written
+            if not self._identity_always(name)
+            and (name not in self.structure.table.key or not self._exact(name))
+        ]
 
     def _insert(self, rows: str) -> str:
         values = ", ".join(self.value(name) for name in self.written)

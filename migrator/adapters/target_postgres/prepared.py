@@ -13,7 +13,16 @@ from migrator.adapters.target_postgres.staging import StagingTables
 from migrator.adapters.target_postgres.structure import Structure
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
-from migrator.sqltarget.rows import check_columns, duplicate, filled, key_text, no_key, together, vanishing
+from migrator.sqltarget.rows import (
+    check_columns,
+    duplicate,
+    filled,
+    key_text,
+    no_key,
+    only_changed,
+    together,
+    vanishing,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,7 @@ class Prepared:
         before: encoded key columns of the before rows, or None.
         merge: the statements.
         doubted: encoded doubted keys, or None.
+        updates: whether all rows are after rows of keys that were there before, each with other values than it had.
     """
 
     structure: Structure
@@ -39,6 +49,7 @@ class Prepared:
     before: pa.Table | None
     merge: Merge
     doubted: pa.Table | None = None
+    updates: bool = False
 
     @property
     def id(self) -> TableId:
@@ -106,6 +117,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     To be called outside of a transaction. Raises ``TargetError`` naming table and column.
     """
     chunk, before, after = (filled(part) for part in (rows.chunk, rows.before, rows.after))
+    updates = chunk is None and only_changed(rows.table.key, before, after)
     before, strict = vanishing(rows.table.key, before, after, rows.strict_inserts)
     doubted = filled(rows.doubted)
     if chunk is None and before is None and after is None and doubted is None:
@@ -144,6 +156,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         before=None if keys is None else pa.table([one.values for one in keys], names=list(names)),
         merge=merge,
         doubted=None if unsure is None else pa.table([one.values for one in unsure], names=list(names)),
+        updates=updates,
     )
 
 

@@ -60,6 +60,19 @@ class Session:
         except manager.Error as error:
             raise self._explained(error) from None
 
+    def changed(self, statement: str) -> int:
+        """Runs one statement and returns how many rows it wrote."""
+
+        def executed() -> int:
+            with self._connection.cursor() as cursor:
+                cursor.adbc_statement.set_sql_query(statement)
+                return int(cursor.adbc_statement.execute_update())
+
+        try:
+            return self._patiently(executed)
+        except manager.Error as error:
+            raise self._explained(error) from None
+
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Runs one query and returns its rows."""
         try:

@@ -32,6 +32,8 @@ from migrator.model.table import TableId
 from migrator.sqltarget.rows import duplicate, key_text
 
 _AVOIDED_BATCHES = 20
+_UPDATES_FROM_ROWS = 1000
+"""From how many rows on an update is worth the statements around it."""
 _LOAD = quoted("migrator_load")
 _MERGE = quoted("migrator_merge")
 
@@ -248,7 +250,26 @@ class BatchWriter:
             self._run(one, one.merge.move(one.strict))
         if one.strict:
             self._run(one, one.merge.insert_new())
-        self._run(one, one.merge.upsert(one.strict))
+        if not self._updated(one):
+            self._run(one, one.merge.upsert(one.strict))
+
+    def _updated(self, one: Prepared) -> bool:
+        """Whether a plain update wrote all rows. It takes a fifth less than an upsert, which locks each row first.
+
+        Each row is looked up by the key's index, as an upsert does it: to join, the server may read the whole table.
+        """
+        rows = one.source.num_rows
+        if not one.updates or rows < _UPDATES_FROM_ROWS or not one.merge.updatable():
+            return False
+        self._session.run("SET LOCAL enable_hashjoin = off")
+        self._session.run("SET LOCAL enable_mergejoin = off")
+        try:
+            written = self._session.changed(one.merge.update())
+        except Refusal as refusal:
+            raise _Refused(refusal, one) from None
+        self._session.run("SET LOCAL enable_hashjoin TO DEFAULT")
+        self._session.run("SET LOCAL enable_mergejoin TO DEFAULT")
+        return bool(written == rows)  # else some row isn't there: the upsert brings it
 
     def _run(self, one: Prepared, statement: str, read: bool = False) -> bool:
         """Runs a statement for a table; for a query, whether it found a row."""
