@@ -32,7 +32,7 @@ from migrator.model.reach import Reach
 from transforms.grain import GrainProblem
 from transforms.plan import depends_on
 from transforms.registry import TargetMapping
-from verify.chunk_keys import Key, KeyColumn, KeyRange, condition, is_written, lists_of
+from verify.chunk_keys import KeyColumn, KeyRange, condition, is_written, lists_of
 from verify.chunk_reader import Bracket, Part, SourceTables, TargetChunks
 from verify.compare import MAPPED_HASH, MAPPED_ROWS, Shape, compare, having, key_names, unique_hashes
 from verify.grain_buckets import Bucket, GrainBuckets
@@ -44,7 +44,7 @@ from verify.table_sweep import NamedKinds, source_key, target_key
 from verify.target_keys import CellTexts, TargetKeys
 
 _OF_A_CHUNK = 4
-"""So many buckets for a chunk of the grain's rows: what is linked to them comes on top."""
+"""So many buckets for a chunk of rows. One view reads as many of them as have no more rows than a chunk."""
 _KEYS_IN_A_LIST = 1000
 _AHEAD = 2
 
@@ -99,7 +99,8 @@ def bucket_plan(
             reaches = depends_on(spark, target, tables.schemas, tables.references())
     except GrainProblem as problem:
         return problem.what
-    counts = [1 + sizes[reach.root.schema.id.name] * _OF_A_CHUNK // chunk_rows for reach in reaches]
+    linked_rows = [sum(sizes[node.schema.id.name] for node in reach.nodes) for reach in reaches]
+    counts = [1 + rows * _OF_A_CHUNK // chunk_rows for rows in linked_rows]
     by_key = tuple(
         frozenset(
             place
@@ -186,13 +187,13 @@ class BucketLook(Pairing):
         Args:
             swept: what the sweep read.
             only: buckets that may own a key; None for all.
-            most: rows of the grain's table that are read in one view, at most; of more, the keys stay open.
+            most: rows that are read in one view, at most; the keys of larger grains stay open.
         """
         plan, folder = self._plan, self._directory / "buckets.parts"
         with mapping_failure(self._mapping):
             buckets = GrainBuckets(self._spark, self._mapping, plan.reaches, swept, plan.counts, folder, only)
         groups = together(self._owners(buckets))
-        sizes = {each: len(self._roots(buckets, each)) for group in groups for each in group.buckets}
+        sizes = {each: buckets.rows(each) for group in groups for each in group.buckets}
         shared = packed(groups, sizes, most)
         self._view(self._rows.ledger())
         self._made.mkdir()
@@ -218,10 +219,6 @@ class BucketLook(Pairing):
         lost = set(expected) - set(owners)
         self._seen.owners = None if lost else frozenset(each for found in owners.values() for each in found)
         return owners
-
-    def _roots(self, buckets: GrainBuckets, bucket: Bucket) -> list[Key]:
-        root = self._plan.reaches[bucket.reach].root.schema.id.name
-        return buckets.keys(bucket, 0, self._plan.source_keys[root])
 
     def _read(self, buckets: GrainBuckets, group: _Group, most: int) -> _Half:
         """The rows of some buckets as they are now, in one view."""

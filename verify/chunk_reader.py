@@ -98,8 +98,8 @@ class SourceTables(Protocol):
         """The tables by name, as they were when reading began."""
         ...
 
-    def count(self, table: str, upto: int) -> int:
-        """Rows of a table, counted up to a number."""
+    def count(self, table: str, upto: int, where: str = "1 = 1") -> int:
+        """Rows of a table under a condition, counted up to a number."""
         ...
 
     def end(self, table: str, key: Sequence[tuple[str, str]], where: str, rows: int) -> Key | None:

@@ -91,6 +91,11 @@ class GrainBuckets:
             paths.setdefault(node.schema.id.name, []).extend(self._files(bucket, number))
         return file_frames(self._spark, self._target, schemas, paths)
 
+    def rows(self, bucket: Bucket) -> int:
+        """Its rows, in all parts of the reach together."""
+        parts = range(len(self._reaches[bucket.reach].nodes))
+        return sum(pq.read_metadata(path).num_rows for part in parts for path in self._files(bucket, part))
+
     def keys(self, bucket: Bucket, node: int, key: NamedKinds) -> list[Key]:
         """The keys of its rows in one part of the reach, as the source's server prints them."""
         names = [name for name, _ in key]

@@ -11,7 +11,7 @@ sides. A key gets here only after a comparison of whole tables found it differin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ from migrator.model.table import Column, TableSchema
 from transforms.grain import GrainProblem
 from transforms.plan import depends_on
 from transforms.registry import TargetMapping
-from verify.chunk_keys import Dialect, KeyColumn, KeyRange, condition, cut
+from verify.chunk_keys import Dialect, Key, KeyColumn, KeyRange, condition, cut
 from verify.chunk_reader import SourceTables, TargetChunks
 from verify.key_kinds import source_kind
 from verify.mapped_side import mapping_failure
@@ -55,20 +55,55 @@ class Grain:
             found.append((node.schema.id.name, linked(node, above, found[node.above or 0][1], dialect)))
         return found
 
-    def pieces(self, tables: SourceTables, rows: int) -> Iterator[str]:
-        """Conditions of the grain's own table; together they are all its rows, and each has whole grains."""
-        table, dialect = self.reach.root.schema.id.name, tables.dialect
+    def pieces(self, tables: SourceTables, sizes: Mapping[str, int], most: int) -> Iterator[str | None]:
+        """Conditions of the grain's own table: whole grains that have, with all that is linked, no more than a chunk.
+
+        Together they are all its rows, but those of a grain that is larger by itself: None stands for each of these.
+
+        Args:
+            tables: the source's.
+            sizes: their rows, roughly.
+            most: rows in a chunk.
+        """
+        known = " AND ".join(f"{tables.dialect.quoted(name)} IS NOT NULL" for name, _ in self.key)
+        yield from self._pieces(tables, KeyRange(), self._roots(sizes, most), most, known)
+        if self.nullable:
+            yield f"NOT ({known})" if self._fits(tables, f"NOT ({known})", most) else None
+
+    def _roots(self, sizes: Mapping[str, int], most: int) -> int:
+        """Rows of the grain's table in a piece that has about half a chunk; if nothing is linked, a whole one."""
+        every = sum(sizes[node.schema.id.name] for node in self.reach.nodes)
+        own = sizes[self.reach.root.schema.id.name]
+        return most if len(self.reach.nodes) == 1 else max(1, most * own // max(1, 2 * every))
+
+    def _pieces(
+        self, tables: SourceTables, within: KeyRange, roots: int, most: int, known: str
+    ) -> Iterator[str | None]:
+        table = self.reach.root.schema.id.name
         names, kinds = [name for name, _ in self.key], [kind for _, kind in self.key]
-        known = " AND ".join(f"{dialect.quoted(name)} IS NOT NULL" for name in names)
 
         def said(piece: KeyRange) -> str:
-            where = condition(piece, names, kinds, dialect)
+            where = condition(piece, names, kinds, tables.dialect)
             return f"{where} AND {known}" if self.nullable else where
 
-        for piece in cut(lambda after: tables.end(table, self.key, said(KeyRange(after)), rows)):
-            yield said(piece)
-        if self.nullable:
-            yield f"NOT ({known})"
+        def end(after: Key | None) -> Key | None:
+            return tables.end(table, self.key, said(KeyRange(after, within.upto)), roots)
+
+        for piece in cut(end, within):
+            if self._fits(tables, said(piece), most):
+                yield said(piece)
+            elif roots > 1:
+                yield from self._pieces(tables, piece, max(1, roots // 8), most, known)
+            else:
+                yield None
+
+    def _fits(self, tables: SourceTables, values: str, most: int) -> bool:
+        left = most
+        for name, where in self.wheres(values, tables.dialect):
+            left -= tables.count(name, left + 1, where)
+            if left < 0:
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

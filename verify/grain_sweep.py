@@ -13,7 +13,7 @@ moved to another piece, so all of them are asked again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
@@ -31,7 +31,7 @@ from verify.grain_plan import Grain, GrainPlan
 from verify.mapped_side import canonical_mapped, file_frames, mapping_failure
 from verify.pairing import Pairing, Views, Wait
 from verify.snapshot import SourceTable, TargetColumnText
-from verify.target_keys import TargetKeys
+from verify.target_keys import CellTexts, TargetKeys
 
 _AHEAD = 2
 """A mapping runs for each piece before its target rows are read: what is read far ahead would be old by then."""
@@ -61,12 +61,16 @@ class GrainsRead(Views):
         found: the keys that they had.
         strays: target rows read whose key no piece had.
         target_rows: target rows read.
+        skipped: whether there are grains that are too large to be read in one view.
+        unread: keys that may be of such a grain, of which nothing was read.
     """
 
     pieces: list[GrainPiece] = field(default_factory=list)
     found: set[Key] = field(default_factory=set)
     strays: int = 0
     target_rows: int = 0
+    skipped: bool = False
+    unread: frozenset[CellTexts] = frozenset()
 
 
 class GrainSweep(Pairing):
@@ -110,11 +114,14 @@ class GrainSweep(Pairing):
         self._files = 0
         self._by_key = TargetKeys(rows, plan.key, self._view, self.target)
 
-    def everything(self, rows: int) -> Iterator[GrainPiece]:
-        """All pieces, of so many rows of the grain's table each."""
+    def everything(self, sizes: Mapping[str, int], most: int) -> Iterator[GrainPiece]:
+        """All pieces (``Grain.pieces``)."""
         for grain in self._plan.grains:
-            for where in grain.pieces(self._tables, rows):
-                yield GrainPiece(grain, where)
+            for where in grain.pieces(self._tables, sizes, most):
+                if where is None:
+                    self._seen.skipped = True
+                else:
+                    yield GrainPiece(grain, where)
 
     def look(self, pieces: Iterable[GrainPiece]) -> GrainsRead:
         """Looks for the keys in some pieces, and for their rows in the target."""
@@ -125,7 +132,11 @@ class GrainSweep(Pairing):
         keys = self._keys.select(*key_names(self._shape)).toArrow()
         wanted = list(zip(*(column.to_pylist() for column in keys.columns), strict=True))
         before = self._by_key.found
-        self._by_key.read([key for key in wanted if key not in self._seen.found])
+        lost = [key for key in wanted if key not in self._seen.found]
+        if self._seen.skipped:  # a grain that was too large may make them
+            self._seen.unread = frozenset(lost)
+        else:
+            self._by_key.read(lost)
         self._seen.target_rows = self._by_key.found
         self._seen.strays = self._seen.target_rows - before
         return self._seen

@@ -238,6 +238,15 @@ class LiveComparison:
         if not reads.full:
             table.agree(reads.agreed)
             return
+        before = table.aside_keys
+        unread = table.part(reads.unread, directory.with_name(f"{directory.name}-read"))
+        number = before - table.aside_keys
+        if unread is None or table.aside is not None:
+            self._compare_read(table, reads, directory)
+        if unread is not None:
+            table.put_back(unread, number)
+
+    def _compare_read(self, table: TableProgress, reads: Reads, directory: Path) -> None:
         directory.mkdir()
         rows = reads.target.tables[table.target.name]
         if reads.mapped is not None and table.shape is not None:

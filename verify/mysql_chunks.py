@@ -187,11 +187,10 @@ def nth_key(session: Any, table: str, key: Sequence[tuple[str, str]], where: str
     return tuple(map(str, found[0])) if found else None
 
 
-def counted(session: Any, table: str, upto: int) -> int:
-    """Rows of a table, counted up to a number."""
-    return int(
-        rows_of(session, f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT {upto:d}) AS counted_")[0][0]
-    )
+def counted(session: Any, table: str, upto: int, where: str = "1 = 1") -> int:
+    """Rows of a table under a condition, counted up to a number."""
+    rows = f"SELECT 1 FROM {table} WHERE {where} LIMIT {upto:d}"
+    return int(rows_of(session, f"SELECT COUNT(*) FROM ({rows}) AS counted_")[0][0])
 
 
 def _key_text(kind: str) -> str:

@@ -49,9 +49,9 @@ class MySQLSourceTables:
         """The tables by name, as they were when reading began."""
         return self._schemas
 
-    def count(self, table: str, upto: int) -> int:
+    def count(self, table: str, upto: int, where: str = "1 = 1") -> int:
         """See the port."""
-        return counted(self._session, self._name(table), upto)
+        return counted(self._session, self._name(table), upto, where)
 
     def end(self, table: str, key: Sequence[tuple[str, str]], where: str, rows: int) -> Key | None:
         """See the port."""

@@ -257,9 +257,9 @@ def nth_key(
     return tuple(found[0]) if found else None
 
 
-def counted(view: PostgresSnapshot, table: str, upto: int) -> int:
-    """Rows of a table, counted up to a number."""
-    query = f"SELECT count(*) FROM (SELECT FROM {table} LIMIT {upto:d}) AS counted_"
+def counted(view: PostgresSnapshot, table: str, upto: int, where: str = "1 = 1") -> int:
+    """Rows of a table under a condition, counted up to a number."""
+    query = f"SELECT count(*) FROM (SELECT FROM {table} WHERE {where} LIMIT {upto:d}) AS counted_"
     return int(view.rows(_sql(query))[0][0])
 
 

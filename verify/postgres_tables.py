@@ -56,10 +56,10 @@ class PostgresSourceTables:
         """The tables by name, as they were when reading began."""
         return self._schemas
 
-    def count(self, table: str, upto: int) -> int:
+    def count(self, table: str, upto: int, where: str = "1 = 1") -> int:
         """See the port."""
         with self._views.view() as view:
-            return counted(view, self._name(table), upto)
+            return counted(view, self._name(table), upto, where)
 
     def end(self, table: str, key: Sequence[tuple[str, str]], where: str, rows: int) -> Key | None:
         """See the port."""

@@ -85,6 +85,7 @@ class TableProgress:
         uncompared: target columns that the mapping does not fill.
         settled: keys settled as not equal, with the cells of both sides (``compare.with_cells``).
         aside: keys set aside after the last round, with their streak; None when there are none.
+        shown: those of them that ``sides`` has.
         sides: both sides as the last round read them.
         statuses: settled keys per status.
         aside_keys: number of keys set aside.
@@ -96,6 +97,7 @@ class TableProgress:
         pieces: pieces read in full in the last round.
         apart: why it isn't verified so; empty until that is known, or where it is.
         sizes: rows of its tables, counted up to more than a chunk; None until they are.
+        swept: rows of its source tables, as they were when last swept.
         grains: how its open keys are looked at by grain; a text says why they aren't, None that nobody asked yet.
         grain_pieces: where those keys were; None if that has to be found out.
         buckets: how its open keys are looked at where no server knows their grain; a text says why they aren't.
@@ -109,6 +111,7 @@ class TableProgress:
     uncompared: tuple[str, ...] = ()
     settled: list[DataFrame] = field(default_factory=list)
     aside: DataFrame | None = None
+    shown: DataFrame | None = None
     sides: Sides | None = None
     statuses: dict[str, int] = field(default_factory=dict)
     aside_keys: int = 0
@@ -120,6 +123,7 @@ class TableProgress:
     pieces: tuple[Piece, ...] = ()
     apart: str = ""
     sizes: Sizes | None = None
+    swept: Mapping[str, int] = field(default_factory=dict)
     grains: GrainPlan | str | None = None
     grain_pieces: tuple[GrainPiece, ...] | None = None
     buckets: BucketPlan | str | None = None
@@ -164,25 +168,38 @@ class TableProgress:
             aside_keys = sum(n for s, n in comparison.statuses.items() if s != EQUAL) - sum(settled.values())
             if aside_keys:
                 aside = judged.where(f"NOT {_CERTAIN}")
-        self.aside = aside
+        self.aside = self.shown = aside
         self._counted(comparison, settled, agreed, aside_keys)
 
     def settle_equal(self, keys: Collection[CellTexts], directory: Path) -> None:
         """Settles keys that were set aside and are equal after all; ``directory`` gets a file of what is left."""
+        before = self.aside_keys
+        self.part(keys, directory)
+        self.statuses[EQUAL] = self.statuses.get(EQUAL, 0) + before - self.aside_keys
+
+    def part(self, keys: Collection[CellTexts], directory: Path) -> DataFrame | None:
+        """Takes keys out of those set aside, and gives them as they are. ``directory`` gets files of both parts."""
         if self.aside is None or self.shape is None or not keys:
-            return
+            return None
         names = key_names(self.shape)
         texts = pa.schema([pa.field(name, pa.string()) for name in names])
         columns = dict(zip(names, map(list, zip(*keys, strict=True)), strict=True))
-        equal = self.aside.sparkSession.createDataFrame(pa.table(columns, schema=texts)).toDF(
-            *(f"__equal_{i}" for i in range(len(names)))
+        given = self.aside.sparkSession.createDataFrame(pa.table(columns, schema=texts)).toDF(
+            *(f"__given_{i}" for i in range(len(names)))
         )
-        same = [F.col(name).eqNullSafe(F.col(f"__equal_{i}")) for i, name in enumerate(names)]
-        left = self.aside.join(equal, reduce(lambda a, b: a & b, same), "left_anti")
-        rows, counted = stored(left, directory, {"left": F.count(F.lit(1))})
-        self.statuses[EQUAL] = self.statuses.get(EQUAL, 0) + self.aside_keys - counted["left"]
-        self.aside_keys = counted["left"]
-        self.aside = rows if self.aside_keys else None
+        same = [F.col(name).eqNullSafe(F.col(f"__given_{i}")) for i, name in enumerate(names)]
+        condition = reduce(lambda a, b: a & b, same)
+        number = {"rows": F.count(F.lit(1))}
+        apart, _ = stored(self.aside.join(given, condition, "left_semi"), directory / "apart", number)
+        left, counted = stored(self.aside.join(given, condition, "left_anti"), directory / "left", number)
+        self.aside_keys = counted["rows"]
+        self.aside = self.shown = left if self.aside_keys else None
+        return apart
+
+    def put_back(self, apart: DataFrame, number: int) -> None:
+        """Sets so many keys aside again, as they were."""
+        self.aside = apart if self.aside is None else self.aside.unionByName(apart)
+        self.aside_keys += number
 
     def _counted(
         self, comparison: Comparison, settled: dict[str, int], agreed: int, aside_keys: int = 0
@@ -228,10 +245,10 @@ class TableProgress:
         return judged, {status: n for status, n in counted.items() if n}
 
     def aside_sample(self, limit: int, directory: Path) -> DataFrame | None:
-        """Up to ``limit`` keys set aside, lowest first, with their cells; None when nothing is set aside."""
-        if self.aside is None or self.sides is None or self.unknown:
+        """Up to ``limit`` keys set aside, lowest first, with their cells; None when there are none to show."""
+        if self.shown is None or self.sides is None or self.unknown:
             return None  # unknown: not read in the last round, whose data alone is still there
-        some = self.aside.orderBy(*key_names(self.sides.shape)).limit(limit)
+        some = self.shown.orderBy(*key_names(self.sides.shape)).limit(limit)
         return with_cells(some, self.sides, directory)
 
     def counts(self) -> Counts:

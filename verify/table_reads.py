@@ -28,6 +28,7 @@ from verify.rounds import Sizes, TableProgress
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, TargetRowsText, TargetSnapshot
 from verify.source_reader import SourceReader
 from verify.table_sweep import TableSweep, source_key, target_key
+from verify.target_keys import CellTexts
 
 KEYS_MAX = 100_000
 """Keys that are looked at by grain; of more, everything is read again."""
@@ -62,6 +63,7 @@ class Reads:
         full: whether any row was read.
         mapped: canonical rows that the mapping made of old ones; None where it is to be called on ``source``.
         one_view: whether all rows of one key come from one view on either side.
+        unread: keys that were to be looked at, of which nothing was read.
     """
 
     source: SourceSnapshot
@@ -72,6 +74,7 @@ class Reads:
     full: bool = True
     mapped: Path | None = None
     one_view: bool = True
+    unread: frozenset[CellTexts] = frozenset()
 
     @property
     def swept(self) -> bool:
@@ -132,8 +135,9 @@ class TableReads:
             return None
         with self.source.tables(mapping.sources) as old, self.target.chunks(mapping.name) as new:
             if table.buckets is None:
-                sizes = {name: each.rows for name, each in swept.source.tables.items()}
-                table.buckets = bucket_plan(self.spark(), mapping, self.kinds, old, new, sizes, self.rows)
+                table.buckets = bucket_plan(
+                    self.spark(), mapping, self.kinds, old, new, table.swept, self.rows
+                )
             if isinstance(table.buckets, str):
                 return None
             looking = BucketLook(
@@ -150,7 +154,7 @@ class TableReads:
             )
             seen = looking.look(swept.source.tables, table.owners, self.rows)
         table.owners = seen.owners
-        table.settle_equal(seen.equal, directory / "left")
+        table.settle_equal(seen.equal, directory)
         if seen.low is None:
             return None
         source = SourceSnapshot(seen.low, seen.high, {})
@@ -213,6 +217,7 @@ class TableReads:
         )
         read = sweep.read(names, {table.target.name: table.target.key for table in tables})
         for table in tables:
+            table.swept = {name: read.source.tables[name].rows for name in table.target.sources}
             if table.rounds == 0:
                 chunks = read.chunks_of(table.target.sources, table.target.name)
                 table.method = f"chunk by chunk, {chunks:,} chunks, all rows read: {table.apart}"
@@ -240,15 +245,20 @@ class TableReads:
             sweep = GrainSweep(
                 self.spark(), mapping, plan, old, new, wait, self.step, aside, table.columns, directory
             )
-            everything = sweep.everything(self.rows) if table.grain_pieces is None else table.grain_pieces
-            read = sweep.look(everything)
+            everything = sweep.everything(table.swept, self.rows)
+            read = sweep.look(everything if table.grain_pieces is None else table.grain_pieces)
             columns, old_rows = new.columns, sweep.old_rows()
         table.grain_pieces = None if read.strays else tuple(read.pieces)
+        if read.unread:
+            table.grains = "a grain has more rows than a chunk"
         rows = TargetRowsText(mapping.name, columns, sweep.target, read.target_rows)
         source = SourceSnapshot(read.low or read.high, read.high, old_rows)
         target = TargetSnapshot(read.ledger, {mapping.name: rows})
         still = _still(read.waited, before, read.ledger)
-        return Reads(source, target, read.waited, still, mapped=sweep.mapped, one_view=False), [table]
+        reads = Reads(
+            source, target, read.waited, still, mapped=sweep.mapped, one_view=False, unread=read.unread
+        )
+        return reads, [table]
 
 
 def shared_views(
