@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from migrator.errors import TargetError
 from tests.integration.target_bench import Bench, bench
 from tests.servers import Database
 
@@ -80,11 +81,21 @@ def test_unique_values_still_change_places(new_pg: Database) -> None:
         ]
 
 
+def test_a_row_that_the_server_refuses_is_named(new_pg: Database) -> None:
+    """And nothing of its batch is written."""
+    with bench(new_pg, ITEM, "ALTER TABLE item ADD CHECK (amount < 2 OR id <> 77)") as it:
+        it.apply(it.part("item", chunk=items(1)))
+        with pytest.raises(TargetError, match=r"item.*77"):
+            it.apply(it.part("item", before=items(1), after=items(2)))
+        assert new_pg.query("SELECT min(amount), max(amount) FROM item") == [(1, 1)]
+
+
 def test_the_rest_of_the_transaction_is_planned_as_ever(new_pg: Database) -> None:
     """The update forbids plans that read a whole table, for itself alone."""
     plan = (
         "CREATE FUNCTION seen() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO settings VALUES"
-        " (TG_TABLE_NAME, current_setting('enable_hashjoin'), current_setting('enable_mergejoin')); RETURN NULL; END$$"
+        " (TG_TABLE_NAME, current_setting('enable_hashjoin'), current_setting('enable_mergejoin'));"
+        " RETURN NULL; END$$"
     )
     with bench(
         new_pg,
