@@ -38,6 +38,7 @@ from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
+from migrator.run.leaders_folder import leaders_folder
 from migrator.run.mentions import gaps, mentioned, with_mentions
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.recapture import Recapture, SetAside
@@ -74,7 +75,7 @@ class Parts:
         event_log: ``(epoch, segment number of the ledger) -> EventLog``.
         spark: the session, started on the first call.
         stager: the target, where executors are to load large batches of dump rows.
-        slots: folder that driver and executors share, for the rows of small batches.
+        slots: folder that driver and executors share, where each leader has its own for the rows of batches.
         begun: whether an earlier run has captured something.
         reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
         hints: where the leader tells onlookers of itself.
@@ -292,7 +293,7 @@ class Migration:
             run_token=f"{epoch}-{secrets.token_hex(4)}",
             step=parts.step,
         )
-        job = self._transform_job(targets, mapping_plans)
+        job = self._transform_job(targets, mapping_plans, leaders_folder(parts.slots, epoch))
         apply = ApplyLoop(
             log.reader,
             job.map,
@@ -342,7 +343,9 @@ class Migration:
 
         return replace(ports, log_reader=reader)
 
-    def _transform_job(self, targets: list[TargetTable], found: dict[str, MappingPlan]) -> TransformJob:
+    def _transform_job(
+        self, targets: list[TargetTable], found: dict[str, MappingPlan], slots: Path
+    ) -> TransformJob:
         """The mapping, with its mirror in place."""
         parts = self._parts
         by_name = {table.id.name: table for table in targets}
@@ -355,11 +358,11 @@ class Migration:
         joined = None
         if grained:
             size = parts.apply_limits.slice_grains
-            joined = JoinedJob(spark, grained, by_name, parts.slots, size, say, parts.step)
+            joined = JoinedJob(spark, grained, by_name, slots, size, say, parts.step)
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}
         rows = parts.apply_limits.staging_rows
-        return TransformJob(spark, row_wise, by_name, parts.slots, parts.stager, rows, say, joined)
+        return TransformJob(spark, row_wise, by_name, slots, parts.stager, rows, say, joined)
 
     def _watch(self, stopping: Stopping, until: Until | None) -> None:
         """Stops the run when ``until`` holds or the lease is lost."""

@@ -152,6 +152,10 @@ def test_a_sleeping_leader_is_replaced_wakes_up_and_leads_again(
     ledger = status(project).ledger
     assert ledger is not None
     assert ledger.epoch >= slept.epoch + 2
+    slots = project.config.parent / ".migrator" / "slots"
+    assert [each.name for each in slots.iterdir()] == [str(ledger.epoch)], (
+        "each leader has a folder of its own"
+    )
     end_equal(project, writers)
     first.send_signal(signal.SIGTERM)
     output, _ = first.communicate(timeout=120)
