@@ -33,6 +33,7 @@ from migrator.binlog.sequences import handed_out as binlog_handed_out
 from migrator.binlog.settings import BinlogSource, default_server_id, tls_options
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
+from migrator.log_notes import LogNotes
 from migrator.model.grants import Grants
 from migrator.model.table import TableSchema
 from migrator.ports.sequences import SourceNumbers
@@ -95,18 +96,19 @@ def _postgres(settings: Settings, step: Step, executors: RunThere | None) -> Sou
     catalog = PostgresCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        same = SameServer()
+        same, notes = SameServer(), LogNotes()
 
         def here() -> PostgresChunkReader:
             return PostgresChunkReader(source, step, same=same)
 
         return SourcePorts(
-            lambda: PostgresLogReader(source, schemas, step, same),
+            lambda: PostgresLogReader(source, schemas, step, same, notes),
             here,
             mark_writer(source),
             lambda: PostgresLoadMeter(source),
             lambda: slot_retention(source, catalog.position),
             elsewhere=_elsewhere(executors, partial(PostgresChunkReader, source, same=same), here, same),
+            notes=notes,
         )
 
     return catalog, ports

@@ -66,6 +66,7 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         if checkpoint.passes is None
         else [[_table(table), name] for table, name in checkpoint.passes],
         "last_changes": [[_table(table), at_us] for table, at_us in checkpoint.last_changes],
+        "notes": [[_table(table), _text(text)] for table, text in checkpoint.notes],
     }
 
 
@@ -84,6 +85,7 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
             last_changes=tuple(
                 (_to_table(table), int(at_us)) for table, at_us in document.get("last_changes", ())
             ),
+            notes=tuple((_to_table(table), _to_text(text)) for table, text in document.get("notes", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("checkpoint", error) from error

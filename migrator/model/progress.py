@@ -50,6 +50,7 @@ class Checkpoint:
             ``TableDump.request`` (see ``core.passes``); None where only first dumps can have brought any.
         last_changes: per table, commit time by the source's clock of its newest change in the log, microseconds
             since 1970. A table without one has had no change since its capture began.
+        notes: per table, what the log reader wants to be told again (see ``migrator.log_notes``).
     """
 
     position: Position
@@ -60,6 +61,7 @@ class Checkpoint:
     requests: tuple[TableDump, ...] = ()
     passes: tuple[tuple[TableId, str], ...] | None = None
     last_changes: tuple[tuple[TableId, int], ...] = ()
+    notes: tuple[tuple[TableId, str], ...] = ()
 
     def dump_of(self, table: TableId) -> TableDump | None:
         """Dump progress of one table, if the dump knows it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from migrator.columnar.keys import without_keys
 from migrator.core.capture import Capture, EmitChunk, Output
@@ -12,6 +12,7 @@ from migrator.core.dump import DumpPlan
 from migrator.core.hold import MOST_ROWS
 from migrator.core.pace import Pacer
 from migrator.errors import RequestError
+from migrator.log_notes import LogNotes
 from migrator.model.chunk import Chunk
 from migrator.model.event import Key
 from migrator.model.limits import CaptureLimits
@@ -26,6 +27,7 @@ from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWr
 from migrator.run.load_pump import LoadPump
 from migrator.run.progress import Progress
 from migrator.run.request_pump import RequestPump
+from migrator.run.resume import notes_to_keep
 from migrator.run.segment_builder import SegmentBuilder
 from migrator.run.silent_tables import silent_tables
 from migrator.run.source_threads import (
@@ -57,7 +59,7 @@ class SourcePorts:
 
     ``retention`` asks, over a connection of its own, how long the source keeps its log. ``elsewhere``, where other
     processes are to read chunks: given what shows a text to the operator until the next one, makes the factory of the
-    dump's readers.
+    dump's readers. ``notes`` are the log reader's, for the checkpoints.
     """
 
     log_reader: Callable[[], LogReader]
@@ -66,6 +68,7 @@ class SourcePorts:
     load: Callable[[], LoadMeter] | None = None
     retention: Callable[[], Retention] | None = None
     elsewhere: Callable[[Callable[[str], None]], Callable[[], ChunkReader]] | None = None
+    notes: LogNotes = field(default_factory=LogNotes)
 
 
 class CaptureSteps:
@@ -116,6 +119,7 @@ class CaptureSteps:
         self._estimates = estimates
         self._tables = frozenset(schemas)
         self._marks = ports.watermarks
+        self._notes = ports.notes
         self._dump_reader = ports.chunk_reader
         if ports.elsewhere is not None:
             self._dump_reader = ports.elsewhere(self._warn_of_reading)
@@ -125,6 +129,7 @@ class CaptureSteps:
         book = requests.read()
         self._pacer = Pacer(limits, book.pace, metered=ports.load is not None)
         self._dirty = self._load_noted = self._warned = False
+        self._notes.begin(notes_to_keep(given, book) if given else ())
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates)
@@ -255,7 +260,7 @@ class CaptureSteps:
 
         ``admit`` waits until there is room for it; false: a stop came first, and it will be read again.
         """
-        checkpoint = self._core.checkpoint()
+        checkpoint = replace(self._core.checkpoint(), notes=self._notes.kept())
         content = self._builder.content(
             checkpoint,
             ends_transaction=not self._core.in_transaction(),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from migrator.errors import EventLogError, MappingError
+from migrator.log_notes import Notes
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
+from migrator.model.request import RequestBook
 from migrator.model.segment import Manifest
 from migrator.model.table import TableSchema
 
@@ -40,3 +42,19 @@ def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> Non
             cause="changes of transactions that were open when it joined would be missing from the log",
             remedy="start a migration of another name with an empty target, or take the table out of the mapping",
         )
+
+
+def notes_to_keep(given: Checkpoint, book: RequestBook) -> Notes:
+    """The notes without those of tables whose rows somebody has asked for and that nobody has begun to read.
+
+    A note may be why the log reader refuses to go on; another dump of the table is then the way out.
+    """
+    begun = {(dump.request, dump.table) for dump in given.requests if dump.chunks or dump.done}
+    asked = {
+        table
+        for request in book.requests
+        if request.is_open() and not request.doubts  # a repair of some keys doesn't mean it
+        for table in request.tables
+        if (request.name(), table) not in begun
+    }
+    return tuple((table, text) for table, text in given.notes if table not in asked)

@@ -29,6 +29,7 @@ from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.watermark import mark_writer
 from migrator.binlog.load import BinlogLoadMeter
 from migrator.binlog.watermark import WatermarkRowWriter
+from migrator.log_notes import LogNotes
 from migrator.model.chunk import ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableId, TableSchema
@@ -62,6 +63,7 @@ class Capturing:
     limits: CaptureLimits
     marks: Callable[[], WatermarkWriter] | None = None
     meter: Callable[[], LoadMeter] | None = None
+    notes: LogNotes = field(default_factory=LogNotes)
     requests: MemoryRequests = field(default_factory=MemoryRequests)
     event_log: MemoryEventLog = field(default_factory=MemoryEventLog)
     progress: Progress = field(default_factory=Progress)
@@ -74,7 +76,7 @@ class Capturing:
         last = writer.last()
         self.progress = Progress()
         loop = CaptureLoop(
-            SourcePorts(self.log_reader, self.chunk_reader, self.marks, self.meter),
+            SourcePorts(self.log_reader, self.chunk_reader, self.marks, self.meter, notes=self.notes),
             writer,
             self.schemas,
             None if last is None else last.checkpoint,
@@ -162,14 +164,16 @@ def capturing(
         catalog = PostgresCatalog(source)
         schemas = catalog.tables(tables)
         catalog.prepare(schemas)
+        notes = LogNotes()
         return Capturing(
             catalog,
             lambda: PostgresChunkReader(source),
-            lambda: PostgresLogReader(source, schemas),
+            lambda: PostgresLogReader(source, schemas, notes=notes),
             {schema.id: schema for schema in schemas},
             limits,
             mark_writer(source),
             (lambda: PostgresLoadMeter(source)) if metered else None,
+            notes,
         )
     tls = "prefer" if database.kind == "mysql" else "disable"
     if placement == "watermark":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
@@ -83,6 +85,53 @@ def test_the_way_out_is_another_dump(old_pg: Database) -> None:
     capture.run(lambda: any(dump.done for dump in capture.progress.snapshot().requests))
     capture.run(capture.caught_up())
     assert capture.held()[table] == capture.source(table)
+
+
+@pytest.mark.parametrize("there_and_back", [False, True])
+def test_a_label_renamed_while_nobody_reads_stops_until_rows_are_asked_for(
+    old_pg: Database, there_and_back: bool
+) -> None:
+    made(old_pg, "mood")
+    old_pg.execute("INSERT INTO t VALUES (1, 'low'), (2, 'high')", "INSERT INTO u VALUES (1, 'low')")
+    capture = capturing(old_pg, ["t", "u"], CaptureLimits(linger_s=0.01))
+    capture.run(capture.dumped)
+    old_pg.execute("ALTER TYPE mood RENAME VALUE 'low' TO 'down'", "INSERT INTO t VALUES (3, 'down')")
+    if there_and_back:
+        old_pg.execute("ALTER TYPE mood RENAME VALUE 'down' TO 'low'")
+
+    for _ in range(2):  # whoever starts it again may not have read why it stopped
+        with pytest.raises(SchemaError, match=r"a label in public\.t was renamed") as caught:
+            capture.run(lambda: False)
+        assert "'low' of public.mood was renamed" in caught.value.cause
+    table, other = sorted(capture.schemas)
+    capture.requests.update(lambda book: book.start((other,), WHOLE))
+    with pytest.raises(SchemaError):  # those are the rows of another table
+        capture.run(lambda: False)
+    capture.requests.update(lambda book: book.start((table,), WHOLE))
+    capture.run(lambda: len([dump for dump in capture.progress.snapshot().requests if dump.done]) == 2)
+    capture.run(capture.caught_up())
+    assert capture.held()[table] == capture.source(table)
+
+
+def test_labels_added_while_nobody_reads_are_nothing_to_stop_for(old_pg: Database) -> None:
+    """Nor what an older version's checkpoint doesn't tell."""
+    made(old_pg, "mood")
+    old_pg.execute("INSERT INTO t VALUES (1, 'low'), (2, 'high')")
+    capture = capturing(old_pg, ["t"], CaptureLimits(linger_s=0.01))
+    capture.run(capture.dumped)
+    old_pg.execute("ALTER TYPE mood ADD VALUE 'middle' BEFORE 'high'")
+    old_pg.execute("INSERT INTO t VALUES (3, 'middle')")
+    capture.run(capture.caught_up())
+    (table,) = capture.schemas
+    assert capture.held()[table] == capture.source(table)
+    old_pg.execute("ALTER TYPE mood RENAME VALUE 'middle' TO 'mid'")
+    with pytest.raises(SchemaError, match="was renamed"):  # the second run has noted the new one
+        capture.run(lambda: False)
+    newest = capture.event_log.manifests[max(capture.event_log.manifests)]
+    capture.event_log.manifests[newest.number] = replace(
+        newest, checkpoint=replace(newest.checkpoint, notes=())
+    )
+    capture.run(capture.caught_up())
 
 
 def test_what_renames_no_label_of_ours_goes_on(old_pg: Database) -> None:

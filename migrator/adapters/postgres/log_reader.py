@@ -53,6 +53,7 @@ from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
 from migrator.adapters.postgres.whole_images import incomplete_image
 from migrator.errors import ConnectionFailed, GapError, SourceError
+from migrator.log_notes import LogNotes
 from migrator.model.event import (
     LogProgress,
     LogRecord,
@@ -85,6 +86,7 @@ class PostgresLogReader:
         source: where to read.
         schemas: row schemas of the captured tables as used so far; a table's present one for a first start.
         step: called with ``log.acknowledge`` and ``log.acknowledged`` around feedback with a newer durable place.
+        notes: what an earlier reader has seen of what isn't in the log (see ``unlogged_changes``).
     """
 
     def __init__(
@@ -93,10 +95,12 @@ class PostgresLogReader:
         schemas: Sequence[TableSchema],
         step: Callable[[str], None] = lambda name: None,
         same: SameServer | None = None,
+        notes: LogNotes | None = None,
     ):
         self._source = source
         self._step = step
         self._same = same or SameServer()
+        self._notes = notes or LogNotes()
         self._catalog = BriefConnection(source, "catalog")
         self._relations = Relations(schemas, self._look_up)
         self._stream: ReplicationStream | None = None
@@ -104,7 +108,7 @@ class PostgresLogReader:
         self._system = ""
         self._standby = False
         self._looked_at = 0.0
-        self._unlogged = UnloggedChanges(source, resumed=False)
+        self._unlogged = UnloggedChanges(source, self._notes, resumed=False)
         self._after = Position(-1, "")
         self._transaction: Begin | None = None
         self._skipping = False
@@ -119,7 +123,7 @@ class PostgresLogReader:
         schemas = self._relations.schemas()
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
-        self._unlogged = UnloggedChanges(self._source, resumed=after is not None)
+        self._unlogged = UnloggedChanges(self._source, self._notes, resumed=after is not None)
         self._records, self._part, self._first_index = [], OpenPart(), 0
         stream = within(
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None

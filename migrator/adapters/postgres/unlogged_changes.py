@@ -6,18 +6,22 @@
 
 A look finds what is different from the first look of this reader. Somebody may have put it back meanwhile, so the
 catalog rows' own versions (``xmin``) are compared. Of the time before the first look it can tell what was attached
-since the slot stood where it stands, but not what was detached or dropped then, nor which labels were renamed.
+since the slot stood where it stands, but not what was detached or dropped then. Labels are noted for the next reader:
+one that was renamed while nobody looked is found by its first look. It stops until somebody has asked for the table's
+rows once more (``run.capture_steps`` then forgets the note), for whoever starts it again need not have read why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from migrator.adapters.postgres.publication import changed_publication, check_covers
 from migrator.adapters.postgres.reflection import Query
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import SchemaError
+from migrator.log_notes import LogNotes
 from migrator.model.table import TableId
 
 _MEMBERSHIPS = """
@@ -98,15 +102,16 @@ class UnloggedChanges:
 
     Args:
         source: the server and the publication.
+        notes: labels as the last reader saw them; kept up to date.
         resumed: whether the log is read on from an earlier place; the first dump comes after everything else.
     """
 
-    def __init__(self, source: PostgresSource, resumed: bool):
+    def __init__(self, source: PostgresSource, notes: LogNotes, resumed: bool):
         self._source = source
+        self._notes = notes
         self._resumed = resumed
         self._memberships: dict[TableId, str] = {}
         self._partitions: dict[int, _Partition] | None = None
-        self._labels: dict[tuple[TableId, int], _Label] = {}
 
     def look(self, query: Query, tables: Sequence[TableId]) -> None:
         """Raises GapError for the publication, SchemaError for partitions and labels, all named."""
@@ -152,21 +157,36 @@ class UnloggedChanges:
 
     def _look_at_labels(self, query: Query, tables: Sequence[TableId]) -> None:
         captured = [[each.schema for each in tables], [each.name for each in tables]]
-        found = {
-            (TableId(schema, name), oid): _Label(type_name, text, order, version)
-            for schema, name, oid, type_name, text, order, version in query(_LABELS, captured)
+        found: dict[TableId, dict[int, _Label]] = {table: {} for table in tables}
+        for schema, name, oid, type_name, text, order, version in query(_LABELS, captured):
+            found[TableId(schema, name)][oid] = _Label(type_name, text, order, version)
+        renamed = {
+            table: cause
+            for table, labels in found.items()
+            for oid, label in _labels(self._notes.of(table)).items()
+            if oid in labels and (cause := label.became(labels[oid]))
         }
-        for (table, oid), label in self._labels.items():
-            later = found.get((table, oid))
-            if later is not None and (cause := label.became(later)):
-                raise SchemaError(
-                    f"a label in {table} was renamed, which the log doesn't show",
-                    where=str(table),
-                    cause=f"{cause}; rows that came before have the old label",
-                    remedy="start again, then have the table's rows read again: migrator dump start --table"
-                    f" {table.name}",
-                )
-        self._labels = found
+        if renamed:
+            raise SchemaError(
+                f"a label in {', '.join(map(str, renamed))} was renamed, which the log doesn't show",
+                where=", ".join(map(str, renamed)),
+                cause=f"{'; '.join(dict.fromkeys(renamed.values()))}; rows that came before have the old label",
+                remedy="have the rows read again (--where bounds which), then start again: migrator dump start"
+                + "".join(f" --table {table.name}" for table in renamed),
+            )
+        for table, labels in found.items():
+            self._notes.note(table, _noted(labels))
+
+
+def _noted(labels: Mapping[int, _Label]) -> str:
+    """Labels of a table by their number, as text."""
+    rows = [[oid, each.type, each.text, each.order, each.version] for oid, each in sorted(labels.items())]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":")) if rows else ""
+
+
+def _labels(noted: str) -> dict[int, _Label]:
+    """Inverse of ``_noted``."""
+    return {oid: _Label(*label) for oid, *label in json.loads(noted or "[]")}
 
 
 def _unseen(partition: _Partition, cause: str) -> SchemaError:

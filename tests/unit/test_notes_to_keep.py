@@ -1,0 +1,44 @@
+"""What the log reader is told again: all it has noted, but of tables whose rows were asked for since."""
+
+from __future__ import annotations
+
+from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.request import WHOLE, Doubt, RequestBook
+from migrator.model.table import TableId
+from migrator.run.resume import notes_to_keep
+
+T, U = TableId("s", "t"), TableId("s", "u")
+NOTES = ((T, "of t"), (U, "of\x00u"))
+GIVEN = Checkpoint(Position(1, "one"), notes=NOTES)
+
+
+def test_notes_survive_being_stored_and_older_checkpoints_have_none() -> None:
+    stored = checkpoint_to_json(GIVEN)
+    assert checkpoint_from_json(stored) == GIVEN
+    del stored["notes"]
+    assert checkpoint_from_json(stored).notes == ()
+
+
+def test_a_request_for_a_table_takes_its_note_away() -> None:
+    assert notes_to_keep(GIVEN, RequestBook()) == NOTES
+    book = RequestBook().start((T,), WHOLE)
+    assert notes_to_keep(GIVEN, book) == NOTES[1:]
+    assert notes_to_keep(GIVEN, book.pause("r1")) == NOTES[1:], "it will be read when it goes on"
+    assert notes_to_keep(GIVEN, book.cancel("r1")) == NOTES
+
+
+def test_a_request_that_was_begun_before_is_not_meant() -> None:
+    """What it has read is as old as the note."""
+    book = RequestBook().start((T, U), WHOLE)
+    begun = Checkpoint(
+        Position(1, "one"), requests=(TableDump(T, ("5",), chunks=1, request="r1.1"),), notes=NOTES
+    )
+    assert notes_to_keep(begun, book) == NOTES[:1]
+    assert notes_to_keep(begun, book.cancel("r1").restart("r1")) == (), "begun anew"
+
+
+def test_a_repair_of_some_keys_is_not_meant() -> None:
+    book = RequestBook().start((T,), WHOLE, (Doubt("target", (("1",),)),))
+    assert notes_to_keep(GIVEN, book) == NOTES
