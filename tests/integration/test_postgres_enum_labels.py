@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.errors import SchemaError
 from migrator.model.limits import CaptureLimits
 from migrator.model.request import WHOLE
+from scenarios.orders.old_schema import create
 from tests.fix_postgres_source import changes, log_reader, prepared, read_to, read_until, source_of
+from tests.integration import run_project
 from tests.integration.capturing import capturing
+from tests.integration.run_project import scenario_database
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -161,3 +166,25 @@ def test_what_renames_no_label_of_ours_goes_on(old_pg: Database) -> None:
         records = read_to(reader, PostgresCatalog(source).position())
         reader.read(0.0)
     assert [change.after for change in changes(records)][-1] == ("3", "m7")
+
+
+@pytest.mark.spark
+def test_the_way_out_for_a_user(
+    old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    create(scenario_database(old_pg), 50)
+    old_pg.execute(
+        "CREATE TYPE channel AS ENUM ('web', 'shop', 'phone')",
+        "ALTER TABLE orders ALTER source TYPE channel USING source::channel",
+    )
+    project = run_project.make(tmp_path, old_pg, new_pg)
+    project.run_here()
+    old_pg.execute("ALTER TYPE channel RENAME VALUE 'shop' TO 'store'")
+    for _ in range(2):
+        with pytest.raises(SchemaError, match="was renamed") as caught:
+            project.run_here()
+        assert "migrator dump start --table orders" in caught.value.remedy
+    assert project.differences()
+    assert project.command("dump", "start", "--table", "orders", "--where", "source = 'store'") == 0
+    project.run_here()
+    assert project.differences() == []
