@@ -130,6 +130,7 @@ class CaptureSteps:
         self._pacer = Pacer(limits, book.pace, metered=ports.load is not None)
         self._dirty = self._load_noted = self._warned = False
         self._notes.begin(notes_to_keep(given, book) if given else ())
+        self._stored_notes = given.notes if given else ()
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates)
@@ -253,7 +254,7 @@ class CaptureSteps:
         if self._builder.rows:
             full = self._builder.rows >= self._limits.segment_rows or self._builder.bytes >= SEGMENT_BYTES
             return full or age_s >= self._limits.linger_s
-        return self._dirty and age_s >= self._limits.heartbeat_s
+        return age_s >= self._limits.heartbeat_s and (self._dirty or self._notes.kept() != self._stored_notes)
 
     def write(self, admit: Callable[[SegmentContent], bool] = lambda content: True) -> None:
         """Writes what was collected as the next segment. Raises what ``SegmentWriter.append`` raises.
@@ -273,7 +274,7 @@ class CaptureSteps:
             return
         self._writer.append(content)
         self._step("capture.appended")
-        self._dirty = False
+        self._dirty, self._stored_notes = False, checkpoint.notes
         # Only now may the source forget: the event log holds everything up to here durably (I5).
         self.log.acknowledge(checkpoint.position)
         self._progress.add(

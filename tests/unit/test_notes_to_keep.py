@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import queue
+
+from migrator.adapters.memory.eventlog import MemoryEventLog, MemorySegmentWriter
+from migrator.adapters.memory.requests import MemoryRequests
+from migrator.log_notes import LogNotes
 from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
+from migrator.model.limits import CaptureLimits
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import WHOLE, Doubt, RequestBook
 from migrator.model.table import TableId
+from migrator.run.capture_steps import CaptureSteps, SourcePorts
+from migrator.run.progress import Progress
 from migrator.run.resume import notes_to_keep
+from scenarios.simulation.clients import initial_rows
+from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source
+from scenarios.simulation.tables import SCHEMAS
 
 T, U = TableId("s", "t"), TableId("s", "u")
 NOTES = ((T, "of t"), (U, "of\x00u"))
@@ -42,3 +53,31 @@ def test_a_request_that_was_begun_before_is_not_meant() -> None:
 def test_a_repair_of_some_keys_is_not_meant() -> None:
     book = RequestBook().start((T,), WHOLE, (Doubt("target", (("1",),)),))
     assert notes_to_keep(GIVEN, book) == NOTES
+
+
+def test_a_note_alone_is_written_though_the_log_brings_nothing() -> None:
+    """A label may be seen long after the last change that has it was written, and be renamed after the run."""
+    notes, writer = LogNotes(), MemorySegmentWriter(MemoryEventLog(), 1)
+    link, limits = Link(Source(False, initial_rows()), 10, True, records=10), CaptureLimits()
+    steps = CaptureSteps(
+        SourcePorts(lambda: SimulatedLogReader(link), lambda: SimulatedChunkReader(link), None, notes=notes),
+        writer,
+        SCHEMAS,
+        None,
+        {},
+        MemoryRequests(),
+        queue.Queue(),
+        Progress(),
+        limits,
+        "1-a",
+    )
+    steps.write()
+    assert not steps.due(limits.heartbeat_s), "the control: there is nothing to write"
+    notes.note(T, "seen late")
+    assert not steps.due(0.0)
+    assert steps.due(limits.heartbeat_s)
+    steps.write()
+    last = writer.last()
+    assert last is not None
+    assert last.checkpoint.notes == ((T, "seen late"),)
+    assert not steps.due(limits.heartbeat_s)
