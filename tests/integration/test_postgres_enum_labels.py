@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.errors import SchemaError
+from migrator.errors import ConnectionFailed, SchemaError
 from migrator.model.limits import CaptureLimits
 from migrator.model.request import WHOLE
 from scenarios.orders.old_schema import create
@@ -116,6 +116,41 @@ def test_a_label_renamed_while_nobody_reads_stops_until_rows_are_asked_for(
     capture.run(lambda: len([dump for dump in capture.progress.snapshot().requests if dump.done]) == 2)
     capture.run(capture.caught_up())
     assert capture.held()[table] == capture.source(table)
+
+
+def test_every_table_that_has_the_label_is_named(old_pg: Database) -> None:
+    """Each must be asked for: one that isn't named would be found only by another stop."""
+    made(old_pg, "mood")
+    old_pg.execute("CREATE TABLE w (k int PRIMARY KEY, v mood[])", "ALTER TABLE w REPLICA IDENTITY FULL")
+    source = source_of(old_pg)
+    with log_reader(source, prepared(source, "t", "w")) as reader:
+        reader.read(0.0)
+        old_pg.execute("ALTER TYPE mood RENAME VALUE 'low' TO 'down'")
+        with pytest.raises(SchemaError, match="was renamed") as caught:
+            read_until(reader, lambda _: False)
+    assert caught.value.where == "public.t, public.w"
+    assert caught.value.cause.count("was renamed") == 1
+    assert caught.value.remedy.endswith("migrator dump start --table t --table w")
+
+
+def test_a_label_renamed_while_the_connection_is_lost_stops_too(old_pg: Database) -> None:
+    """In the very first run: no checkpoint that it began with has a note."""
+    made(old_pg, "mood")
+    capture = capturing(old_pg, ["t"], CaptureLimits(linger_s=0.01))
+    reads: list[str] = []
+
+    def lose(name: str) -> None:
+        if name != "log.records":
+            return
+        reads.append(name)
+        if len(reads) == 1:
+            old_pg.execute("INSERT INTO t VALUES (1, 'low')")  # so that there is a second read
+        if len(reads) == 2:
+            old_pg.execute("ALTER TYPE mood RENAME VALUE 'low' TO 'down'")
+            raise ConnectionFailed("lost before anything looked", retryable=True)
+
+    with pytest.raises(SchemaError, match="was renamed"):
+        capture.run(lambda: False, lose)
 
 
 def test_labels_added_while_nobody_reads_are_nothing_to_stop_for(old_pg: Database) -> None:
