@@ -293,7 +293,7 @@ class Migration:
             run_token=f"{epoch}-{secrets.token_hex(4)}",
             step=parts.step,
         )
-        job = self._transform_job(targets, mapping_plans, leaders_folder(parts.slots, epoch))
+        job = self._transform_job(targets, mapping_plans, epoch)
         apply = ApplyLoop(
             log.reader,
             job.map,
@@ -344,10 +344,11 @@ class Migration:
         return replace(ports, log_reader=reader)
 
     def _transform_job(
-        self, targets: list[TargetTable], found: dict[str, MappingPlan], slots: Path
+        self, targets: list[TargetTable], found: dict[str, MappingPlan], epoch: int
     ) -> TransformJob:
         """The mapping, with its mirror in place."""
         parts = self._parts
+        slots = leaders_folder(parts.slots, epoch)
         by_name = {table.id.name: table for table in targets}
         spark = parts.spark()
 

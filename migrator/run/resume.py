@@ -45,16 +45,17 @@ def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> Non
 
 
 def notes_to_keep(given: Checkpoint, book: RequestBook) -> Notes:
-    """The notes without those of tables whose rows somebody has asked for and that nobody has begun to read.
+    """The notes without those of tables whose rows somebody has asked for since the checkpoint.
 
-    A note may be why the log reader refuses to go on; another dump of the table is then the way out.
+    A note may be why the log reader refuses to go on; another dump of the table is then the way out. A request that
+    the run before had heard of isn't: it may have been made for something else, of other rows, or be half read.
     """
-    begun = {(dump.request, dump.table) for dump in given.requests if dump.chunks or dump.done}
+    before = {(dump.request, dump.table) for dump in given.requests}
     asked = {
         table
         for request in book.requests
         if request.is_open() and not request.doubts  # a repair of some keys doesn't mean it
         for table in request.tables
-        if (request.name(), table) not in begun
+        if (request.name(), table) not in before
     }
     return tuple((table, text) for table, text in given.notes if table not in asked)

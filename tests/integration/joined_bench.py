@@ -50,7 +50,7 @@ class JoinedBench:
         schemas, targets, found = plans(self.parts)
         self.schemas: dict[str, TableSchema] = {schema.id.name: schema for schema in schemas}
         migration = Migration(self.parts)
-        self.job: TransformJob = migration._transform_job(targets, found)
+        self.job: TransformJob = migration._transform_job(targets, found, epoch)
         joined = self.job._joined
         assert joined is not None
         joined._step, joined._slice_grains = (lambda name: self.step(name)), self.slice_grains

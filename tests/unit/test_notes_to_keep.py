@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import queue
 
+import pytest
+
 from migrator.adapters.memory.eventlog import MemoryEventLog, MemorySegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.log_notes import LogNotes
@@ -40,11 +42,12 @@ def test_a_request_for_a_table_takes_its_note_away() -> None:
     assert notes_to_keep(GIVEN, book.cancel("r1")) == NOTES
 
 
-def test_a_request_that_was_begun_before_is_not_meant() -> None:
-    """What it has read is as old as the note."""
+@pytest.mark.parametrize("chunks", [0, 1])
+def test_a_request_that_was_known_before_is_not_meant(chunks: int) -> None:
+    """It was made for something else, and what it has read is as old as the note."""
     book = RequestBook().start((T, U), WHOLE)
     begun = Checkpoint(
-        Position(1, "one"), requests=(TableDump(T, ("5",), chunks=1, request="r1.1"),), notes=NOTES
+        Position(1, "one"), requests=(TableDump(T, ("5",), chunks=chunks, request="r1.1"),), notes=NOTES
     )
     assert notes_to_keep(begun, book) == NOTES[:1]
     assert notes_to_keep(begun, book.cancel("r1").restart("r1")) == (), "begun anew"
