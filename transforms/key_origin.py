@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from migrator.model.table import TableSchema
+from transforms.expressions import Expression, expressions
 from transforms.frames import marked_frame
 from transforms.plan import call
 from transforms.registry import TargetMapping
@@ -52,12 +53,14 @@ class HandedColumns:
         computed: output columns that are no source column.
         row_wise: whether each target row comes of one source row.
         one_to_one: whether, beyond that, each source row makes exactly one target row.
+        expressions: where it does, how output columns are made of the source's.
     """
 
     columns: Mapping[str, str]
     computed: tuple[str, ...]
     row_wise: bool
     one_to_one: bool
+    expressions: Mapping[str, Expression]
 
 
 def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSchema) -> HandedColumns:
@@ -75,7 +78,9 @@ def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSche
         if column in origins and names.count(name) == 1
     }
     computed = tuple(name for name in names if name not in found)
-    return HandedColumns(found, computed, not walk.grains and not walk.unrepeatable, _one_to_one(plan, leaf))
+    each_one = _one_to_one(plan, leaf)
+    made = expressions(plan) if each_one and computed else {}
+    return HandedColumns(found, computed, not walk.grains and not walk.unrepeatable, each_one, made)
 
 
 def _one_to_one(node: Any, leaf: int) -> bool:

@@ -6,16 +6,18 @@ order alike, with an index to find it by. Read from the analysed plan of the map
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from migrator.model.table import TableSchema
 from transforms.key_origin import HandedColumns, handed_columns
 from transforms.registry import TargetMapping
 from verify.chunk_keys import KeyColumn
 from verify.chunk_reader import SourceChunks, TargetChunks
 from verify.digest import Pair, Pushed, pushed
+from verify.in_postgres import in_postgres
 from verify.key_kinds import agreed_kind
 from verify.mapped_side import mapping_failure
 from verify.snapshot import TargetColumnText
@@ -64,27 +66,46 @@ def choose(
     columns = {column.name: column for column in rows.columns}
     old = {column.name: column for column in source.schema.columns}
     found = _by_target_column(handed, columns)
-    pairs = {name: Pair(old[origin], columns[name]) for name, origin in found.items()}
-    lacking = [name for name in target.key if name not in pairs]
+    handed_on = {name: old[origin] for name, origin in found.items()}
+    lacking = [name for name in target.key if name not in handed_on]
     if lacking:
         return f"key column {lacking[0]} is not a source column handed through"
-    origins = {pairs[name].source.name: name for name in target.key}
+    origins = {handed_on[name].name: name for name in target.key}
     if len(origins) < len(target.key) or set(origins) != set(source.schema.key):
         return "the key is not the source's whole primary key"
     key = []
     for name in source.schema.key:
-        pair = pairs[origins[name]]
-        kind = agreed_kind(kinds, pair.source, pair.target)
+        column = columns[origins[name]]
+        kind = agreed_kind(kinds, old[name], column)
         if kind is None:
-            return f"the order of key column {pair.target.name} ({pair.target.native}) is not agreed upon"
-        key.append(KeyColumn(pair.source.name, pair.target.name, kind))
+            return f"the order of key column {column.name} ({column.native}) is not agreed upon"
+        key.append(KeyColumn(name, column.name, kind))
     if not rows.has_key([column.target for column in key]):
         return "the target has no unique index of just the key that could find its rows"
     filled = _filled(handed, rows.columns)
     made = None
-    if handed.one_to_one and not handed.computed and len(pairs) == len(handed.columns):
+    pairs = {name: Pair(column, columns[name]) for name, column in handed_on.items()}
+    if handed.one_to_one and kinds[0] == "postgresql":
+        pairs |= _in_sql(handed, rows.columns, source.schema)
+    if handed.one_to_one and len(pairs) == len(handed.columns) + len(handed.computed):
         made = pushed(kinds, (source.dialect, rows.dialect), [pairs[column.name] for column in filled])
     return ChunkPlan(source.schema.id.name, tuple(key), filled, made)
+
+
+def _in_sql(
+    handed: HandedColumns, columns: Sequence[TargetColumnText], schema: TableSchema
+) -> dict[str, Pair]:
+    """The computed columns that the source's server can compute, by target column."""
+    found = {}
+    for column in columns:
+        names = [name for name in handed.computed if name == column.name] or [
+            name for name in handed.computed if name.lower() == column.name.lower()
+        ]
+        expression = handed.expressions.get(names[0]) if names else None
+        made = in_postgres(expression, schema.columns) if expression is not None else None
+        if made is not None and not column.generated:
+            found[column.name] = Pair(made, column)
+    return found
 
 
 def _by_target_column(handed: HandedColumns, columns: dict[str, TargetColumnText]) -> dict[str, str]:

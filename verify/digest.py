@@ -1,8 +1,9 @@
 """Digests of pieces that servers compute: the number of rows and the sum of their 64-bit hashes.
 
-Only of columns that are the source's columns themselves, and only by expressions that are at least as strict as the
-listed equivalences (``verify.normalise``): rows whose digests agree would compare as equal, and where digests
-disagree the rows are read and compared as ever. So an expression may be too strict, never too lenient.
+Only of columns that are the source's columns themselves, or that PostgreSQL can make of them in the mapping's sense
+(``verify.in_postgres``), and only by expressions that are at least as strict as the listed equivalences
+(``verify.normalise``): rows whose digests agree would compare as equal, and where digests disagree the rows are read
+and compared as ever. So an expression may be too strict, never too lenient.
 
 What a digest must not be blind to:
 
@@ -25,9 +26,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from secrets import randbits
 
 from migrator.model.table import Column
 from verify.chunk_keys import Dialect
+from verify.in_postgres import Made
 from verify.row_hash import Hashed, row_hash
 from verify.snapshot import TargetColumnText
 
@@ -67,6 +70,15 @@ _MYSQL_TEXTS = {
     "bytea": "LOWER(HEX({}))",
     "float": "CAST({} + 0e0 AS CHAR)",
 }
+_NUMBERS = {"int4", "integer", "numeric"}
+_MADE_CLASSES = {
+    "string": "text",
+    "boolean": "bool",
+    "date": "date",
+    "timestamp_ntz": "timestamp",
+    "timestamp": "timestamptz",
+}
+"""By Spark's type, of what PostgreSQL makes; all others are numbers."""
 _HOLD_COMMAS = ("text", "json", "set")
 
 
@@ -84,10 +96,21 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A target column, and the source column that it is."""
+    """A target column, and the source column that it is, or how PostgreSQL makes it of the source's row."""
 
-    source: Column
+    source: Column | Made
     target: TargetColumnText
+
+    def words(self, dialect: Dialect) -> str:
+        """The source's side in SQL."""
+        return self.source.sql if isinstance(self.source, Made) else dialect.quoted(self.source.name)
+
+    def scales_differ(self) -> bool:
+        """Whether one number may be written with more decimals than the other."""
+        if isinstance(self.source, Made):
+            return True
+        old, new = _scale(self.source.source_type), _scale(self.target.native)
+        return old is None or old != new
 
 
 def pushed(kinds: tuple[str, str], dialects: tuple[Dialect, Dialect], pairs: Sequence[Pair]) -> Pushed | None:
@@ -103,24 +126,30 @@ def pushed(kinds: tuple[str, str], dialects: tuple[Dialect, Dialect], pairs: Seq
     if not pairs or len(classes) < len(pairs):
         return None
     names = [
-        [dialects[0].quoted(pair.source.name) for pair in pairs],
+        [pair.words(dialects[0]) for pair in pairs],
         [dialects[1].quoted(pair.target.name) for pair in pairs],
     ]
-    scales = [(_scale(p.source.source_type), _scale(p.target.native)) for p in pairs]
-    trimmed = [old is None or old != new for old, new in scales]
+    trimmed = [pair.scales_differ() for pair in pairs]
+    made = [pair.source for pair in pairs if isinstance(pair.source, Made)]
     if kinds == ("postgresql", "postgresql"):
-        return Pushed(*(_by_hash(side, pairs, classes, trimmed) for side in names))
-    if any(name not in _MYSQL_TEXTS and not name.startswith("mysql ") for name in classes):
+        unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
+        sides = zip(names, (unknown, []), strict=True)
+        return Pushed(*(_by_hash(side, pairs, classes, trimmed, never) for side, never in sides))
+    if made or any(name not in _MYSQL_TEXTS and not name.startswith("mysql ") for name in classes):
         return None
     return Pushed(*(_by_text(kind, side, classes, trimmed) for kind, side in zip(kinds, names, strict=True)))
 
 
 def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
     """The class of values that both columns belong to."""
+    if isinstance(pair.source, Made):
+        declared = _declared(kinds[1], pair.target.native)
+        found = _MADE_CLASSES.get(pair.source.type, "numeric")
+        return found if declared == found or (found == "numeric" and declared in _NUMBERS) else None
     source, target = _declared(kinds[0], pair.source.source_type), _declared(kinds[1], pair.target.native)
     if {source, target} == {"int4", "integer"}:
         return "integer"
-    if source != target and {source, target} <= {"int4", "integer", "numeric"}:
+    if source != target and {source, target} <= _NUMBERS:
         return "numeric"
     if source is None or source != target:
         return None
@@ -146,14 +175,25 @@ def _scale(native: str) -> int | None:
 
 
 def _by_hash(
-    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], trimmed: Sequence[bool]
+    names: Sequence[str],
+    pairs: Sequence[Pair],
+    classes: Sequence[str],
+    trimmed: Sequence[bool],
+    unknown: Sequence[str],
 ) -> str:
     columns = [
-        Hashed(name, "text" if kind == "numeric" and not trim else kind, pair.source.nullable)
+        Hashed(
+            name,
+            "text" if kind == "numeric" and not trim else kind,
+            isinstance(pair.source, Made) or pair.source.nullable,
+        )
         for name, pair, kind, trim in zip(names, pairs, classes, trimmed, strict=True)
     ]
+    hash_ = row_hash(columns)
+    if unknown:  # a number that nobody can have reckoned with
+        hash_ = f"CASE WHEN {' OR '.join(unknown)} THEN {randbits(62)} ELSE {hash_} END"
     # No row is without a hash, and counting hashes would compute them once more.
-    return f"count(*), count(*), coalesce(sum({row_hash(columns)}), 0)::text"
+    return f"count(*), count(*), coalesce(sum({hash_}), 0)::text"
 
 
 def _by_text(kind: str, names: Sequence[str], classes: Sequence[str], trimmed: Sequence[bool]) -> str:

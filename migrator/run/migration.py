@@ -347,8 +347,7 @@ class Migration:
         self, targets: list[TargetTable], found: dict[str, MappingPlan], epoch: int
     ) -> TransformJob:
         """The mapping, with its mirror in place."""
-        parts = self._parts
-        slots = leaders_folder(parts.slots, epoch)
+        parts, slots = self._parts, leaders_folder(self._parts.slots, epoch)
         by_name = {table.id.name: table for table in targets}
         spark = parts.spark()
 

@@ -28,7 +28,12 @@ def item(thing: DataFrame) -> DataFrame:
 """
 TRANSFORMED = PLAIN.replace(
     'thing.withColumnRenamed("id", "item_id")',
-    'thing.selectExpr("id AS item_id", "big + 1 AS big", "note", "raw", "ratio", "at")',
+    'thing.selectExpr("id AS item_id", "big + 1 AS big", "substring(note, 1, 1000) AS note", "raw", "ratio", "at")',
+)
+
+COMPUTED = PLAIN.replace(
+    'thing.withColumnRenamed("id", "item_id")',
+    'thing.selectExpr("id AS item_id", "big + 1 AS big", "lower(note) AS note", "raw", "ratio", "at")',
 )
 
 

@@ -1,0 +1,246 @@
+"""Columns of a mapping in PostgreSQL's words give what Spark makes of them, or say that they don't know it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from migrator.model.table import TableSchema
+from tests.integration.judged import settings_of
+from tests.servers import Database, PostgresServer, fresh_database
+from transforms.columns import (
+    blank_to_null,
+    cents,
+    flag,
+    instant,
+    lower_ascii,
+    mysql_datetime,
+    slug,
+    uuid5,
+)
+from transforms.frames import parquet_frame
+from transforms.key_origin import handed_columns
+from transforms.registry import Mapping
+from verify import in_postgres
+from verify.in_postgres import Made
+from verify.read_postgres import PostgresSource
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+TABLE = (
+    "CREATE TABLE r (k int PRIMARY KEY, s smallint, i int, l bigint, n numeric(12,2), w numeric(38,0), b boolean,"
+    " t text, v varchar(40), c char(8), f double precision, d date, at timestamp, tz timestamptz, j jsonb)"
+)
+TEXTS = [
+    None, "", " ", "a", " A b ", "ABC", "ß", "İ", "ΑΣ", "é", "\u00a0", "\tx", "it's", "😀 x", "1", "true", "x" * 40,
+]  # fmt: skip
+TIMES = [
+    None, "1970-01-01", "2024-03-31 02:30:00", "0001-01-01", "1900-01-01 00:00:00.000001",
+    "9999-12-31 23:59:59.999999",
+    "infinity", "-infinity",
+]  # fmt: skip
+NUMBERS = [None, 0, 1, -1, 2, 7, 100]
+
+
+def rows(number: int) -> list[tuple[Any, ...]]:
+    """Rows from a seed: whatever is at an edge, in any company."""
+    chance = random.Random(number)
+
+    def one(options: Sequence[Any], *more: Any) -> Any:
+        return chance.choice([*options, *more])
+
+    return [
+        (
+            k,
+            one(NUMBERS, 32767, -32768),
+            one(NUMBERS, 2**31 - 1, -(2**31)),
+            one(NUMBERS, 2**63 - 1, -(2**63), 2**53 + 1),
+            one([None, "0", "-0.01", "1.50", "0.99", "9999999999.99", "-9999999999.99"]),
+            one([None, "0", "9" * 38, "-1", str(2**63), str(-(2**63) - 1)]),
+            one([None, True, False]),
+            one(TEXTS),
+            one(TEXTS),
+            one([None, "a", "a b"]),
+            one([None, 0.0, "-0", "NaN", 1.5]),
+            one(TIMES),
+            one(TIMES),
+            one(TIMES),
+            one([None, "{}"]),
+        )
+        for k in range(number, number + 150)
+    ]
+
+
+SAID: dict[str, Callable[[DataFrame], Column]] = {
+    "constant": lambda _: F.lit("it's"),
+    "null": lambda _: F.lit(None).cast("timestamp"),
+    "lower": lambda _: F.lower("t"),
+    "upper of varchar": lambda _: F.upper("v"),
+    "lower_ascii": lambda _: lower_ascii("t"),
+    "trimmed": lambda _: F.trim("t"),
+    "left and right": lambda _: F.concat(F.ltrim("t"), F.lit("|"), F.rtrim("v")),
+    "blank_to_null": lambda _: blank_to_null("t"),
+    "length": lambda _: F.length("t"),
+    "one of": lambda _: F.when(F.col("t").isin("a", "ß", "it's"), F.col("v")).otherwise(F.col("t")),
+    "nullif": lambda _: F.nullif("t", F.lit("")),
+    "coalesce": lambda _: F.coalesce("t", "v", F.lit("none")),
+    "same": lambda _: F.col("t").eqNullSafe(F.col("v")),
+    "cents": lambda _: cents("n"),
+    "flag": lambda _: flag("s"),
+    "flag of a boolean's number": lambda _: flag(F.col("b").cast("int")),
+    "instant": lambda _: instant("at", "UTC"),
+    "day of an instant": lambda _: F.col("tz").cast("date"),
+    "day and back": lambda _: F.col("at").cast("date").cast("timestamp"),
+    "naive": lambda _: F.col("tz").cast("timestamp_ntz"),
+    "earlier": lambda _: F.when(F.col("at") < F.col("tz").cast("timestamp_ntz"), "before").otherwise(
+        "not before"
+    ),
+    "sum": lambda _: F.col("i") + F.col("s"),
+    "sum of longs": lambda _: F.col("l") + F.col("i"),
+    "product": lambda _: F.col("l") * F.col("l") - 1,
+    "product of decimals": lambda _: F.col("n") * F.lit(Decimal("1.19")),
+    "decimal and int": lambda _: F.col("n") - F.col("i"),
+    "cut": lambda _: F.col("n").cast("int"),
+    "cut or null": lambda _: F.col("w").try_cast("bigint"),
+    "digits": lambda _: F.col("l").cast("string"),
+    "yes or no": lambda _: F.col("b").cast("string"),
+    "is it": lambda _: F.col("l").cast("boolean"),
+    "three ways": lambda _: (F.col("b") & (F.col("i") > 1)) | ~(F.col("s") <= 0),
+    "cases": lambda _: F.when(F.col("i") > 1, F.lower("t")).when(F.col("b"), F.col("v")),
+    "case of what fails": lambda _: F.when(F.col("s") == 7, flag("s")).otherwise(F.col("b")),
+    "if": lambda _: F.expr("if(i is null, t, v)"),
+    "a day before": lambda _: F.col("d") < F.col("at").cast("date"),
+    "enough": lambda _: F.col("w") >= F.col("l"),
+    "over two projections": lambda _: F.lower(F.col("again")),
+}
+"""What there are words for."""
+UNMET = {"cents", "flag of a boolean's number"}
+"""Whose conditions no row of these types can meet."""
+UNSAID: dict[str, Callable[[DataFrame], Column]] = {
+    "chance": lambda _: F.rand(1),
+    "quotient": lambda _: F.col("n") / 3,
+    "hash": lambda _: F.sha1("t"),
+    "order of texts": lambda _: F.col("t") < F.col("v"),
+    "blanks at the end": lambda _: F.trim("c"),
+    "number of a text": lambda _: F.col("t").try_cast("int"),
+    "text of a decimal": lambda _: F.col("n").cast("string"),
+    "text of a time": lambda _: F.col("at").cast("string"),
+    "floating": lambda _: F.col("f") + 1,
+    "json": lambda _: F.get_json_object("j", "$.a"),
+    "slug": lambda _: slug("t"),
+    "uuid5": lambda _: uuid5("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "t"),
+    "a zone with summer": lambda _: instant("at", "Europe/Berlin"),
+    "a time in a text": lambda _: mysql_datetime("t"),
+    "backslash": lambda _: F.concat("t", F.lit("\\")),
+    "trimmed of others": lambda _: F.expr("trim(BOTH 'x' FROM t)"),
+    "rounded": lambda _: F.round("n", 1),
+    "more digits than there are": lambda _: F.col("w") * F.col("w"),
+    "Python": lambda _: F.udf(lambda text: text, "string")("t"),
+}
+
+
+class Table:
+    """The table at the server, and as the judge's frame."""
+
+    def __init__(self, old: Database, spark: SparkSession, folder: Path, seeds: Sequence[int]):
+        self._old, self._spark = old, spark
+        old.execute(TABLE)
+        with old.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            marks = ", ".join(["%s"] * 15)
+            cursor.executemany(
+                f"INSERT INTO r VALUES ({marks})", [row for seed in seeds for row in rows(seed)]
+            )
+        with PostgresSource(settings_of(old), "words").chunks("r") as chunks:
+            self.schema: TableSchema = chunks.schema
+            chunks.read("true", folder / "rows.parquet")
+        self.frame = parquet_frame(spark, [folder / "rows.parquet"], self.schema)
+
+    def made(self, column: Callable[[DataFrame], Column]) -> Made | None:
+        mapping = Mapping()
+
+        @mapping.target("made", key="k", sources=["r"])
+        def mapped(r: DataFrame) -> DataFrame:
+            return r.withColumn("again", F.col("t")).select("k", column(r).alias("made"))
+
+        handed = handed_columns(self._spark, mapping["made"], self.schema)
+        found = handed.expressions.get("made")
+        return None if found is None else in_postgres.in_postgres(found, self.schema.columns)
+
+    def by_server(self, made: Made) -> tuple[dict[int, Any], set[int]]:
+        """Values by key, and the keys of which it doesn't know."""
+        unknown = " OR ".join(made.unknown) or "false"
+        # Times beyond Python's are told apart by their numbers.
+        micros = f"(extract(epoch FROM {made.sql}) * 1000000)::bigint"
+        value = (
+            f"CASE WHEN NOT ({unknown}) THEN {micros if made.type.startswith('timestamp') else made.sql} END"
+        )
+        found = self._old.query(f"SELECT k, {value}, {unknown} FROM r")
+        assert not [row for row in found if row[2] is None], "NULL is neither known nor unknown"
+        return {row[0]: plain(row[1]) for row in found if not row[2]}, {row[0] for row in found if row[2]}
+
+    def by_spark(self, column: Callable[[DataFrame], Column], keys: set[int]) -> dict[int, Any]:
+        frame = self.frame.withColumn("again", F.col("t")).where(F.col("k").isin(*keys))
+        made = frame.select("k", column(frame).alias("made"))
+        if dict(made.dtypes)["made"].startswith("timestamp"):
+            made = made.withColumn("made", F.unix_micros(F.col("made").cast("timestamp")))
+        return {row["k"]: plain(row["made"]) for row in made.collect()}
+
+
+def plain(value: Any) -> Any:
+    """Equal for equal values of either driver."""
+    if isinstance(value, bool) or value is None or isinstance(value, (str, date, datetime)):
+        return (type(value).__name__, value)
+    return ("number", Decimal(value))
+
+
+@pytest.fixture(scope="module")
+def table(
+    postgres: PostgresServer, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Table]:
+    with fresh_database(postgres, "words") as database:
+        yield Table(database, spark, tmp_path_factory.mktemp("words"), seeds=[1, 1001, 2001])
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_said_is_what_spark_makes(table: Table, name: str) -> None:
+    made = table.made(SAID[name])
+    assert made is not None
+    known, unknown = table.by_server(made)
+    assert len(known) > 50, "too few to prove anything"
+    assert bool(unknown) == (bool(made.unknown) and name not in UNMET)
+    assert known == table.by_spark(SAID[name], set(known))
+
+
+@pytest.mark.parametrize("name", UNSAID)
+def test_for_the_rest_there_are_no_words(table: Table, name: str) -> None:
+    assert table.made(UNSAID[name]) is None
+
+
+@pytest.mark.parametrize("name", ["lower", "upper of varchar", "cut or null", "cases"])
+def test_without_its_conditions_it_would_be_wrong(table: Table, name: str) -> None:
+    """The negative control: the rows are there that tell."""
+    made = table.made(SAID[name])
+    assert made is not None
+    everything, unknown = table.by_server(replace(made, unknown=()))
+    assert not unknown
+    assert everything != table.by_spark(SAID[name], set(everything))
+
+
+@pytest.mark.parametrize("name", ["flag", "sum of longs", "product", "case of what fails"])
+def test_what_the_mapping_refuses_is_not_known(table: Table, name: str) -> None:
+    made = table.made(SAID[name])
+    assert made is not None
+    _, unknown = table.by_server(made)
+    for key in sorted(unknown)[:3]:
+        with pytest.raises(PySparkException):
+            table.by_spark(SAID[name], {key})

@@ -1,0 +1,108 @@
+"""What a mapping computes its columns by, read from the analysed plan: one text of the JVM's, not a call a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+_KEEPING = {
+    "Project",
+    "SubqueryAlias",
+    "View",
+    "Sort",
+    "Repartition",
+    "RepartitionByExpression",
+    "ResolvedHint",
+}
+_LEAF = "LogicalRDD"
+_INSTEAD = "replacement"
+"""The field of an expression that stands for another one."""
+
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A node of an expression tree of Spark (Catalyst).
+
+    Attributes:
+        kind: the class's name without its package, such as ``Lower``.
+        children: in Spark's order.
+        type: data type of literals, casts and columns, as Spark prints it in JSON (``long``, ``decimal(12,2)``); else
+            empty.
+        value: of a literal, as text; None is NULL.
+        column: place in the source table, of a ``AttributeReference``.
+    """
+
+    kind: str
+    children: tuple[Expression, ...] = ()
+    type: str = ""
+    value: str | None = None
+    column: int | None = None
+
+
+def expressions(plan: Any) -> Mapping[str, Expression]:
+    """By name the columns of a plan that makes one row of each row of one leaf; nothing where it isn't such a plan.
+
+    Args:
+        plan: a ``LogicalPlan`` of the JVM, analysed.
+    """
+    try:
+        nodes: list[Node] = json.loads(plan.toJSON())
+    except (Py4JError, ValueError):
+        return {}
+    if any(_name(node) not in _KEEPING for node in nodes[:-1]) or _name(nodes[-1]) != _LEAF:
+        return {}
+    known: dict[int, Expression] = {}
+    for place, output in enumerate(nodes[-1]["output"]):
+        column = output[0]
+        known[_id(column)] = Expression("AttributeReference", type=_type(column), column=place)
+    names: dict[str, Expression] = {}
+    for node in reversed(nodes[:-1]):
+        if _name(node) == "Project":
+            made = [_named(tree, known) for tree in node["projectList"]]
+            known = {number: expression for number, _, expression in made}
+            names = {name: expression for _, name, expression in made}
+    return names
+
+
+def _named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str, Expression]:
+    """The number and the name of a projected column, and how it is made of the leaf's columns."""
+    expression, end = _read(tree, 0, known)
+    assert end == len(tree)
+    return _id(tree[0]), str(tree[0]["name"]), expression
+
+
+def _read(tree: list[Node], place: int, known: Mapping[int, Expression]) -> tuple[Expression, int]:
+    """The expression that begins at a place of the list, nodes before their children; and where the next begins."""
+    node, end = tree[place], place + 1
+    children = []
+    for _ in range(node["num-children"]):
+        child, end = _read(tree, end, known)
+        children.append(child)
+    kind = _name(node)
+    if kind == "AttributeReference":
+        return known.get(_id(node), Expression("Unknown")), end
+    if kind == "NullIf":  # what stands for it names the value only once
+        return Expression(kind, tuple(_read(node[side], 0, known)[0] for side in ("left", "right"))), end
+    if kind == "Alias" or (_INSTEAD in node and len(children) == 1):
+        return children[0], end
+    value = node.get("value") if kind == "Literal" else None
+    return Expression(kind, tuple(children), _type(node), value), end
+
+
+def _name(node: Node) -> str:
+    return str(node["class"]).rpartition(".")[2]
+
+
+def _id(node: Node) -> int:
+    return int(node["exprId"]["id"])
+
+
+def _type(node: Node) -> str:
+    found = node.get("dataType")
+    return found if isinstance(found, str) else ""

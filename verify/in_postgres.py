@@ -1,0 +1,379 @@
+"""Expressions of mappings in PostgreSQL's words, where they mean the same there; for digests (``verify.digest``).
+
+A digest may be too strict, never too lenient. So a function is put into SQL only where its value is the same for
+every row, or where a condition tells the rows of which that isn't known (``Made.unknown``): they count as different,
+and the mapping itself decides. What isn't listed here has no words: then the rows are read, as ever.
+
+- Numbers are computed as ``numeric``, which doesn't overflow; what Spark's type couldn't hold isn't known.
+- Texts are compared by their bytes (``COLLATE "C"``), as Spark does. Case is a matter of ASCII only: Java and a
+  server's locale differ in the rest (a dotted capital I, a final sigma).
+- A row that the mapping refuses (``raise_error``) isn't known.
+- Infinite dates and times aren't: Spark has none.
+- Spark's session is in UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrator.model.table import Column
+from transforms.expressions import Expression
+
+_SQL_MAX = 20_000
+"""Characters: an expression that is used twice is written twice."""
+_WHOLE = {"byte": 2**7, "short": 2**15, "integer": 2**31, "long": 2**63}
+_TIMES = ("date", "timestamp_ntz", "timestamp")
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_TEXTS = ("text", "character varying")
+_NULLS = {
+    "string": "NULL::text",
+    "boolean": "NULL::boolean",
+    "date": "NULL::date",
+    "timestamp_ntz": "NULL::timestamp",
+    "timestamp": "NULL::timestamptz",
+}
+_UTC = ("UTC", "Z", "GMT", "+00:00")
+_COMPARED = {
+    "EqualTo": "=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "EqualNullSafe": "IS NOT DISTINCT FROM",
+}
+_OF_EQUALITY = ("EqualTo", "EqualNullSafe")
+_COMPUTED = {"Add": "+", "Subtract": "-", "Multiply": "*"}
+_OF_TEXT = {
+    "StringTrim": "btrim({}, ' ')",
+    "StringTrimLeft": "ltrim({}, ' ')",
+    "StringTrimRight": "rtrim({}, ' ')",
+}
+_OF_ASCII = {"Lower": 'lower({} COLLATE "C")', "Upper": 'upper({} COLLATE "C")'}
+_NOT_ASCII = "coalesce(octet_length(convert_to({0}, 'UTF8')) <> char_length({0}), false)"
+_CASTS = {
+    ("timestamp_ntz", "timestamp"): "({} AT TIME ZONE 'UTC')",
+    ("timestamp", "timestamp_ntz"): "({} AT TIME ZONE 'UTC')",
+    ("timestamp_ntz", "date"): "{}::date",
+    ("timestamp", "date"): "({} AT TIME ZONE 'UTC')::date",
+    ("date", "timestamp_ntz"): "{}::timestamp",
+    ("date", "timestamp"): "({}::timestamp AT TIME ZONE 'UTC')",
+    ("boolean", "string"): "{}::text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A value in SQL.
+
+    Attributes:
+        sql: in parentheses, or a name.
+        type: Spark's, as in ``Expression.type``; ``void`` is NULL's.
+        unknown: conditions, never NULL, under which Spark's value may be another.
+    """
+
+    sql: str
+    type: str
+    unknown: tuple[str, ...] = ()
+
+
+class _NoWords(Exception):
+    """It isn't known how to say that."""
+
+
+def in_postgres(expression: Expression, columns: Sequence[Column]) -> Made | None:
+    """A column of a mapping over a table of PostgreSQL; None where there are no words for it.
+
+    Args:
+        expression: over the table's columns.
+        columns: the table's, in the order of ``Expression.column``.
+    """
+    try:
+        made = _Words(columns).of(expression)
+    except _NoWords:
+        return None
+    return made if made.type != "void" else None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+class _Words:
+    """Translates over one table's columns. Methods raise ``_NoWords``."""
+
+    def __init__(self, columns: Sequence[Column]):
+        self._columns = columns
+        self._known: Mapping[str, Callable[[Expression], Made]] = {
+            "AttributeReference": self._column,
+            "Literal": lambda it: _literal(it.type, it.value),
+            "Cast": self._cast,
+            "RaiseError": lambda _: Made("NULL", "void", ("true",)),
+            "CaseWhen": lambda it: self._case(it.children),
+            "If": lambda it: self._case(it.children),
+            "Coalesce": self._coalesce,
+            "NullIf": self._null_if,
+            "Not": lambda it: self._of_boolean("(NOT {})", it),
+            "And": lambda it: self._of_boolean("({} AND {})", it),
+            "Or": lambda it: self._of_boolean("({} OR {})", it),
+            "IsNull": lambda it: self._is_null("({} IS NULL)", it),
+            "IsNotNull": lambda it: self._is_null("({} IS NOT NULL)", it),
+            "In": self._in,
+            "Concat": self._concat,
+            "Length": lambda it: self._of_text("char_length({})", it, "integer"),
+            "StringTranslate": self._translate,
+            "ToUTCTimestamp": self._in_zone,
+            "FromUTCTimestamp": self._in_zone,
+            **dict.fromkeys(_COMPARED, self._compared),
+            **dict.fromkeys(_COMPUTED, self._computed),
+            **dict.fromkeys(_OF_TEXT, lambda it: self._of_text(_OF_TEXT[it.kind], it, "string")),
+            **dict.fromkeys(_OF_ASCII, self._of_ascii),
+        }
+
+    def of(self, expression: Expression) -> Made:
+        """A value."""
+        known = self._known.get(expression.kind)
+        if known is None:
+            raise _NoWords
+        made = known(expression)
+        if len(made.sql) + sum(map(len, made.unknown)) > _SQL_MAX:
+            raise _NoWords
+        return made
+
+    def _all(self, expressions: Sequence[Expression]) -> tuple[list[Made], tuple[str, ...]]:
+        found = [self.of(each) for each in expressions]
+        return found, tuple(dict.fromkeys(part for each in found for part in each.unknown))
+
+    def _column(self, it: Expression) -> Made:
+        if it.column is None:
+            raise _NoWords
+        column = self._columns[it.column]
+        name, declared = _quoted(column.name), column.source_type.lower().partition("(")[0].strip()
+        if it.type in _TIMES:
+            return Made(name, it.type, (f"coalesce(NOT isfinite({name}), false)",))
+        exact = (it.type in _WHOLE and declared in ("smallint", "integer", "bigint")) or (
+            (it.type == "boolean" and declared == "boolean")
+            or (_DECIMAL.fullmatch(it.type) is not None and declared == "numeric")
+            or (it.type == "string" and declared in _TEXTS)
+        )
+        if not exact:
+            raise _NoWords
+        return Made(name, it.type)
+
+    def _cast(self, it: Expression) -> Made:
+        (child,) = it.children
+        value = self.of(child)
+        if child.kind == "Literal" and child.value is not None and _numeric(it.type):
+            if not re.fullmatch(rf"-?\d{{1,{_sure_digits(it.type)}}}", child.value):
+                raise _NoWords
+            return Made(value.sql, it.type)
+        if value.type == "void":
+            return Made(_null(it.type), it.type, value.unknown)
+        if value.type == it.type:
+            return value
+        if _numeric(value.type) and _numeric(it.type):
+            return _as_number(value, it.type)
+        if (value.type, it.type) in _CASTS:
+            return Made(_CASTS[value.type, it.type].format(value.sql), it.type, value.unknown)
+        if value.type in _WHOLE and it.type == "string":
+            return Made(f"trim_scale({value.sql}::numeric)::text", it.type, value.unknown)
+        if value.type in _WHOLE and it.type == "boolean":
+            return Made(f"({value.sql} <> 0)", it.type, value.unknown)
+        if value.type == "boolean" and it.type in _WHOLE:
+            return Made(f"({value.sql}::int)", it.type, value.unknown)
+        raise _NoWords
+
+    def _case(self, parts: Sequence[Expression]) -> Made:
+        """Conditions and values in turn, perhaps with what holds else at the end."""
+        found, _ = self._all(parts)
+        conditions, values = found[: len(found) // 2 * 2 : 2], found[1::2]
+        other = found[-1] if len(found) % 2 else Made("NULL", "void")
+        _typed("boolean", *conditions)
+        made = _same_type([*values, other])
+        unknown = [part for each in conditions for part in each.unknown]
+        if any(each.unknown for each in (*values, other)):
+            doubts = [" OR ".join(each.unknown) or "false" for each in (*values, other)]
+            unknown.append(_case_of(conditions, doubts))
+        sql = _case_of(conditions, [each.sql for each in made])
+        return Made(sql, made[0].type, tuple(dict.fromkeys(unknown)))
+
+    def _coalesce(self, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        made = _same_type(found)
+        return Made(f"coalesce({', '.join(each.sql for each in made)})", made[0].type, unknown)
+
+    def _null_if(self, it: Expression) -> Made:
+        equal = self._compared(Expression("EqualTo", it.children))
+        value = self.of(it.children[0])
+        sql = f"(CASE WHEN {equal.sql} THEN NULL ELSE {value.sql} END)"
+        return Made(sql, value.type, equal.unknown)
+
+    def _of_boolean(self, words: str, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        _typed("boolean", *found)
+        return Made(words.format(*(each.sql for each in found)), "boolean", unknown)
+
+    def _is_null(self, words: str, it: Expression) -> Made:
+        value = self.of(it.children[0])
+        return Made(words.format(value.sql), "boolean", value.unknown)
+
+    def _compared(self, it: Expression) -> Made:
+        (left, right), unknown = self._all(it.children)
+        return Made(_comparison(it.kind, left, right), "boolean", unknown)
+
+    def _in(self, it: Expression) -> Made:
+        (value, *options), unknown = self._all(it.children)
+        if not options:
+            raise _NoWords
+        any_of = " OR ".join(_comparison("EqualTo", value, each) for each in options)
+        return Made(f"({any_of})", "boolean", unknown)
+
+    def _computed(self, it: Expression) -> Made:
+        (left, right), unknown = self._all(it.children)
+        wanted = _result_type(it.kind, left.type, right.type)
+        sql = f"({left.sql}::numeric {_COMPUTED[it.kind]} {right.sql}::numeric)"
+        # A decimal's type has room for whatever comes of two others.
+        return Made(sql, wanted, (*unknown, _beyond(sql, wanted)) if wanted in _WHOLE else unknown)
+
+    def _concat(self, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        if not found:
+            raise _NoWords
+        _typed("string", *found)
+        return Made(f"({' || '.join(each.sql for each in found)})", "string", unknown)
+
+    def _of_text(self, words: str, it: Expression, type_: str) -> Made:
+        if len(it.children) != 1:  # to trim other characters than spaces
+            raise _NoWords
+        value = self.of(it.children[0])
+        _typed("string", value)
+        return Made(words.format(value.sql), type_, value.unknown)
+
+    def _of_ascii(self, it: Expression) -> Made:
+        made = self._of_text(_OF_ASCII[it.kind], it, "string")
+        value = self.of(it.children[0])
+        return Made(made.sql, made.type, (*made.unknown, _NOT_ASCII.format(value.sql)))
+
+    def _translate(self, it: Expression) -> Made:
+        (value, old, new), unknown = self._all(it.children)
+        _typed("string", value)
+        texts = [each.value for each in it.children[1:] if each.kind == "Literal" and each.value is not None]
+        if len(texts) != 2 or len(texts[0]) != len(texts[1]) or len(set(texts[0])) != len(texts[0]):
+            raise _NoWords
+        return Made(f"translate({value.sql}, {old.sql}, {new.sql})", "string", unknown)
+
+    def _in_zone(self, it: Expression) -> Made:
+        value, zone = it.children
+        if zone.kind != "Literal" or zone.value not in _UTC:
+            raise _NoWords
+        made = self.of(value)
+        _typed("timestamp", made)
+        return made
+
+
+def _literal(type_: str, value: str | None) -> Made:
+    if type_ == "void" or (value is None and type_ == ""):
+        return Made("NULL", "void")
+    if value is None:
+        return Made(_null(type_), type_)
+    if type_ == "boolean" and value in ("true", "false"):
+        return Made(value, type_)
+    if _numeric(type_) and re.fullmatch(r"-?\d+(\.\d+)?", value):
+        return Made(f"({value})", type_)
+    # Backslashes mean something where standard_conforming_strings is off, and a brace or a percent sign to Python.
+    if type_ == "string" and not re.search(r"[\\{}%\x00]", value):
+        return Made("'" + value.replace("'", "''") + "'::text", type_)
+    raise _NoWords
+
+
+def _null(type_: str) -> str:
+    if _numeric(type_):
+        return "NULL::numeric"
+    if type_ not in _NULLS:
+        raise _NoWords
+    return _NULLS[type_]
+
+
+def _numeric(type_: str) -> bool:
+    return type_ in _WHOLE or _DECIMAL.fullmatch(type_) is not None
+
+
+def _digits(type_: str) -> tuple[int, int]:
+    """Digits before and behind the point that a number's type holds at least; a whole number's are enough for any."""
+    found = _DECIMAL.fullmatch(type_)
+    return (int(found[1]) - int(found[2]), int(found[2])) if found else (len(str(_WHOLE[type_])), 0)
+
+
+def _sure_digits(type_: str) -> int:
+    """How many digits before the point a number may have that the type surely holds."""
+    return len(str(_WHOLE[type_])) - 1 if type_ in _WHOLE else _digits(type_)[0]
+
+
+def _as_number(value: Made, wanted: str) -> Made:
+    """A number as another type of number: cut to a whole number, or with at least as many decimals."""
+    sql = value.sql
+    if wanted in _WHOLE:
+        sql = f"trunc({sql}::numeric)" if value.type not in _WHOLE else sql
+    elif _digits(wanted)[1] < _digits(value.type)[1]:
+        raise _NoWords
+    if wanted in _WHOLE and value.type in _WHOLE:
+        held = _WHOLE[value.type] <= _WHOLE[wanted]
+    else:
+        held = _digits(value.type)[0] <= _sure_digits(wanted)
+    return Made(sql, wanted, value.unknown if held else (*value.unknown, _beyond(sql, wanted)))
+
+
+def _beyond(sql: str, type_: str) -> str:
+    """Whether a number isn't one that a type of Spark's holds."""
+    if type_ in _WHOLE:
+        size = _WHOLE[type_]
+        return f"coalesce({sql} NOT BETWEEN {-size}::numeric AND {size - 1}::numeric, false)"
+    return f"coalesce(abs({sql}) >= 1e{_digits(type_)[0]}::numeric, false)"
+
+
+def _result_type(kind: str, left: str, right: str) -> str:
+    """Spark's type of a sum, a difference or a product."""
+    if left in _WHOLE and left == right:
+        return left
+    one, other = _DECIMAL.fullmatch(left), _DECIMAL.fullmatch(right)
+    if one is None or other is None:
+        raise _NoWords
+    digits, scale = (int(one[1]), int(other[1])), (int(one[2]), int(other[2]))
+    if kind == "Multiply":
+        precision, behind = sum(digits) + 1, sum(scale)
+    else:
+        behind = max(scale)
+        precision = max(digits[0] - scale[0], digits[1] - scale[1]) + behind + 1
+    if precision > 38:  # Spark gives up decimals then
+        raise _NoWords
+    return f"decimal({precision},{behind})"
+
+
+def _comparison(kind: str, left: Made, right: Made) -> str:
+    if left.type != right.type and not (_numeric(left.type) and _numeric(right.type)):
+        raise _NoWords
+    if left.type == "string":
+        if kind not in _OF_EQUALITY:
+            raise _NoWords
+        return f'({left.sql} {_COMPARED[kind]} {right.sql} COLLATE "C")'
+    return f"({left.sql} {_COMPARED[kind]} {right.sql})"
+
+
+def _typed(type_: str, *found: Made) -> None:
+    if any(each.type != type_ for each in found):
+        raise _NoWords
+
+
+def _same_type(found: Sequence[Made]) -> list[Made]:
+    """Values of one type, those of none being NULL of that type."""
+    types = {each.type for each in found} - {"void"}
+    if len(types) != 1:
+        raise _NoWords
+    (type_,) = types
+    return [Made(_null(type_), type_) if each.type == "void" else each for each in found]
+
+
+def _case_of(conditions: Sequence[Made], values: Sequence[str]) -> str:
+    cases = " ".join(f"WHEN {c.sql} THEN {v}" for c, v in zip(conditions, values, strict=False))
+    return f"(CASE {cases} ELSE {values[-1]} END)"
