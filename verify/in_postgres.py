@@ -8,7 +8,7 @@ and the mapping itself decides. What isn't listed here has no words: then the ro
 - Texts are compared by their bytes (``COLLATE "C"``), as Spark does. Case is a matter of ASCII only: Java and a
   server's locale differ in the rest (a dotted capital I, a final sigma).
 - A row that the mapping refuses (``raise_error``) isn't known.
-- Infinite dates and times aren't: Spark has none.
+- Infinite dates and times aren't, nor any that Spark's times don't reach, nor a decimal that is no number.
 - Spark's session is in UTC.
 """
 
@@ -52,14 +52,18 @@ _OF_TEXT = {
 }
 _OF_ASCII = {"Lower": 'lower({} COLLATE "C")', "Upper": 'upper({} COLLATE "C")'}
 _NOT_ASCII = "coalesce(octet_length(convert_to({0}, 'UTF8')) <> char_length({0}), false)"
+_LAST = "'294247-01-01'"
+"""Spark's times end a few days later, those of the server thirty years, its dates five million."""
+_UNREACHED = f"coalesce(NOT isfinite({{0}}) OR {{0}} >= {_LAST}, false)"
+_AS_TIME = f"(CASE WHEN {{0}} < {_LAST} THEN {{0}}::timestamp END)"
 _CASTS = {
-    ("timestamp_ntz", "timestamp"): "({} AT TIME ZONE 'UTC')",
-    ("timestamp", "timestamp_ntz"): "({} AT TIME ZONE 'UTC')",
-    ("timestamp_ntz", "date"): "{}::date",
-    ("timestamp", "date"): "({} AT TIME ZONE 'UTC')::date",
-    ("date", "timestamp_ntz"): "{}::timestamp",
-    ("date", "timestamp"): "({}::timestamp AT TIME ZONE 'UTC')",
-    ("boolean", "string"): "{}::text",
+    ("timestamp_ntz", "timestamp"): "({0} AT TIME ZONE 'UTC')",
+    ("timestamp", "timestamp_ntz"): "({0} AT TIME ZONE 'UTC')",
+    ("timestamp_ntz", "date"): "{0}::date",
+    ("timestamp", "date"): "({0} AT TIME ZONE 'UTC')::date",
+    ("date", "timestamp_ntz"): _AS_TIME,
+    ("date", "timestamp"): f"({_AS_TIME} AT TIME ZONE 'UTC')",
+    ("boolean", "string"): "{0}::text",
 }
 
 
@@ -151,7 +155,7 @@ class _Words:
         column = self._columns[it.column]
         name, declared = _quoted(column.name), column.source_type.lower().partition("(")[0].strip()
         if it.type in _TIMES:
-            return Made(name, it.type, (f"coalesce(NOT isfinite({name}), false)",))
+            return Made(name, it.type, (_UNREACHED.format(name),))
         exact = (it.type in _WHOLE and declared in ("smallint", "integer", "bigint")) or (
             (it.type == "boolean" and declared == "boolean")
             or (_DECIMAL.fullmatch(it.type) is not None and declared == "numeric")
@@ -159,7 +163,7 @@ class _Words:
         )
         if not exact:
             raise _NoWords
-        return Made(name, it.type)
+        return Made(name, it.type, (f"coalesce({name} = 'NaN', false)",) if declared == "numeric" else ())
 
     def _cast(self, it: Expression) -> Made:
         (child,) = it.children

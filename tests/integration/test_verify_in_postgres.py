@@ -101,6 +101,7 @@ SAID: dict[str, Callable[[DataFrame], Column]] = {
     "instant": lambda _: instant("at", "UTC"),
     "day of an instant": lambda _: F.col("tz").cast("date"),
     "day and back": lambda _: F.col("at").cast("date").cast("timestamp"),
+    "midnight": lambda _: F.col("d").cast("timestamp"),
     "naive": lambda _: F.col("tz").cast("timestamp_ntz"),
     "earlier": lambda _: F.when(F.col("at") < F.col("tz").cast("timestamp_ntz"), "before").otherwise(
         "not before"
@@ -124,7 +125,7 @@ SAID: dict[str, Callable[[DataFrame], Column]] = {
     "over two projections": lambda _: F.lower(F.col("again")),
 }
 """What there are words for."""
-UNMET = {"cents", "flag of a boolean's number"}
+UNMET = {"cents", "flag of a boolean's number", "product of decimals", "decimal and int", "enough"}
 """Whose conditions no row of these types can meet."""
 UNSAID: dict[str, Callable[[DataFrame], Column]] = {
     "chance": lambda _: F.rand(1),
@@ -149,12 +150,23 @@ UNSAID: dict[str, Callable[[DataFrame], Column]] = {
 }
 
 
+ODD = 9000
+REFUSED = {
+    "cents": f"INSERT INTO r (k, n) VALUES ({ODD}, 'NaN')",
+    "cut or null": f"INSERT INTO r (k, w) VALUES ({ODD + 1}, 'NaN')",
+    "instant": f"INSERT INTO r (k, at) VALUES ({ODD + 2}, '294260-01-01')",
+    "day of an instant": f"INSERT INTO r (k, tz) VALUES ({ODD + 3}, '294260-01-01 00:00+00')",
+    "midnight": f"INSERT INTO r (k, d) VALUES ({ODD + 4}, '5000000-01-01')",
+}
+"""What the judge's reader refuses, by a column that looks at it."""
+
+
 class Table:
     """The table at the server, and as the judge's frame."""
 
     def __init__(self, old: Database, spark: SparkSession, folder: Path, seeds: Sequence[int]):
         self._old, self._spark = old, spark
-        old.execute(TABLE)
+        old.execute(TABLE, *REFUSED.values())
         with old.connect(autocommit=True) as connection, connection.cursor() as cursor:
             marks = ", ".join(["%s"] * 15)
             cursor.executemany(
@@ -162,7 +174,7 @@ class Table:
             )
         with PostgresSource(settings_of(old), "words").chunks("r") as chunks:
             self.schema: TableSchema = chunks.schema
-            chunks.read("true", folder / "rows.parquet")
+            chunks.read(f"k < {ODD}", folder / "rows.parquet")
         self.frame = parquet_frame(spark, [folder / "rows.parquet"], self.schema)
 
     def made(self, column: Callable[[DataFrame], Column]) -> Made | None:
@@ -176,7 +188,7 @@ class Table:
         found = handed.expressions.get("made")
         return None if found is None else in_postgres.in_postgres(found, self.schema.columns)
 
-    def by_server(self, made: Made) -> tuple[dict[int, Any], set[int]]:
+    def by_server(self, made: Made, where: str = f"k < {ODD}") -> tuple[dict[int, Any], set[int]]:
         """Values by key, and the keys of which it doesn't know."""
         unknown = " OR ".join(made.unknown) or "false"
         # Times beyond Python's are told apart by their numbers.
@@ -184,7 +196,7 @@ class Table:
         value = (
             f"CASE WHEN NOT ({unknown}) THEN {micros if made.type.startswith('timestamp') else made.sql} END"
         )
-        found = self._old.query(f"SELECT k, {value}, {unknown} FROM r")
+        found = self._old.query(f"SELECT k, {value}, {unknown} FROM r WHERE {where}")
         assert not [row for row in found if row[2] is None], "NULL is neither known nor unknown"
         return {row[0]: plain(row[1]) for row in found if not row[2]}, {row[0] for row in found if row[2]}
 
@@ -244,3 +256,12 @@ def test_what_the_mapping_refuses_is_not_known(table: Table, name: str) -> None:
     for key in sorted(unknown)[:3]:
         with pytest.raises(PySparkException):
             table.by_spark(SAID[name], {key})
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_reader_refuses_is_not_known(table: Table, name: str) -> None:
+    """And the server doesn't stumble over it."""
+    made = table.made(SAID[name])
+    assert made is not None
+    _, unknown = table.by_server(made, f"k = {ODD + list(REFUSED).index(name)}")
+    assert len(unknown) == 1
