@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from migrator.model.table import Column
 from transforms.expressions import Expression
+from verify.postgres_chunks import quoted
 
 _SQL_MAX = 20_000
 """Characters: an expression that is used twice is written twice."""
@@ -100,10 +101,6 @@ def in_postgres(expression: Expression, columns: Sequence[Column]) -> Made | Non
     return made if made.type != "void" else None
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 class _Words:
     """Translates over one table's columns. Methods raise ``_NoWords``."""
 
@@ -153,7 +150,7 @@ class _Words:
         if it.column is None:
             raise _NoWords
         column = self._columns[it.column]
-        name, declared = _quoted(column.name), column.source_type.lower().partition("(")[0].strip()
+        name, declared = quoted(column.name), column.source_type.lower().partition("(")[0].strip()
         if it.type in _TIMES:
             return Made(name, it.type, (_UNREACHED.format(name),))
         exact = (it.type in _WHOLE and declared in ("smallint", "integer", "bigint")) or (

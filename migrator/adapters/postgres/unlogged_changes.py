@@ -8,7 +8,7 @@ A look finds what is different from the first look of this reader. Somebody may 
 catalog rows' own versions (``xmin``) are compared. Of the time before the first look it can tell what was attached
 since the slot stood where it stands, but not what was detached or dropped then. Labels are noted for the next reader:
 one that was renamed while nobody looked is found by its first look. It stops until somebody has asked for the table's
-rows once more (``run.capture_steps`` then forgets the note), for whoever starts it again need not have read why.
+rows once more (``run.resume.notes_to_keep`` then leaves the note out): whoever starts it again may not have read why.
 """
 
 from __future__ import annotations
