@@ -224,6 +224,13 @@ def needs_postgres(version: int, what: str) -> None:
         pytest.skip(f"PostgreSQL {POSTGRES_VERSION} has no {what} (there since {version})")
 
 
+def has_mysql(major: int, minor: int) -> bool:
+    """Whether this run's MySQL is at least of this version."""
+    if MYSQL_VERSION is None:
+        return True
+    return tuple(map(int, MYSQL_VERSION.split(".")[:2])) >= (major, minor)
+
+
 class EmbeddedServers:
     """Servers started from wheels and the machine's packages, under one temporary folder."""
 
