@@ -254,7 +254,11 @@ class CaptureSteps:
         if self._builder.rows:
             full = self._builder.rows >= self._limits.segment_rows or self._builder.bytes >= SEGMENT_BYTES
             return full or age_s >= self._limits.linger_s
-        return age_s >= self._limits.heartbeat_s and (self._dirty or self._notes.kept() != self._stored_notes)
+        return age_s >= self._limits.heartbeat_s and (self._dirty or self.noted())
+
+    def noted(self) -> bool:
+        """Whether there are notes that no segment has yet."""
+        return self._notes.kept() != self._stored_notes
 
     def write(self, admit: Callable[[SegmentContent], bool] = lambda content: True) -> None:
         """Writes what was collected as the next segment. Raises what ``SegmentWriter.append`` raises.

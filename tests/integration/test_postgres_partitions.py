@@ -15,7 +15,7 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.request import WHOLE, Scope
 from migrator.model.table import TableId
 from tests.fix_postgres_source import log_reader, prepared, read_to, read_until, source_of
-from tests.integration.capturing import Capturing, capturing
+from tests.integration.capturing import Capturing, Killed, capturing
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -186,18 +186,19 @@ def test_a_truncate_of_all_that_was_captured_but_not_looked_at_goes_on(
     never_looks_again(monkeypatch)
     capture = capturing(parted, ["p"], LIMITS)
     capture.run(capture.dumped)
-    begun = False
+    goals: list[Callable[[], bool]] = []
 
     def truncate(name: str) -> None:
-        nonlocal begun
-        if name == "log.records" and not begun:
-            begun = True
+        if name == "log.records" and not goals:
             together(parted, "TRUNCATE p", REFILL)
+            goals.append(capture.caught_up())
+        if name == "capture.appended" and goals and goals[0]():
+            raise Killed
 
-    capture.run(lambda: begun and capture.caught_up()(), truncate)
+    with pytest.raises(Killed):
+        capture.run(lambda: False, truncate)
     capture.run(capture.caught_up())
     assert capture.held()[P] == capture.source(P)
-    capture.run(capture.caught_up())
 
 
 def test_without_that_note_it_would_stop(parted: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +234,36 @@ def test_an_older_checkpoint_without_a_note_goes_on(parted: Database) -> None:
     parted.execute("TRUNCATE p1")
     with pytest.raises(SchemaError, match=EMPTIED):  # it is noted by now
         capture.run(lambda: False)
+
+
+def test_one_emptied_just_before_the_run_ends_is_found_by_a_last_look(
+    parted: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may read the log after it."""
+    never_looks_again(monkeypatch)
+    capture = capturing(parted, ["p"], LIMITS)
+    capture.run(capture.dumped)
+
+    def emptied() -> bool:
+        parted.execute("TRUNCATE p2")
+        return True
+
+    with pytest.raises(SchemaError, match=EMPTIED):
+        capture.run(emptied)
+
+
+def test_a_last_look_that_needs_the_log_reads_it(parted: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    never_looks_again(monkeypatch)
+    capture = capturing(parted, ["p"], LIMITS)
+    capture.run(capture.dumped)
+
+    def emptied() -> bool:
+        together(parted, "TRUNCATE p", REFILL)
+        return True
+
+    capture.run(emptied)
+    capture.run(capture.caught_up())
+    assert capture.held()[P] == capture.source(P)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ from migrator.same_server import SameServer
 _OPENING = "the source log can't be opened"
 _LOOK_EVERY_S = 10.0
 _LOOK_AGAIN_S = 0.5
+_FINISH_S = 5.0
 _MARK_KINDS = frozenset(kind.value for kind in MarkKind)
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MESSAGES_AT_ONCE = 2000
@@ -186,6 +187,13 @@ class PostgresLogReader:
         lsn, _ = token_parts(position)
         stream, _ = self._started()
         stream.acknowledge(lsn)
+
+    def finish(self) -> None:
+        """See ``LogReader.finish``; what the log doesn't explain in a few seconds is left to the next start."""
+        self._look_for_unlogged()
+        until = time.monotonic() + _FINISH_S
+        while self._unlogged.undecided() and time.monotonic() < until:
+            self.read(_LOOK_AGAIN_S)
 
     def close(self) -> None:
         """See ``LogReader.close``; the last acknowledgement is sent before."""
