@@ -249,7 +249,7 @@ def _windows(load: Load, ours: OurCapture, rate: float | None, report: Report) -
         alone.append(_window())
     rounds = [
         Round(*(within(seconds, span) for span in (before, *between, after)))
-        for before, between, after in zip(alone, reading, alone[1:], strict=True)
+        for before, between, after in zip(alone[:-1], reading, alone[1:], strict=True)
     ]
     turns = compared(rounds)
     figures = {"alone": turns.alone, "log captured": turns.log, "beside dumps": turns.dump}

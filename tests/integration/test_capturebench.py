@@ -52,6 +52,18 @@ def test_every_part_is_measured_and_written(
         assert any(each and 0 <= int(each[1]) <= int(each[2]) for each in found), when
 
 
+def test_a_load_is_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_WARM_UP_S", 0.2), ("_ROUNDS", 2), ("_ROUND_S", 2.1), ("_SETTLED_S", 0.1)):
+        monkeypatch.setattr(commands, name, value)
+    options = ["--source", "postgresql", "--rows", "3000", "--no-throughput"]
+    done = CliRunner().invoke(capturebench, options, catch_exceptions=False)
+    assert done.exit_code == 0
+    for how in ("unthrottled", r"at [\d,]+ transactions/s"):
+        for what in ("alone", "log captured", "beside dumps"):
+            assert re.search(rf"pgbench {how}, {what} .*\d /s.*\dx \([\d.]+ to [\d.]+\)", done.output), what
+    assert "dump into the event log" not in done.output
+
+
 def test_a_commit_is_durable_with_the_first_segment_that_reaches_it(tmp_path: Path) -> None:
     folder = tmp_path / "eventlog" / "segments"
     folder.mkdir(parents=True)

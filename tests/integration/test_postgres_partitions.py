@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from migrator import config as configuration
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.errors import SchemaError
 from migrator.model.limits import CaptureLimits
 from migrator.model.request import WHOLE, Scope
 from migrator.model.table import TableId
+from scenarios.orders.old_schema import create
 from tests.fix_postgres_source import log_reader, prepared, read_to, read_until, source_of
+from tests.integration import run_project
 from tests.integration.capturing import Capturing, Killed, capturing
+from tests.integration.run_project import scenario_database
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -70,6 +76,10 @@ EMPTYING = [
     (("TRUNCATE p", REFILL, "TRUNCATE p1"), "p1"),
     (("INSERT INTO p VALUES (200, 'x')", "TRUNCATE p3"), "p3"),
     (("VACUUM FULL p3",), "p3"),  # it had no row before that could tell
+    (  # the log gives the number of the whole transaction only
+        ("DO $$ BEGIN BEGIN TRUNCATE p; EXCEPTION WHEN division_by_zero THEN NULL; END; END $$",),
+        "p1, p2, p3, p41",
+    ),
 ]
 
 
@@ -345,3 +355,46 @@ def test_a_look_waits_for_no_lock(parted: Database) -> None:
         parted.execute("TRUNCATE p1")
         with pytest.raises(SchemaError, match=EMPTIED):
             read_until(reader, lambda _: False)
+
+
+@pytest.mark.spark
+def test_the_way_out_for_a_user(
+    old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    create(scenario_database(old_pg), 100)
+    old_pg.execute(
+        "ALTER TABLE orders RENAME TO orders_1",
+        "CREATE TABLE orders (LIKE orders_1 INCLUDING ALL) PARTITION BY RANGE (id)",
+        "ALTER TABLE orders REPLICA IDENTITY FULL",
+        "ALTER TABLE orders ATTACH PARTITION orders_1 FOR VALUES FROM (0) TO (1000)",
+        "CREATE TABLE orders_2 PARTITION OF orders FOR VALUES FROM (1000) TO (2000)",
+        "ALTER TABLE orders_2 REPLICA IDENTITY FULL",
+        "INSERT INTO orders SELECT (jsonb_populate_record(o, jsonb_build_object('id', id + 1000))).* FROM orders_1 o",
+    )
+    project = run_project.make(tmp_path, old_pg, new_pg)
+    project.run_here()
+    assert project.differences() == []
+    old_pg.execute("TRUNCATE orders_1")
+    for _ in range(2):
+        with pytest.raises(SchemaError, match=r"a partition of public\.orders was emptied") as caught:
+            project.run_here()
+        assert "migrator dump start --table orders;" in caught.value.remedy
+    assert project.command("dump", "start", "--table", "orders", "--where", "id < 1000") == 0
+    project.run_here()
+    assert len(project.differences()) == 100
+    assert project.command("verify") == 1
+    statements = tmp_path / "repair.sql"
+    assert (
+        project.command(
+            "repair",
+            "--from",
+            str(configuration.load(project.config).reports() / "verify.json"),
+            "--sql",
+            str(statements),
+        )
+        == 1
+    )
+    new_pg.execute(statements.read_text())
+    assert project.differences() == []
+    project.run_here()
+    assert project.command("verify") == 0
