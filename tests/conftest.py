@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from migrator.embedded.mariadb import find_mariadb, mariadb_programs
-from migrator.embedded.mysql import DEBIAN_MYSQL
+from migrator.embedded.mysql import mysql_packages
 from migrator.embedded.postgres import postgres_installation
 from tests.fix_cluster import cluster  # noqa: F401
 from tests.fix_spark import spark  # noqa: F401  (a fixture of every test; imports PySpark only when used)
 from tests.fix_zookeeper import contenders, ensemble_settings, zookeeper  # noqa: F401
 from tests.servers import (
     MARIADB_VERSION,
+    MYSQL_VERSION,
     POSTGRES_VERSION,
     Database,
     DockerServers,
@@ -48,8 +49,9 @@ def pytest_report_header() -> str:
     ]
     if found is None:
         versions.append("MariaDB: to be installed by the first test that needs it")
-    kept = DEBIAN_MYSQL.cache_folder()
-    unpacked = (kept / "root" / DEBIAN_MYSQL.program).exists()
+    packages = mysql_packages(MYSQL_VERSION)
+    kept = packages.cache_folder()
+    unpacked = (kept / "root" / packages.program).exists()
     versions.append(f"MySQL: {kept if unpacked else 'to be unpacked by the first test that needs it'}")
     return "servers: embedded; " + "; ".join(versions)
 

@@ -7,7 +7,7 @@ reason: MySQL where its packages can't be had at all, because Debian has them in
 ``MIGRATOR_TEST_POSTGRES`` chooses PostgreSQL's major version, 18 if it isn't set; 15 to 18 are embedded. What an
 older one doesn't have is skipped by name (``needs_postgres``). ``MIGRATOR_TEST_MARIADB`` chooses MariaDB's version:
 11.8 is embedded, and so is what the package manager has if it isn't set. ``MIGRATOR_TEST_MYSQL`` chooses the
-tag of MySQL's image (8.0, 8.4); embedded is only what Debian has.
+version of MySQL: 8.0 is embedded, and so is what Debian has if it isn't set; with Docker any tag (8.4).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from psycopg.conninfo import make_conninfo
 
 from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.mariadb import EmbeddedMariaDB
-from migrator.embedded.mysql import EmbeddedMySQL
+from migrator.embedded.mysql import EmbeddedMySQL, mysql_packages
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 
@@ -36,7 +36,8 @@ POSTGRES_VERSION = int(os.environ.get("MIGRATOR_TEST_POSTGRES", "18"))
 POSTGRES_IMAGE = "postgres:18.1" if POSTGRES_VERSION == 18 else f"postgres:{POSTGRES_VERSION}"
 MARIADB_VERSION = os.environ.get("MIGRATOR_TEST_MARIADB")
 MARIADB_IMAGE = f"mariadb:{MARIADB_VERSION or '10.11.15'}"
-MYSQL_IMAGE = f"mysql:{os.environ.get('MIGRATOR_TEST_MYSQL', '9.7')}"
+MYSQL_VERSION = os.environ.get("MIGRATOR_TEST_MYSQL")
+MYSQL_IMAGE = f"mysql:{MYSQL_VERSION or '9.7'}"
 MARIADB_OPTIONS = (
     "--server-id=10 --log-bin=binlog --binlog-format=ROW --binlog-row-image=FULL"
     " --binlog-row-metadata=FULL --character-set-server=utf8mb4 --default-time-zone=+00:00"
@@ -204,10 +205,30 @@ def embedded_mariadb(directory: Path, **options: Any) -> EmbeddedMariaDB:
     return EmbeddedMariaDB(directory, version=MARIADB_VERSION, **options)
 
 
+def embedded_mysql(directory: Path, **options: Any) -> EmbeddedMySQL:
+    """A server for a test that has to disturb one, of the run's version; ``options`` as ``EmbeddedMySQL``."""
+    return EmbeddedMySQL(directory, version=MYSQL_VERSION, **options)
+
+
+def unpacked_mysql() -> None:
+    """MySQL's packages, or a skipped test that says why this machine can't have them."""
+    try:
+        mysql_packages(MYSQL_VERSION).install()
+    except PackagesUnavailable as error:
+        pytest.skip(str(error))
+
+
 def needs_postgres(version: int, what: str) -> None:
     """Skips a test of something that this run's PostgreSQL is too old to have."""
     if version > POSTGRES_VERSION:
         pytest.skip(f"PostgreSQL {POSTGRES_VERSION} has no {what} (there since {version})")
+
+
+def has_mysql(major: int, minor: int) -> bool:
+    """Whether this run's MySQL is at least of this version."""
+    if MYSQL_VERSION is None:
+        return True
+    return tuple(map(int, MYSQL_VERSION.split(".")[:2])) >= (major, minor)
 
 
 class EmbeddedServers:
@@ -231,7 +252,7 @@ class EmbeddedServers:
 
     def mysql(self, name: str) -> MariaDBServer:
         """Start a MySQL server called ``name``. Raises ``PackagesUnavailable`` where there is none to be had."""
-        server = self._stack.enter_context(EmbeddedMySQL(self._directory / name))
+        server = self._stack.enter_context(embedded_mysql(self._directory / name))
         admin = Database(server.host, server.port, "mysql", server.superuser, server.password, "mysql")
         return MariaDBServer(admin, server)
 

@@ -75,7 +75,8 @@ def retention(connection: Any, where: str) -> Iterator[Finding]:
 def filters(connection: Any, where: str, database: str) -> Iterator[Finding]:
     """Filters by which the server leaves whole databases out of its log."""
     try:
-        rows = query(connection, _log_status(connection))
+        ((version,),) = query(connection, "SELECT VERSION()")
+        rows = query(connection, log_status(version))
     except pymysql.err.MySQLError as error:
         if error.args and error.args[0] == _ACCESS_DENIED:
             yield Finding(
@@ -107,9 +108,8 @@ def filters(connection: Any, where: str, database: str) -> Iterator[Finding]:
         )
 
 
-def _log_status(connection: Any) -> str:
-    """How the server spells it: MySQL since 8.2 without the word master."""
-    ((version,),) = query(connection, "SELECT VERSION()")
+def log_status(version: str) -> str:
+    """The statement for the log's file and offset. MySQL spells it without the word master since 8.2."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     return (
         "SHOW BINARY LOG STATUS"

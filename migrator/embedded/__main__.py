@@ -11,7 +11,7 @@ import sys
 from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.java import java_home, java_version
 from migrator.embedded.mariadb import find_mariadb, install_mariadb
-from migrator.embedded.mysql import DEBIAN_MYSQL
+from migrator.embedded.mysql import mysql_packages
 from migrator.embedded.postgres import postgres_installation
 from migrator.errors import MigratorError
 
@@ -26,7 +26,7 @@ def main() -> int:
         found = find_mariadb()
         print(f"MariaDB: {found[0] if found else 'missing'}")
         try:
-            print(f"MySQL: {DEBIAN_MYSQL.install()}")
+            print(f"MySQL: {mysql_packages().install()}")
         except PackagesUnavailable as error:  # its tests are skipped with this reason
             print(f"MySQL: none ({error.cause})")
         home = java_home()

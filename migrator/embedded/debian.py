@@ -2,7 +2,8 @@
 
 No root rights and no change to the machine's own packages are needed: apt solves the dependencies in a package
 database of its own, all libraries come along, and the programs are started through the unpacked dynamic linker. What
-was unpacked once stays in the cache, also where a suite's versions move (`sid`).
+was unpacked once stays in the cache, also where a suite's versions move (`sid`). A version that a suite has left is
+fetched by its file's name and hash (``Former``).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from migrator.errors import MigratorError
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _MIRROR = "http://deb.debian.org/debian"
+_ARCHIVE = "https://snapshot.debian.org/file"
+_APT_HELPER = "/usr/lib/apt/apt-helper"
 _TIMEOUT_S = 600
 # what only the packages' own installation scripts need
 _NOT_NEEDED = re.compile(
@@ -38,6 +41,21 @@ class PackagesUnavailable(MigratorError):
 
 
 @dataclass(frozen=True, slots=True)
+class Former:
+    """The file of a package that no suite lists any more; Debian's archive of snapshots keeps it for good.
+
+    Attributes:
+        path: below the mirror's root, for mirrors that still have it.
+        sha1: its name in that archive.
+        sha256: what it must have; apt's own signatures say nothing about it.
+    """
+
+    path: str
+    sha1: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class DebianServer:
     """A server as Debian packages it.
 
@@ -45,15 +63,17 @@ class DebianServer:
         title: what it is, for messages.
         name: of its cache folder.
         package: holds ``program``, and depends on all that it needs.
-        suite: of Debian.
+        suites: of Debian, the newest first: what the package needs may come from a later one.
         program: path of the server's program, without the leading slash.
+        former: the package's file where the suites have a newer version only.
     """
 
     title: str
     name: str
     package: str
-    suite: str
+    suites: tuple[str, ...]
     program: str
+    former: Former | None = None
 
     def cache_folder(self) -> Path:
         """Where it is kept: ``MIGRATOR_`` and its name, such as ``MIGRATOR_MYSQL``, or ``~/.cache/migrator``.
@@ -102,38 +122,53 @@ class DebianServer:
         for name in ("lists/partial", "cache/archives/partial", "debs", "root"):
             (scratch / name).mkdir(parents=True)
         (scratch / "status").touch()
-        (scratch / "sources.list").write_text(f"deb [signed-by={_KEYRING}] {_mirror()} {self.suite} main\n")
+        (scratch / "sources.list").write_text(
+            "".join(f"deb [signed-by={_KEYRING}] {_mirror()} {suite} main\n" for suite in self.suites)
+        )
         (scratch / "apt.conf").write_text(_apt_settings(scratch))
+        suites = ", ".join(self.suites)
         done = self._apt(scratch, "-qq", "update")
         if done.returncode != 0:
-            raise self.unavailable(f"the package index of {self.suite} can't be read: {_tail(done.stdout)}")
-        solved = self._apt(scratch, "--simulate", "install", self.package)
+            raise self.unavailable(f"the package index of {suites} can't be read: {_tail(done.stdout)}")
+        package = self.package if self.former is None else str(self._fetch(self.former, scratch))
+        solved = self._apt(scratch, "--simulate", "install", package)
         if solved.returncode != 0:  # sid moves: at times a package is missing or can't be installed
             raise self.unavailable(
-                f"{self.package} can't be installed from {self.suite} now: {_tail(solved.stdout)}"
+                f"{self.package} can't be installed from {suites} now: {_tail(solved.stdout)}"
             )
-        names = re.findall(r"^Inst (\S+)", solved.stdout, re.MULTILINE)
+        names = re.findall(r"^Inst (\S+) \((?!.* local-deb )", solved.stdout, re.MULTILINE)
         wanted = [name for name in names if not _NOT_NEEDED.fullmatch(name)]
         fetched = self._apt(scratch, "-qq", "download", *wanted, directory=scratch / "debs")
         if fetched.returncode != 0:
             raise self.unavailable(f"the packages can't be downloaded: {_tail(fetched.stdout)}")
-        for package in sorted((scratch / "debs").glob("*.deb")):
+        for file in sorted((scratch / "debs").glob("*.deb")):
             run_as(
-                ["dpkg-deb", "-x", str(package), str(scratch / "root")],
+                ["dpkg-deb", "-x", str(file), str(scratch / "root")],
                 None,
                 directory=scratch,
                 environment=plain_environment(),
             )
         return scratch / "root"
 
+    def _fetch(self, former: Former, scratch: Path) -> Path:
+        file = scratch / "debs" / Path(former.path).name
+        causes = []
+        for address in (f"{_mirror().rstrip('/')}/{former.path}", f"{_ARCHIVE}/{former.sha1}"):
+            arguments = ("-q", "download-file", address, str(file), f"SHA256:{former.sha256}")
+            done = self._apt(scratch, *arguments, program=_APT_HELPER)
+            if done.returncode == 0:
+                return file
+            causes.append(f"{address}: {_errors(done.stdout)}")
+        raise self.unavailable("; ".join(causes))
+
     def _apt(
-        self, scratch: Path, *arguments: str, directory: Path | None = None
+        self, scratch: Path, *arguments: str, directory: Path | None = None, program: str = "apt-get"
     ) -> subprocess.CompletedProcess[str]:
         environment = plain_environment() | {"APT_CONFIG": str(scratch / "apt.conf")}
         proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
         try:
             return subprocess.run(
-                ["apt-get", *arguments],
+                [program, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -145,7 +180,7 @@ class DebianServer:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise self.unavailable(f"apt-get {arguments[-1]} did not end in {_TIMEOUT_S} s") from None
+            raise self.unavailable(f"{program} {' '.join(arguments)} did not end in {_TIMEOUT_S} s") from None
 
     def unavailable(self, cause: str) -> PackagesUnavailable:
         """The error that says why it can't be had."""
@@ -217,6 +252,10 @@ def _apt_settings(scratch: Path) -> str:
         "Acquire::Languages": "none",
     }
     return "".join(f'{name} "{value}";\n' for name, value in folders.items())
+
+
+def _errors(output: str) -> str:
+    return " ".join(line for line in output.splitlines() if line.startswith("E: ")) or _tail(output)
 
 
 def _tail(output: str) -> str:

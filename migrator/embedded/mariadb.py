@@ -31,7 +31,7 @@ _DEFAULT_SETTINGS = {
 }
 _PACKAGE = "mariadb-server"
 _UNPACKED = {
-    "11.8": DebianServer("MariaDB 11.8", "mariadb-11.8", _PACKAGE, "trixie", "usr/sbin/mariadbd"),
+    "11.8": DebianServer("MariaDB 11.8", "mariadb-11.8", _PACKAGE, ("trixie",), "usr/sbin/mariadbd"),
 }
 # A package's service would start as soon as it is unpacked. policy-rc.d is Debian's switch for that
 # (invoke-rc.d(8)); one that an administrator put there is left alone.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from migrator.embedded.binlog_server import BinlogServer, own_temporary_files
-from migrator.embedded.debian import DebianServer, linked
+from migrator.embedded.debian import DebianServer, Former, linked
 from migrator.embedded.process import (
     ServerProcess,
     make_server_directory,
@@ -13,8 +14,24 @@ from migrator.embedded.process import (
     run_as,
     unprivileged_user,
 )
+from migrator.errors import MigratorError
 
-DEBIAN_MYSQL = DebianServer("MySQL", "mysql", "mysql-server-core", "sid", "usr/sbin/mysqld")
+_PROGRAM = "usr/sbin/mysqld"
+_NEWEST = DebianServer("MySQL", "mysql", "mysql-server-core", ("sid",), _PROGRAM)
+_FORMER = {
+    "8.0": DebianServer(
+        "MySQL 8.0",
+        "mysql-8.0",
+        "mysql-server-core-8.0",
+        ("sid", "trixie"),  # its libraries will leave sid one after the other
+        _PROGRAM,
+        Former(
+            "pool/main/m/mysql-8.0/mysql-server-core-8.0_8.0.45-1_amd64.deb",
+            "0b1a93d4e598332f1f0249a02ae83e218706bf15",
+            "0d6227408f63c01dadce99c1639f2427cc88495a0b3ed3292a85d9c2aa64e1fd",
+        ),
+    ),
+}
 _DEFAULT_SETTINGS = {
     "server-id": "97",
     "log-bin": "binlog",
@@ -32,14 +49,25 @@ _DEFAULT_SETTINGS = {
 class EmbeddedMySQL(BinlogServer):
     """A MySQL server under ``directory`` with GTIDs and a full row-based binary log; a context manager.
 
+    Args:
+        directory: as in ``BinlogServer``.
+        settings: likewise.
+        version: 8.0, or the newest that Debian has.
+
     Raises ``PackagesUnavailable`` if it can't be had here, MigratorError if it does not start.
     """
 
     title = "the embedded MySQL"
     defaults = _DEFAULT_SETTINGS
 
+    def __init__(
+        self, directory: Path, *, settings: Mapping[str, str] | None = None, version: str | None = None
+    ):
+        super().__init__(directory, settings=settings)
+        self._packages = mysql_packages(version)
+
     def _create(self) -> ServerProcess:
-        program = _program(DEBIAN_MYSQL.install())
+        program = _program(self._packages.install())
         user = unprivileged_user("nobody")
         root = make_server_directory(self._directory, user)
         data = root / "data"
@@ -50,12 +78,23 @@ class EmbeddedMySQL(BinlogServer):
         return self._serving(common, root, "mysql", user)
 
 
+def mysql_packages(version: str | None = None) -> DebianServer:
+    """Where a version comes from, or the newest. Raises MigratorError if it is none of those there are."""
+    if version is None:
+        return _NEWEST
+    if version not in _FORMER:
+        raise MigratorError(
+            f"there is no embedded MySQL {version}", remedy=f"choose one of {', '.join(_FORMER)}"
+        )
+    return _FORMER[version]
+
+
 def _program(root: Path) -> list[str]:
     """The command that runs the unpacked ``mysqld`` with the unpacked libraries."""
     share = root / "usr/share/mysql"
     return [
         *linked(root),
-        str(root / DEBIAN_MYSQL.program),
+        str(root / _PROGRAM),
         "--no-defaults",
         f"--basedir={root / 'usr'}",
         f"--lc-messages-dir={share}",

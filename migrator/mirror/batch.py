@@ -176,14 +176,14 @@ class BatchMirror:
         return pa.concat_tables([after.filter(pc.invert(changed)), then]), after
 
     def _of_grains(self, table: Mirrored, found: _Followed) -> tuple[pa.Table, pa.Table]:
-        keys = found.sql.root_keys()
-        _, after = self._now(table, keys.now)
-        before = []
-        for query in keys.then:
-            changed, rows = self._now(table, query)
-            before.append(rows.filter(pc.invert(changed)))
-        before += [self._store.selected(query, table) for query in keys.changed]
-        return pa.concat_tables(before), after
+        queries = found.sql.root_rows()
+        asked = {
+            query: self._store.flagged(query, table) for query in dict.fromkeys((queries.now, *queries.then))
+        }
+        then = [asked[query] for query in queries.then]
+        before = [rows.filter(pc.invert(changed)) for changed, rows in then]
+        before += [self._store.selected(query, table) for query in queries.changed]
+        return pa.concat_tables(before), asked[queries.now][1]
 
     def _now(self, table: Mirrored, keys: str) -> tuple[pa.ChunkedArray, pa.Table]:
         """Rows as they are now, and which of them the batch changed."""

@@ -114,14 +114,21 @@ class Mirrored(ABC):
 
     def now(self, keys: str) -> str:
         """The rows of ``keys`` as they are now: whether the batch changed each, then all columns."""
-        every = ", ".join(self.places(self.columns, "m"))
         lookup = self.lookup(self.columns, self.key, self.places(self.key, "k"))
+        return self._flagged(f"({keys}) k {lookup}")
+
+    def now_of_grain(self, numbers: str, grain: Sequence[str]) -> str:
+        """The same of the rows whose grain's number is in a temporary table."""
+        return self._flagged(f"{numbers} p {self.of_grain(self.columns, grain, 'p.number')}")
+
+    def _flagged(self, found: str) -> str:
+        every = ", ".join(self.places(self.columns, "m"))
         if not self.staged:
-            return f"SELECT false, {every} FROM ({keys}) k {lookup}"
+            return f"SELECT false, {every} FROM {found}"
         (first, *_) = self.places(self.key, "c")
         return (
-            f"SELECT {first} IS NOT NULL, {every} FROM ({keys}) k"
-            f" LEFT JOIN {self.staged} c ON {self.same('c', 'k')} {lookup}"
+            f"SELECT {first} IS NOT NULL, {every} FROM {found}"
+            f" LEFT JOIN {self.staged} c ON {self.same('c', 'm')}"
         )
 
     def then(self, keys: str) -> str:

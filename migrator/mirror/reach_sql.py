@@ -16,13 +16,13 @@ from migrator.model.table import TableId
 
 
 @dataclass(frozen=True, slots=True)
-class RootKeys:
-    """Queries of the keys of rows of the grain's table that belong to a slice. A row may move between grains.
+class RootRows:
+    """Queries of the rows of the grain's table that belong to a slice. A row may move between grains.
 
     Attributes:
-        now: of the rows as they are.
-        then: of rows that belonged to it; no key comes from two of them.
-        changed: queries of the rows themselves, as they were, those that belonged to it and were changed.
+        now: the rows as they are, each behind a flag whether the batch changed it.
+        then: likewise the rows that belonged to it; no key comes from two of them.
+        changed: those that belonged to it and were changed, as they were.
     """
 
     now: str
@@ -162,25 +162,24 @@ class ReachSql:
         values = ", ".join(self._table(index).places(self._reach.down_columns(index), "m"))
         return f"INSERT INTO {self._down[index]} SELECT DISTINCT {values} FROM {rows}"
 
-    def root_keys(self) -> RootKeys:
-        """Keys of the rows of the grain's table that belong to the slice."""
+    def root_rows(self) -> RootRows:
+        """The rows of the grain's table that belong to the slice."""
         table = self._table(0)
         if self._reach.grain:
-            joined = table.of_grain(table.key, self._reach.grain, "p.number")
-            now = f"SELECT {', '.join(self._keys('m'))} FROM {self._part} p {joined}"
+            now = table.now_of_grain(self._part, self._reach.grain)
             if not table.before:
-                return RootKeys(now, (now,), ())
+                return RootRows(now, (now,), ())
             number = table.number_of(self._reach.grain, "b")
             values = ", ".join(table.places(table.columns, "b"))
             changed = f"SELECT {values} FROM {table.before} b JOIN {self._part} p ON p.number = {number}"
-            return RootKeys(now, (now,), (changed,))
+            return RootRows(now, (now,), (changed,))
         now, had = self._numbered_now(), self._numbered_then()
         untouched = (
             f"SELECT {', '.join(self._keys('o'))} FROM ({now}) o LEFT JOIN {self._up[0]} t"
             f" ON {table.same('o', 't')} WHERE {self._keys('t')[0]} IS NULL"
         )
         changed_then = (table.then(untouched), table.then(had)) if table.before else ()
-        return RootKeys(now, (untouched, had), changed_then)
+        return RootRows(table.now(now), (table.now(untouched), table.now(had)), changed_then)
 
     def keys_of(self, source: str) -> list[str]:
         """Queries of the keys collected of a source table; none if the reach doesn't meet it."""

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.columnar.versions import with_nulls
@@ -37,8 +35,8 @@ from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
 from migrator.ports.target import TargetRows
 from migrator.run.difference import difference, parted
 from migrator.run.joined_values import JoinedValues
+from migrator.run.spark_jobs import Job, SparkJobs
 from migrator.run.steps import Step, no_step
-from transforms.cause import spark_cause
 from transforms.frames import file_uri
 from transforms.grain import grain_tables
 from transforms.grain_numbers import numbered
@@ -46,12 +44,8 @@ from transforms.pipeline import SIDE, arrow_frame, map_delta, map_rows, parquet_
 from transforms.plan import MappingPlan
 from transforms.standing import Slots, StandingMapping
 
-_STAY_S = 10.0
-"""How often the waiting transaction is touched while Spark works: the server ends idle ones after a minute."""
 _PART_ROWS = 50_000
-_JOBS_AT_ONCE = 4
 
-Job = Callable[[], pa.Table]
 Change = tuple[pa.Table, pa.Table, bool]
 
 
@@ -110,7 +104,7 @@ class JoinedJob:
             name: StandingMapping(spark, plan, self._slots[name]) for name, plan in plans.items()
         }
         self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
-        self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="joined-job")
+        self._jobs = SparkJobs()
 
     def warm_up(self) -> list[Callable[[], object]]:
         """Jobs that make the first batch not wait for compilers."""
@@ -118,7 +112,7 @@ class JoinedJob:
 
     def close(self) -> None:
         """Waits for a job under way."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._jobs.close()
 
     def mirror_rows(self, batch: Batch) -> tuple[MirrorRows, ...]:
         """What a batch does to the mirror.
@@ -161,6 +155,7 @@ class JoinedJob:
 
         Raises ``MappingError`` when a mapping fails; whatever the mirror raises.
         """
+        self._jobs.settle()  # those of a transaction that failed still read the slots that are filled now
         touched = {table.name for table in batch.tables()}
         filled = mirror.filled()
         begun = []
@@ -186,22 +181,39 @@ class JoinedJob:
         slices = mirror.slices(target, self._slice_grains)
         sides = next(slices)
         job = self._job(plan, sides)
-        return [_Begun(target, plan, sides, job, self._pool.submit(job), slices)]
+        return [_Begun(target, plan, sides, job, self._jobs.submit(job), slices)]
 
     def _finish(self, begun: _Begun, mirror: Mirror) -> Iterator[TargetRows]:
-        mapped = self._awaited(begun.plan, mirror, begun.job, begun.running)
-        first = self._judged(begun.plan, begun.sides, mapped)
-        following = next(begun.slices, None)
-        if following is None:
+        changes = self._changes(begun, mirror)
+        first, more = next(changes)
+        if more:
+            yield from self._sliced(begun.target, chain([first], (change for change, _ in changes)))
+        else:
             yield TargetRows(begun.target.table, None, *first)
-            return
-        yield from self._sliced(begun.target, mirror, first, following, begun.slices)
+
+    def _changes(self, begun: _Begun, mirror: Mirror) -> Iterator[tuple[Change, bool]]:
+        """What each slice changes, and whether there is another one.
+
+        While Spark maps a slice, the server collects the next one and the caller does something with the last.
+        """
+        sides, job, running = begun.sides, begun.job, begun.running
+        while True:
+            following = next(begun.slices, None)
+            change = self._judged(
+                begun.plan, sides, self._jobs.awaited(begun.plan, job, running, mirror.stay)
+            )
+            if following is None:
+                yield change, False
+                return
+            sides, job = following, self._job(begun.plan, following)
+            running = self._jobs.submit(job)
+            yield change, True
 
     def _renumber(self, plan: MappingPlan, reach: Reach, mirror: Mirror) -> None:
         tables = mirror.roots(reach, grain_tables(plan.target))
         if tables is not None:
             rows = numbered(plan.target, reach, self._frames(plan, tables))
-            mirror.renumber(reach, self._run(plan, mirror, rows.toArrow))
+            mirror.renumber(reach, self._jobs.run(plan, rows.toArrow, mirror.stay))
 
     def _job(self, plan: MappingPlan, sides: Sides) -> Job:
         """What maps both sides. The rows are where it reads them: the job before must be over."""
@@ -221,27 +233,16 @@ class JoinedJob:
         whole = sides.dumped and not entangled(plan.reaches)
         return (*difference(mapped, SIDE, keep_equal=whole), not sides.dumped)
 
-    def _sliced(
-        self,
-        target: JoinedTarget,
-        mirror: Mirror,
-        first: Change,
-        following: Sides,
-        slices: Iterator[Sides],
-    ) -> Iterator[TargetRows]:
+    def _sliced(self, target: JoinedTarget, changes: Iterator[Change]) -> Iterator[TargetRows]:
         """Many grains: first all rows that vanish, then all that are written.
 
         A key may move from a grain of one slice to a grain of another; deleted after it was written, it would be
         lost. What is to be written waits on disk meanwhile.
         """
-        plan = self._plans[target.table.id.name]
         folder = self._fresh_folder("slices")
         key = list(target.table.key)
-        mapped: Change | None = first
         rest: list[tuple[Path, Path, bool]] = []
-        waiting: Sides | None = following
-        while mapped is not None:
-            before, after, strict = mapped
+        for before, after, strict in changes:
             gone, staying = parted(before, after, key)
             paths = (folder / f"{len(rest)}-before.parquet", folder / f"{len(rest)}-after.parquet")
             pq.write_table(staying, paths[0])
@@ -249,10 +250,6 @@ class JoinedJob:
             rest.append((*paths, strict))
             if gone.num_rows:
                 yield TargetRows(target.table, None, gone, None, False)
-            mapped = None
-            if waiting is not None:
-                mapped = self._judged(plan, waiting, self._run(plan, mirror, self._job(plan, waiting)))
-            waiting = next(slices, None)
             self._say(f"{target.table.id.name}: slice {len(rest)} of the grains that one batch touches")
         for before_path, after_path, strict in rest:
             yield TargetRows(
@@ -315,7 +312,7 @@ class JoinedJob:
         self, plan: MappingPlan, mirror: Mirror, rows: DataFrame, folder: Path
     ) -> Iterator[pa.Table]:
         """Rows of any number, in parts; the job runs now."""
-        self._run(plan, mirror, lambda: rows.write.mode("overwrite").parquet(file_uri(folder)))
+        self._jobs.run(plan, lambda: rows.write.mode("overwrite").parquet(file_uri(folder)), mirror.stay)
 
         def parts() -> Iterator[pa.Table]:
             for path in sorted(folder.glob("*.parquet")):
@@ -329,9 +326,8 @@ class JoinedJob:
             return
         rows = self._spark.read.option("__globPaths__", "false").parquet(file_uri(folder))
         key = list(plan.target.key)
-        twice = self._run(
-            plan, mirror, lambda: rows.groupBy(*key).count().where("count > 1").limit(1).toArrow()
-        ).to_pylist()
+        doubles = rows.groupBy(*key).count().where("count > 1").limit(1)
+        twice = self._jobs.run(plan, doubles.toArrow, mirror.stay).to_pylist()
         if twice:
             text = ", ".join(f"{name}={twice[0][name]!r}" for name in key)
             raise MappingError(
@@ -360,35 +356,6 @@ class JoinedJob:
         """Mirrored rows with NULL for columns that the mirror doesn't have: no mapping reads them."""
         schema = plan.schemas[name]
         return with_nulls(rows, [c for c in schema.columns if c.name not in rows.column_names])
-
-    def _run(self, plan: MappingPlan, mirror: Mirror, job: Job) -> pa.Table:
-        """A Spark job's result. Raises ``MappingError`` with the cause when it fails twice."""
-        return self._awaited(plan, mirror, job, self._pool.submit(job))
-
-    def _awaited(self, plan: MappingPlan, mirror: Mirror, job: Job, running: Future[pa.Table]) -> pa.Table:
-        try:
-            return _result(running, mirror)
-        except (PySparkException, Py4JError):
-            pass  # perhaps a Python worker that the system has killed: Spark in local mode tries no task twice
-        try:
-            return _result(self._pool.submit(job), mirror)
-        except (PySparkException, Py4JError) as error:
-            raise MappingError(
-                f"the mapping of target table {plan.target.name!r} fails",
-                where=plan.target.where(),
-                cause=spark_cause(error),
-                remedy="correct the mapping, or the rows in the source; then start again: nothing was lost",
-            ) from error
-
-
-def _result(running: Future[pa.Table], mirror: Mirror) -> pa.Table:
-    while True:
-        try:
-            return running.result(_STAY_S)
-        except NotYet:
-            if running.done():
-                raise
-            mirror.stay()
 
 
 def _dumped(target: JoinedTarget, checkpoint: Checkpoint) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
+from migrator.binlog.preflight_checks import log_status
 from scenarios.database import Database
 
 _SERVER_ID = 4_000_000_018
@@ -60,7 +61,8 @@ class PlainLibrary:
         mariadb = self._old.kind == "mariadb"
         connection: Any = self._old.connect(autocommit=True)
         with connection.cursor() as cursor:
-            cursor.execute("SELECT @@gtid_binlog_pos" if mariadb else "SHOW BINARY LOG STATUS")
+            cursor.execute("SELECT VERSION()")
+            cursor.execute("SELECT @@gtid_binlog_pos" if mariadb else log_status(cursor.fetchone()[0]))
             row = cursor.fetchone()
         connection.close()
         return {"auto_position": row[0]} if mariadb else {"log_file": row[0], "log_pos": row[1]}

@@ -6,6 +6,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from migrator.binlog.preflight_checks import log_status
 from scenarios.database import Database
 from scenarios.faults.fault import Fault, Options, impossible, migration_name, side_of, state_folder
 from scenarios.faults.processes import await_true, running_pid
@@ -321,8 +322,8 @@ def _log_file(database: Database) -> str:
 
 def _log_position(database: Database) -> tuple[object, ...]:
     """File and offset at which a MariaDB or MySQL server writes its log."""
-    what = "BINARY LOG STATUS" if database.kind == "mysql" else "MASTER STATUS"
-    return query(database, f"SHOW {what}")[0][:2]
+    ((version,),) = query(database, "SELECT VERSION()")
+    return query(database, log_status(str(version)))[0][:2]
 
 
 FAULTS: dict[str, type[Fault]] = {

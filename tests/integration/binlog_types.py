@@ -8,6 +8,8 @@ import struct
 from collections.abc import Callable
 from random import Random
 
+from tests.servers import has_mysql
+
 Columns = dict[str, tuple[str, list[str]]]
 """Column name -> its declaration and its extreme values."""
 Draw = Callable[[Random, list[int], str], str]
@@ -121,7 +123,7 @@ NATIONAL: Columns = {
 }
 OWN_COLUMNS: dict[str, Columns] = {
     "mysql": {
-        "moods": ("vector(3)", ["to_vector('[1,-2.5,3e38]')"]),
+        **({"moods": ("vector(3)", ["to_vector('[1,-2.5,3e38]')"])} if has_mysql(9, 0) else {}),
         "shapes": (
             "geomcollection",
             ["st_geomfromtext('GEOMETRYCOLLECTION(POINT(1 1),LINESTRING(0 0,1 1))')"],

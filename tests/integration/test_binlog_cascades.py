@@ -8,14 +8,19 @@ import pytest
 
 from migrator.binlog.cascade_guard import CascadeGuard
 from migrator.binlog.log_reader import BinlogReader
-from migrator.embedded.debian import PackagesUnavailable
-from migrator.embedded.mysql import DEBIAN_MYSQL, EmbeddedMySQL
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError, SchemaError, SourceError
 from tests.integration.binlog_engine import MARIADB, MYSQL, BinlogEngine
 from tests.integration.binlog_preflight import found_besides_accounts, obstacles
 from tests.integration.binlog_reading import Read, read_to, read_until, source_of
-from tests.servers import Database, MariaDBServer, fresh_database
+from tests.servers import (
+    MYSQL_VERSION,
+    Database,
+    MariaDBServer,
+    embedded_mysql,
+    fresh_database,
+    unpacked_mysql,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -23,14 +28,10 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="session")
 def native_mysql() -> Iterator[Database]:
     """A MySQL whose cascades happen inside InnoDB, as those of all versions before 9.6 do."""
-    try:
-        DEBIAN_MYSQL.install()
-    except PackagesUnavailable as error:
-        pytest.skip(str(error))
-    with (
-        scratch_directory() as folder,
-        EmbeddedMySQL(folder / "native", settings={"innodb-native-foreign-keys": "ON"}) as server,
-    ):
+    unpacked_mysql()
+    # Without the setting all versions before 9.6 do it so.
+    settings = {"innodb-native-foreign-keys": "ON"} if MYSQL_VERSION is None else {}
+    with scratch_directory() as folder, embedded_mysql(folder / "native", settings=settings) as server:
         yield Database(server.host, server.port, "mysql", "root", "", "mysql")
 
 

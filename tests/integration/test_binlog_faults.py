@@ -11,12 +11,15 @@ import pytest
 from migrator.errors import ConnectionFailed, GapError
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import Read, read_to, read_until, source_of
-from tests.servers import Database, MariaDBServer
+from tests.servers import Database, MariaDBServer, has_mysql
 
 pytestmark = pytest.mark.integration
 
 
-RESET = {"mysql": "RESET BINARY LOGS AND GTIDS", "mariadb": "RESET MASTER"}
+RESET = {
+    "mysql": "RESET BINARY LOGS AND GTIDS" if has_mysql(8, 2) else "RESET MASTER",
+    "mariadb": "RESET MASTER",
+}
 
 
 def test_a_purged_log_is_a_gap(engine: BinlogEngine, one_row: Database) -> None:

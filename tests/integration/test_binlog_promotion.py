@@ -9,14 +9,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.mariadb import EmbeddedMariaDB
-from migrator.embedded.mysql import DEBIAN_MYSQL, EmbeddedMySQL
+from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_reading import DEADLINE_S, Read, fold, read_to, source_of
-from tests.servers import Database
+from tests.servers import Database, embedded_mariadb, embedded_mysql, unpacked_mysql
 
 pytestmark = pytest.mark.integration
 
@@ -46,11 +45,8 @@ def database_of(server: Server, name: str = "old") -> Database:
 @pytest.fixture
 def pair(engine: BinlogEngine) -> Iterator[tuple[Server, Server]]:
     if engine is MYSQL:
-        try:
-            DEBIAN_MYSQL.install()
-        except PackagesUnavailable as error:
-            pytest.skip(str(error))
-    make = EmbeddedMySQL if engine is MYSQL else EmbeddedMariaDB
+        unpacked_mysql()
+    make = embedded_mysql if engine is MYSQL else embedded_mariadb
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_directory("migrator-promotion-"))
         settings = {} if engine is MYSQL else {"log-slave-updates": ""}

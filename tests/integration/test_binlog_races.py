@@ -16,6 +16,7 @@ import pytest
 from migrator.binlog.bulk_rows import BulkResult
 from migrator.binlog.chunk_reader import BinlogChunkReader
 from migrator.binlog.log_reader import BinlogReader
+from migrator.binlog.preflight_checks import log_status
 from migrator.binlog.sql import query
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.errors import SourceError
@@ -228,9 +229,7 @@ def test_a_server_that_turns_autocommit_off_does_not_keep_a_view_open(
 
 def test_a_bare_file_position_is_no_place_to_read_from(engine: BinlogEngine, one_row: Database) -> None:
     """It means nothing on another server, and would compare with nothing."""
-    ((file, offset, *_),) = one_row.query(
-        "SHOW BINARY LOG STATUS" if engine is MYSQL else "SHOW MASTER STATUS"
-    )
+    ((file, offset, *_),) = one_row.query(log_status(one_row.query("SELECT VERSION()")[0][0]))
     bare = Position(1, json.dumps({"file": file, "offset": offset}))
     with started(engine, one_row) as (log, _), pytest.raises(SourceError, match=r"is no M\w+ position"):
         log.start(bare)

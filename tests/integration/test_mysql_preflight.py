@@ -6,7 +6,7 @@ import pytest
 
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_preflight import expect_setting_checked, obstacles, without_watermark
-from tests.servers import Database
+from tests.servers import Database, has_mysql
 
 pytestmark = pytest.mark.integration
 
@@ -18,8 +18,9 @@ def engine() -> BinlogEngine:
 
 
 def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_database: Database) -> None:
+    vector = ", v vector(2)" if has_mysql(9, 0) else ""
     spare_database.execute(
-        "CREATE TABLE fine (id int PRIMARY KEY, i int INVISIBLE, j json, v vector(2))",
+        f"CREATE TABLE fine (id int PRIMARY KEY, i int INVISIBLE, j json{vector})",
         "CREATE TABLE keyless (a int, b int, UNIQUE (a))",
         "CREATE TABLE old_engine (id int PRIMARY KEY) ENGINE = MyISAM",
         "CREATE VIEW seen AS SELECT * FROM fine",

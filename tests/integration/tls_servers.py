@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from migrator.embedded.mariadb import EmbeddedMariaDB
-from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.process import make_server_directory, scratch_directory, unprivileged_user
 from tests.integration.tls_terminator import TlsTerminator
-from tests.servers import Database, embedded_postgres
+from tests.servers import Database, embedded_mariadb, embedded_mysql, embedded_postgres
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
 RIGHT_CA, WRONG_CA = CERTIFICATES / "ca.pem", CERTIFICATES / "other_ca.pem"
@@ -47,7 +45,7 @@ def encrypted_binlog(kind: str) -> Iterator[Database]:
     with scratch_directory("migrator-tls-") as folder:
         pem = _certificate(folder, unprivileged_user("mysql") if kind == "mariadb" else unprivileged_user())
         settings = {"ssl-cert": pem, "ssl-key": pem, "require-secure-transport": "ON"}
-        made = EmbeddedMySQL if kind == "mysql" else EmbeddedMariaDB
+        made = embedded_mysql if kind == "mysql" else embedded_mariadb
         with made(folder / "db", settings=settings) as server:
             server.create_database("safe")
             yield Database(server.host, server.port, "safe", server.superuser, server.password, kind)

@@ -12,7 +12,7 @@ from migrator.embedded.debian import DebianServer, linked
 from migrator.errors import MigratorError
 
 PROGRAM = "usr/bin/serve"
-SERVER = DebianServer("Thing", "thing-1.2", "thing", "sid", PROGRAM)
+SERVER = DebianServer("Thing", "thing-1.2", "thing", ("sid",), PROGRAM)
 
 
 @pytest.fixture

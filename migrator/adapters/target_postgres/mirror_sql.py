@@ -41,11 +41,12 @@ class PostgresMirrored(Mirrored):
 
     def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str) -> str:
         """``LATERAL`` subquery ``m``: the columns ``names``, by place, of the rows whose grain has this number."""
-        return self._lateral("m", names, self.table, f"{number_of(self.named(grain, 'i'))} = {number}")
+        found = number_of(self.schema, grain, self.named(grain, "i"))
+        return self._lateral("m", names, self.table, f"{found} = {number}")
 
     def number_of(self, grain: Sequence[str], alias: str) -> str:
         """A grain's number in a temporary table's row."""
-        return number_of(self.places(grain, alias))
+        return number_of(self.schema, grain, self.places(grain, alias))
 
     def number_by_key(self, numbers: str, alias: str) -> str:
         """``LATERAL`` subquery ``n``: the numbers of rows with these keys."""
