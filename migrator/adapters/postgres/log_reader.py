@@ -37,6 +37,7 @@ from migrator.adapters.postgres.pgoutput import (
 )
 from migrator.adapters.postgres.preflight import RECOVERY
 from migrator.adapters.postgres.read_view import present_position
+from migrator.adapters.postgres.ready_records import ReadyRecords
 from migrator.adapters.postgres.reassembly import Reassembly
 from migrator.adapters.postgres.reflection import Query, psycopg_query
 from migrator.adapters.postgres.relations import (
@@ -56,7 +57,6 @@ from migrator.adapters.postgres.whole_images import incomplete_image
 from migrator.errors import ConnectionFailed, GapError, SourceError
 from migrator.log_notes import LogNotes
 from migrator.model.event import (
-    LogProgress,
     LogRecord,
     MarkKind,
     SchemaChange,
@@ -114,7 +114,7 @@ class PostgresLogReader:
         self._after = Position(-1, "")
         self._transaction: Begin | None = None
         self._skipping = False
-        self._records: list[LogRecord] = []
+        self._records = ReadyRecords()
         self._part = OpenPart()
         self._first_index = 0
         self._partial = False
@@ -126,7 +126,7 @@ class PostgresLogReader:
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
         self._unlogged = UnloggedChanges(self._source, self._notes, resumed=after is not None)
-        self._records, self._part, self._first_index = [], OpenPart(), 0
+        self._records, self._part, self._first_index = ReadyRecords(), OpenPart(), 0
         stream = within(
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None
         )
@@ -155,7 +155,7 @@ class PostgresLogReader:
         self._incoming = Reassembly(stream, self._source.spill_folder)
         self._after = start
         # The server sends no keepalive for the place we began at: on an idle server nothing else would ever come.
-        self._records = [LogProgress(start)]
+        self._records.progress(start)
         return start
 
     def read(self, timeout_s: float) -> list[LogRecord]:
@@ -175,12 +175,12 @@ class PostgresLogReader:
                 held += sum(map(len, payloads))
                 delivered += self._take(payloads)
                 continue
-            came = stream.wait(0.0 if self._records else max(0.0, until - time.monotonic()))
+            left_s = max(0.0, self._records.wait_until(until) - time.monotonic())
+            came = stream.wait(left_s, gather=self._records.only_progress())
             if not came or time.monotonic() >= until:  # what streams in may be far from its commit
                 break
         self._unlogged.reached(self._after)
-        records, self._records = self._records, []
-        return records
+        return self._records.take()
 
     def acknowledge(self, position: Position) -> None:
         """See ``LogReader.acknowledge``; goes out with the next feedback that ``read`` sends."""
@@ -345,7 +345,7 @@ class PostgresLogReader:
             if self._part.count or self._partial:
                 self._append_part(begin, position, last=True)
             else:
-                self._records.append(LogProgress(position))
+                self._records.progress(position)
             self._after = position
         self._skipping = self._partial = False
 
@@ -376,7 +376,7 @@ class PostgresLogReader:
         position = position_up_to(wal_end, self._system)
         if self._transaction is None and position > self._after:
             self._after = position
-            self._records.append(LogProgress(position))
+            self._records.progress(position)
 
     def _begun(self) -> Begin:
         if self._transaction is None:

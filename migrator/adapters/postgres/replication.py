@@ -37,7 +37,7 @@ SLOT_STATE = (
 _STATUS = struct.Struct("!cQQQqB")
 _U64 = struct.Struct("!Q")
 _NOT_IN_PREREQUISITE_STATE = "55000"
-_NAP_S = 0.00015
+_NAP_S, _GATHER_S = 0.00015, 0.002
 _PLENTY = 32
 """Messages in libpq's 16 KiB: as many as that came because more were there."""
 _STATUS_INTERVAL_S = 2.0
@@ -177,9 +177,10 @@ class ReplicationStream:
                 self._received = max(self._received, _U64.unpack_from(data, 1)[0])
         return found
 
-    def wait(self, timeout_s: float) -> bool:
+    def wait(self, timeout_s: float, gather: bool = False) -> bool:
         """Waits for bytes and takes them in; False when nothing came. Feedback goes out meanwhile.
 
+        ``gather``: nobody waits for single messages, they may come together.
         Raises ConnectionFailed (retryable) when the server gave no sign of life for ``2 * silence_s``.
         """
         until = time.monotonic() + timeout_s
@@ -191,7 +192,7 @@ class ReplicationStream:
                 # The server sends message by message: where few came the last time a nap lets libpq's buffer fill,
                 # which measured 1.7 times the rows per second at an eighth of the client's CPU.
                 if self._came < _PLENTY:
-                    time.sleep(_NAP_S)
+                    time.sleep(_GATHER_S if gather else _NAP_S)
                 self._came = 0
                 self._consume()
                 return True
