@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from migrator.model.table import Column
 from transforms.expressions import Expression
+from verify.expression_facts import is_empty, nullable, of_a_row
 from verify.postgres_chunks import quoted
 from verify.spark_numbers import DECIMAL, WHOLE, digits, is_number, result_type, sure_digits
 
@@ -111,19 +112,7 @@ def in_postgres(expression: Expression, columns: Sequence[Column]) -> Made | Non
         return None
     if made.type == "void":
         return None
-    return replace(made, nullable=_nullable(expression, columns))
-
-
-def _nullable(it: Expression, columns: Sequence[Column]) -> bool:
-    """Whether NULL is to be expected: not certain, for the text of a row that is refused is none."""
-    if it.column is not None:
-        return columns[it.column].nullable
-    if it.kind in ("Literal", "RaiseError"):
-        return it.kind == "Literal" and it.value is None
-    if it.kind == "CaseWhen" and len(it.children) % 2 == 0:
-        return True
-    children = it.children[1::2] + it.children[-1:] if it.kind == "CaseWhen" else it.children
-    return it.kind == "NullIf" or any(_nullable(each, columns) for each in children)
+    return replace(made, nullable=nullable(expression, columns))
 
 
 class _Words:
@@ -260,7 +249,7 @@ class _Words:
     def _compared(self, it: Expression) -> Made:
         (left, right), unknown = self._all(it.children)
         text, other = it.children
-        if it.kind == "EqualTo" and text.kind in _OF_TEXT and len(text.children) == 1 and _is_empty(other):
+        if it.kind == "EqualTo" and text.kind in _OF_TEXT and len(text.children) == 1 and is_empty(other):
             # What is of blanks alone; none is taken away for that.
             value = self.of(text.children[0])
             _typed("string", value)
@@ -275,7 +264,7 @@ class _Words:
         return Made(f"({any_of})", "boolean", unknown)
 
     def _computed(self, it: Expression) -> Made:
-        if not _of_a_row(it):  # the server would compute it beforehand, and fail before it asks any condition
+        if not of_a_row(it):  # the server would compute it beforehand, and fail before it asks any condition
             raise _NoWords
         (left, right), unknown = self._all(it.children)
         wanted = result_type(it.kind, left.type, right.type)
@@ -400,14 +389,6 @@ def _same_type(found: Sequence[Made]) -> list[Made]:
 def _digits_of(made: Sequence[Made]) -> int | None:
     """Of any of some values of one type."""
     return max(each.before_point() for each in made) if is_number(made[0].type) else None
-
-
-def _is_empty(it: Expression) -> bool:
-    return it.kind == "Literal" and it.type == "string" and it.value == ""
-
-
-def _of_a_row(it: Expression) -> bool:
-    return it.kind == "AttributeReference" or any(map(_of_a_row, it.children))
 
 
 def _case_of(conditions: Sequence[Made], values: Sequence[str]) -> str:
