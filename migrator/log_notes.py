@@ -17,15 +17,24 @@ class LogNotes:
 
     def __init__(self) -> None:
         self._texts: dict[TableId, str] = {}
+        self._asked: frozenset[TableId] = frozenset()
 
-    def begin(self, kept: Iterable[tuple[TableId, str]]) -> None:
-        """What the checkpoint has that is gone on from. Before the log reader is started."""
-        self._texts = dict(kept)
+    def begin(self, kept: Iterable[tuple[TableId, str]], asked: Iterable[TableId] = ()) -> None:
+        """What the checkpoint has that is gone on from. Before the log reader is started.
+
+        ``asked``: tables whose rows somebody has asked for since. What they had noted is given up.
+        """
+        self._asked = frozenset(asked)
+        self._texts = {table: text for table, text in kept if table not in self._asked}
 
     def note(self, table: TableId, text: str) -> None:
         """From now on this is kept for the table; an empty text is as none."""
         if self._texts.get(table, "") != text:
             self._texts = {**self._texts, table: text}
+
+    def asked_for(self, table: TableId) -> bool:
+        """Whether its rows are to be read again, so that what came before this reader is of no interest."""
+        return table in self._asked
 
     def of(self, table: TableId) -> str:
         """The table's text, or none."""

@@ -29,25 +29,37 @@ _LOG_TAIL_LINES = 15
 _SUPERVISOR = Path(__file__).with_name("supervise.py")
 
 
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on now.
+class HeldPort:
+    """A TCP port of 127.0.0.1 that is nobody else's as long as this object lives.
 
-    Taken from below Linux's ephemeral range (32768 and up): an outgoing connection can then never occupy the
-    port while a killed server waits for its restart. Raises MigratorError if no port of the range can be
-    bound.
+    Between finding a free port and a server's listening on it lie seconds in which another test run may find the same
+    one. So it stays bound here, without listening: a server, which sets ``SO_REUSEADDR``, may listen on it beside us
+    (socket(7)), while one who looks for a free port can't bind it, also when the server is down for a while.
+
+    Taken from below Linux's ephemeral range (32768 and up): an outgoing connection can then never occupy the port
+    while a killed server waits for its restart.
+
+    Attributes: ``number``.
+    Raises MigratorError if no port of the range can be bound.
     """
-    for port in random.SystemRandom().sample(_PORTS, _PORT_TRIES):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+
+    def __init__(self) -> None:
+        for number in random.SystemRandom().sample(_PORTS, _PORT_TRIES):
+            probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             try:
-                probe.bind((LOCALHOST, port))
+                probe.bind((LOCALHOST, number))
             except OSError:
+                probe.close()
                 continue
-            return port
-    raise MigratorError(
-        "no free TCP port was found",
-        where=f"{LOCALHOST}, {_PORT_TRIES} ports tried in {_PORTS.start}-{_PORTS.stop - 1}",
-        remedy="stop servers that are no longer needed",
-    )
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.number = number
+            self._bound = probe
+            return
+        raise MigratorError(
+            "no free TCP port was found",
+            where=f"{LOCALHOST}, {_PORT_TRIES} ports tried in {_PORTS.start}-{_PORTS.stop - 1}",
+            remedy="stop servers that are no longer needed",
+        )
 
 
 def unprivileged_user(preferred: str = "nobody") -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from migrator.embedded.process import LOCALHOST, ServerProcess, free_port
+from migrator.embedded.process import LOCALHOST, HeldPort, ServerProcess
 from migrator.errors import MigratorError
 
 
@@ -22,7 +22,8 @@ class EmbeddedServer(ABC):
     title: ClassVar[str]
 
     def __init__(self, directory: Path):
-        self.port = free_port()
+        self._port = HeldPort()
+        self.port = self._port.number
         self._directory = directory
         self._process: ServerProcess | None = None
 

@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from migrator.embedded.process import LOCALHOST, ServerProcess, free_port, make_server_directory
+from migrator.embedded.process import LOCALHOST, HeldPort, ServerProcess, make_server_directory
 from migrator.embedded.server import EmbeddedServer
 from migrator.errors import MigratorError
 
@@ -131,8 +131,10 @@ class EmbeddedEnsemble:
     """
 
     def __init__(self, directory: Path, *, java_home: Path, size: int = 3):
+        self._ports = [(HeldPort(), HeldPort()) for _ in range(size)]
         peers = {
-            f"server.{number}": f"{LOCALHOST}:{free_port()}:{free_port()}" for number in range(1, size + 1)
+            f"server.{number}": f"{LOCALHOST}:{quorum.number}:{election.number}"
+            for number, (quorum, election) in enumerate(self._ports, 1)
         }
         settings = {"initLimit": "10", "syncLimit": "4", "maxSessionTimeout": "60000", **peers}
         self.members = [

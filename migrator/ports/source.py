@@ -69,6 +69,13 @@ class LogReader(Protocol):
         """Everything up to ``position`` is durable on our side; the source may forget it."""
         ...
 
+    def finish(self) -> None:
+        """The run ends, and perhaps nobody reads after it: a last look for what the log doesn't show.
+
+        Raises what ``read`` raises. What it reads for that is handed to nobody.
+        """
+        ...
+
     def close(self) -> None:
         """Ends the connection. Safe to call twice."""
         ...

@@ -110,6 +110,8 @@ class CaptureLoop:
                 written = time.monotonic()
         for thread in threads:
             thread.join(timeout=10)
+        if steps.noted() and not stopping.has_failed():  # by the last look: the next reader begins with it
+            steps.write(gate.admit)
 
     def _begun(self, inputs: Inputs, stopping: Stopping) -> CaptureSteps | None:
         """The steps, the log being connected; None if stopped before it could be.

@@ -27,7 +27,7 @@ from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWr
 from migrator.run.load_pump import LoadPump
 from migrator.run.progress import Progress
 from migrator.run.request_pump import RequestPump
-from migrator.run.resume import notes_to_keep
+from migrator.run.resume import asked_again
 from migrator.run.segment_builder import SegmentBuilder
 from migrator.run.silent_tables import silent_tables
 from migrator.run.source_threads import (
@@ -129,7 +129,7 @@ class CaptureSteps:
         book = requests.read()
         self._pacer = Pacer(limits, book.pace, metered=ports.load is not None)
         self._dirty = self._load_noted = self._warned = False
-        self._notes.begin(notes_to_keep(given, book) if given else ())
+        self._notes.begin(given.notes, asked_again(given, book)) if given else self._notes.begin(())
         self._stored_notes = given.notes if given else ()
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
@@ -254,7 +254,11 @@ class CaptureSteps:
         if self._builder.rows:
             full = self._builder.rows >= self._limits.segment_rows or self._builder.bytes >= SEGMENT_BYTES
             return full or age_s >= self._limits.linger_s
-        return age_s >= self._limits.heartbeat_s and (self._dirty or self._notes.kept() != self._stored_notes)
+        return age_s >= self._limits.heartbeat_s and (self._dirty or self.noted())
+
+    def noted(self) -> bool:
+        """Whether there are notes that no segment has yet."""
+        return self._notes.kept() != self._stored_notes
 
     def write(self, admit: Callable[[SegmentContent], bool] = lambda content: True) -> None:
         """Writes what was collected as the next segment. Raises what ``SegmentWriter.append`` raises.

@@ -11,12 +11,17 @@ _SIGN = "__sign"
 _PLACE = "__place"
 
 
-def difference(mapped: pa.Table, side: str, keep_equal: bool = False) -> tuple[pa.Table, pa.Table]:
+def difference(
+    mapped: pa.Table, side: str, key: Sequence[str], keep_equal: bool = False
+) -> tuple[pa.Table, pa.Table]:
     """Rows of before alone, and rows of after alone, each as often as it is there more than on the other side.
+
+    Both come in the order of the key, if it has one: the target writes them so, and sees at once which rows stay.
 
     Args:
         mapped: rows with a column ``side``: 0 before, 1 after.
         side: that column's name.
+        key: the target's.
         keep_equal: leaves both sides as they are.
     """
     after = pc.equal(mapped[side], 1)
@@ -31,8 +36,8 @@ def difference(mapped: pa.Table, side: str, keep_equal: bool = False) -> tuple[p
     )
     sums, places = counted[f"{_SIGN}_sum"], counted[f"{_PLACE}_min"]
     return (
-        _repeated(rows, places, sums, -1),
-        _repeated(rows, places, sums, 1),
+        _ordered(_repeated(rows, places, sums, -1), key),
+        _ordered(_repeated(rows, places, sums, 1), key),
     )
 
 
@@ -41,6 +46,15 @@ def _repeated(rows: pa.Table, places: pa.ChunkedArray, sums: pa.ChunkedArray, si
     times = pc.multiply(sums, sign).to_numpy()
     wanted = times > 0
     return rows.take(pa.array(places.to_numpy()[wanted].repeat(times[wanted])))
+
+
+def _ordered(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    if not set(key) <= {*rows.column_names}:
+        return rows  # refused where rows are written
+    try:
+        return rows.sort_by([(name, "ascending") for name in key])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):  # a type without an order
+        return rows
 
 
 def parted(before: pa.Table, after: pa.Table, key: Sequence[str]) -> tuple[pa.Table, pa.Table]:

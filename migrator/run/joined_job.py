@@ -231,7 +231,7 @@ class JoinedJob:
     def _judged(plan: MappingPlan, sides: Sides, mapped: pa.Table) -> Change:
         """Rows to delete, rows to write, and whether those without a row to delete must be new."""
         whole = sides.dumped and not entangled(plan.reaches)
-        return (*difference(mapped, SIDE, keep_equal=whole), not sides.dumped)
+        return (*difference(mapped, SIDE, plan.target.key, keep_equal=whole), not sides.dumped)
 
     def _sliced(self, target: JoinedTarget, changes: Iterator[Change]) -> Iterator[TargetRows]:
         """Many grains: first all rows that vanish, then all that are written.

@@ -177,6 +177,10 @@ class AppliedOnly:
         if applied is not None:
             self._reader.acknowledge(min(applied, position))
 
+    def finish(self) -> None:
+        """See the port."""
+        self._reader.finish()
+
     def close(self) -> None:
         """See the port."""
         self._reader.close()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from migrator.errors import EventLogError, MappingError
-from migrator.log_notes import Notes
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.request import RequestBook
 from migrator.model.segment import Manifest
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 
 
 def resume(ledger: Ledger, last: Manifest | None) -> Checkpoint | None:
@@ -44,18 +43,18 @@ def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> Non
         )
 
 
-def notes_to_keep(given: Checkpoint, book: RequestBook) -> Notes:
-    """The notes without those of tables whose rows somebody has asked for since the checkpoint.
+def asked_again(given: Checkpoint, book: RequestBook) -> frozenset[TableId]:
+    """The tables whose rows somebody has asked for since the checkpoint.
 
-    A note may be why the log reader refuses to go on; another dump of the table is then the way out. A request that
-    the run before had heard of isn't: it may have been made for something else, of other rows, or be half read.
+    The log reader's note of a table may be why it refuses to go on; another dump of the table is then the way out.
+    A request that the run before had heard of isn't: it may have been made for something else, of other rows, or be
+    half read.
     """
     before = {(dump.request, dump.table) for dump in given.requests}
-    asked = {
+    return frozenset(
         table
         for request in book.requests
         if request.is_open() and not request.doubts  # a repair of some keys doesn't mean it
         for table in request.tables
         if (request.name(), table) not in before
-    }
-    return tuple((table, text) for table, text in given.notes if table not in asked)
+    )

@@ -154,10 +154,19 @@ class LogPump:
                     self.disconnected(error)
                     wait(failures, stopping)
                     failures += 1
+            if self._reader is not None and not stopping.has_failed():
+                self._finish(self._reader)
         finally:
             if self._reader is not None:
                 self._acknowledge()
                 self._reader.close()
+
+    def _finish(self, reader: LogReader) -> None:
+        try:
+            reader.finish()
+        except MigratorError as error:
+            if not error.retryable:  # a source that is gone keeps nobody from ending
+                raise
 
     def read_once(self, stopping: Stopping) -> None:
         """One step: connects if needed, or reads what is there and hands it over. Raises what the reader raises."""

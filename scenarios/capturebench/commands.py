@@ -18,9 +18,10 @@ from scenarios.benchmark import PROJECT, marked, write_reports
 from scenarios.benchmark_bed import Report
 from scenarios.capturebench.debezium import CountedDebezium, missing_extra
 from scenarios.capturebench.library import PlainLibrary
-from scenarios.capturebench.load import Load, between
+from scenarios.capturebench.load import Load, within
 from scenarios.capturebench.ours import OurCapture, lags_of, lags_s
 from scenarios.capturebench.probe import Commit, probing
+from scenarios.capturebench.turns import Round, compared
 from scenarios.database import Database
 from scenarios.orders.old_schema import OrderWriters, create, touch
 from scenarios.project import make_project, servers
@@ -29,10 +30,11 @@ from scenarios.resources import machine
 _ENGINES = ("postgresql", "mariadb", "mysql")
 _WINDOW_S = 8.0
 _WARM_UP_S = 3.0
-_ROUNDS, _ROUND_S, _SETTLED_S = 3, 5.0, 1.5
+_ROUNDS, _ROUND_S, _SETTLED_S = 5, 4.1, 1.0
 _LAG_RATE = 500
 _DEADLINE_S = 300.0
 _POLL_S = 0.1
+Span = tuple[float, float]
 
 
 @click.command()
@@ -47,6 +49,12 @@ _POLL_S = 0.1
     "--load/--no-load", default=True, show_default=True, help="Also pgbench or sysbench beside a dump."
 )
 @click.option(
+    "--throughput/--no-throughput",
+    default=True,
+    show_default=True,
+    help="Also dump, log and lag by themselves.",
+)
+@click.option(
     "--write",
     type=click.Path(path_type=Path),
     default=None,
@@ -54,7 +62,14 @@ _POLL_S = 0.1
     help="Put the tables into this Markdown file.",
 )
 def capturebench(
-    source: str, rows: int, changes: int, small: int, others: bool, load: bool, write: Path | None
+    source: str,
+    rows: int,
+    changes: int,
+    small: int,
+    others: bool,
+    load: bool,
+    throughput: bool,
+    write: Path | None,
 ) -> None:
     """Measure capture alone: dump and log into the event log, beside others; lag; what a load loses by it."""
     click.echo(f"machine: {machine()}")
@@ -62,10 +77,11 @@ def capturebench(
     for engine in _ENGINES if source == "all" else (source,):
         report = Report(engine)
         click.echo(engine)
-        with _bed(engine, rows) as bed:
-            ours = bed.ours()
-            _throughput(bed, ours, Work(rows, changes, small, others), report)
-            _lag(bed, ours, rows, report)
+        if throughput:
+            with _bed(engine, rows) as bed:
+                ours = bed.ours()
+                _throughput(bed, ours, Work(rows, changes, small, others), report)
+                _lag(bed, ours, rows, report)
         if load:
             _beside_a_load(engine, rows, report)
         reports.append(report)
@@ -210,30 +226,41 @@ def _beside_a_load(engine: str, rows: int, report: Report) -> None:
 
 
 def _windows(load: Load, ours: OurCapture, rate: float | None, report: Report) -> float:
-    """Transactions a second of the load alone.
+    """Transactions a second of the load alone. See ``turns`` for how the three kinds of windows are compared.
 
-    The three take turns: a server's own work behind a load (checkpoints, purge) makes one window unlike the next.
     Capture runs last of all on this machine, as it would on another: what is measured is what the server gives.
     """
     how = "unthrottled" if rate is None else f"at {rate:,.0f} transactions/s"
-    spans: dict[str, list[tuple[float, float]]] = {"alone": [], "log captured": [], "beside dumps": []}
+    alone: list[Span] = []
+    reading: list[tuple[Span, Span, Span]] = []
     with load.running(rate) as seconds:
         time.sleep(_WARM_UP_S)
         for _ in range(_ROUNDS):
-            spans["alone"].append(_timed(lambda: time.sleep(_ROUND_S)))
+            alone.append(_window())
             with ours.running(goes_last=True):
+                ours.wait_until_caught_up()  # what was written meanwhile is no part of the load to come
                 time.sleep(_SETTLED_S)
-                spans["log captured"].append(_timed(lambda: time.sleep(_ROUND_S)))
-                spans["beside dumps"].append(_timed(lambda: ours.dump_again(_ROUND_S)))
-    found = {what: between(seconds, each) for what, each in spans.items()}
-    alone, _ = found["alone"]
-    for what, (tps, latency_ms) in found.items():
-        shown = f"{tps:,.0f} /s, {load.latency} {latency_ms:.2f} ms"
-        report.add(f"{load.name} {how}, {what}", shown, f"{tps / alone:.2f}x")
-    return alone
+                log = _window()
+                with ours.dumping():
+                    dump = _window()
+                time.sleep(_SETTLED_S)
+                reading.append((log, dump, _window()))
+            time.sleep(_SETTLED_S)
+        alone.append(_window())
+    rounds = [
+        Round(*(within(seconds, span) for span in (before, *between, after)))
+        for before, between, after in zip(alone[:-1], reading, alone[1:], strict=True)
+    ]
+    turns = compared(rounds)
+    figures = {"alone": turns.alone, "log captured": turns.log, "beside dumps": turns.dump}
+    for what, figure in figures.items():
+        shown = f"{figure.tps:,.0f} /s, {load.latency} {figure.latency_ms:.2f} ms"
+        report.add(f"{load.name} {how}, {what}", shown, figure.told())
+    report.add(f"  beside dumps, against the log captured ({_ROUNDS} rounds)", "", turns.dump_to_log.told())
+    return turns.alone.tps
 
 
-def _timed(work: Callable[[], object]) -> tuple[float, float]:
+def _window() -> Span:
     began = time.monotonic()
-    work()
+    time.sleep(_ROUND_S)
     return began, time.monotonic()

@@ -98,18 +98,13 @@ class Load:
         return [program, *how, *limited, *_where(self.old)]
 
 
-def between(seconds: Sequence[Second], spans: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Means over the whole seconds within spans of time (monotonic): transactions a second, latency (ms).
-
-    Every span counts alike, however long it was.
-    """
-    found = []
-    for begin, end in spans:
-        chosen = [each for each in seconds if begin + 1 <= each.at <= end]
-        if not chosen:
-            raise MigratorError("the load said nothing", cause=f"no whole second within {end - begin:.1f} s")
-        found.append((fmean(each.tps for each in chosen), fmean(each.latency_ms for each in chosen)))
-    return fmean(tps for tps, _ in found), fmean(latency_ms for _, latency_ms in found)
+def within(seconds: Sequence[Second], span: tuple[float, float]) -> tuple[float, float]:
+    """Means over the whole seconds within a span of time (monotonic): transactions a second, latency (ms)."""
+    begin, end = span
+    chosen = [each for each in seconds if begin + 1 <= each.at <= end]
+    if not chosen:
+        raise MigratorError("the load said nothing", cause=f"no whole second within {end - begin:.1f} s")
+    return fmean(each.tps for each in chosen), fmean(each.latency_ms for each in chosen)
 
 
 def _listen(process: subprocess.Popen[str], seconds: list[Second]) -> None:

@@ -111,10 +111,34 @@ class OurCapture:
         while time.monotonic() < ends:
             self._dump_requested()
 
-    def _dump_requested(self) -> None:
+    @contextmanager
+    def dumping(self) -> Iterator[None]:
+        """All tables, and again as often as there is time; what is under way at the end is cancelled."""
+        ends = Stopping()
+
+        def dump() -> None:
+            while not ends.requested():
+                self._dump_requested(ends.requested)
+
+        thread = ends.thread("dumps", dump)
+        try:
+            yield
+        finally:
+            ends.request()
+            thread.join(30)
+        ends.raise_failure()
+
+    def wait_until_caught_up(self) -> None:
+        """Until the event log holds all that was committed when this was called."""
+        self._wait(self.caught_up())
+
+    def _dump_requested(self, given_up: Callable[[], bool] = lambda: False) -> None:
         tables = tuple(schema.id for schema in self._schemas)
-        name = self._parts.requests.update(lambda book: book.start(tables, WHOLE)).requests[-1].name()
-        self._wait(lambda now: any(dump.request == name and dump.done for dump in now.requests))
+        request = self._parts.requests.update(lambda book: book.start(tables, WHOLE)).requests[-1]
+        name = request.name()
+        self._wait(lambda now: given_up() or any(dump.request == name and dump.done for dump in now.requests))
+        if given_up():
+            self._parts.requests.update(lambda book: book.cancel(request.id))
 
     def _wait(self, until: Callable[[Snapshot], bool]) -> None:
         deadline = time.monotonic() + _DEADLINE_S

@@ -294,6 +294,9 @@ class SimulatedLogReader:
         source = self._link.source
         source.acknowledged = max(source.acknowledged, position)
 
+    def finish(self) -> None:
+        """See the port: its log shows everything."""
+
     def close(self) -> None:
         """See the port."""
 

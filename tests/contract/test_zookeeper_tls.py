@@ -12,7 +12,7 @@ from migrator.adapters.zookeeper import connection
 from migrator.adapters.zookeeper.connection import ZooKeeperSession
 from migrator.adapters.zookeeper.requests import ZooKeeperRequests
 from migrator.embedded.java import java_home
-from migrator.embedded.process import free_port, scratch_directory
+from migrator.embedded.process import HeldPort, scratch_directory
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import ConnectionFailed
 from migrator.model.coordination import Coordination
@@ -25,9 +25,9 @@ CERTIFICATES = Path(__file__).parents[1] / "certificates"
 @pytest.fixture(scope="module")
 def encrypted() -> Iterator[Coordination]:
     """A server that takes encrypted sessions of known clients, and how to reach it."""
-    port = free_port()
+    port = HeldPort()
     settings = {
-        "secureClientPort": str(port),
+        "secureClientPort": str(port.number),
         "secureClientPortAddress": "127.0.0.1",
         "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
         "ssl.keyStore.location": str(CERTIFICATES / "server.pem"),
@@ -38,7 +38,7 @@ def encrypted() -> Iterator[Coordination]:
         EmbeddedZooKeeper(folder / "zk", java_home=java_home(), settings=settings),
     ):
         yield Coordination(
-            f"127.0.0.1:{port}",
+            f"127.0.0.1:{port.number}",
             tls="verify-full",
             tls_ca=str(CERTIFICATES / "ca.pem"),
             tls_cert=str(CERTIFICATES / "client.pem"),

@@ -50,6 +50,9 @@ class NotingLog:
     def acknowledge(self, position: Position) -> None:
         self._log.acknowledge(position)
 
+    def finish(self) -> None:
+        self._log.finish()
+
     def close(self) -> None:
         self._log.close()
 

@@ -16,7 +16,7 @@ from migrator.errors import MigratorError
 from scenarios.capturebench import commands
 from scenarios.capturebench.commands import capturebench
 from scenarios.capturebench.library import PlainLibrary
-from scenarios.capturebench.load import Second, between
+from scenarios.capturebench.load import Second, within
 from scenarios.capturebench.ours import EARLY_S, lags_of
 from scenarios.capturebench.probe import Commit
 from tests.servers import Database
@@ -50,6 +50,18 @@ def test_every_part_is_measured_and_written(
             re.search(rf"durable segment, {when} .* p50 ([\d,]+), p99 ([\d,]+) ms", line) for line in lines
         ]
         assert any(each and 0 <= int(each[1]) <= int(each[2]) for each in found), when
+
+
+def test_a_load_is_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_WARM_UP_S", 0.2), ("_ROUNDS", 2), ("_ROUND_S", 2.1), ("_SETTLED_S", 0.1)):
+        monkeypatch.setattr(commands, name, value)
+    options = ["--source", "postgresql", "--rows", "3000", "--no-throughput"]
+    done = CliRunner().invoke(capturebench, options, catch_exceptions=False)
+    assert done.exit_code == 0
+    for how in ("unthrottled", r"at [\d,]+ transactions/s"):
+        for what in ("alone", "log captured", "beside dumps"):
+            assert re.search(rf"pgbench {how}, {what} .*\d /s.*\dx \([\d.]+ to [\d.]+\)", done.output), what
+    assert "dump into the event log" not in done.output
 
 
 def test_a_commit_is_durable_with_the_first_segment_that_reaches_it(tmp_path: Path) -> None:
@@ -91,9 +103,6 @@ def test_the_library_reads_from_where_it_was_made(old_binlog: Database) -> None:
 
 def test_a_load_that_said_nothing_is_no_figure() -> None:
     seconds = [Second(float(at), 100.0 + at, 2.0) for at in range(10)]
-    assert between(seconds, [(2.0, 5.5)]) == (104.0, 2.0)
-    assert between(seconds, [(2.0, 5.5), (0.0, 1.5)]) == (102.5, 2.0), (
-        "a longer span counts no more than another"
-    )
+    assert within(seconds, (2.0, 5.5)) == (104.0, 2.0)
     with pytest.raises(MigratorError, match="said nothing"):
-        between(seconds, [(2.0, 5.5), (20.0, 25.0)])
+        within(seconds, (20.0, 25.0))

@@ -15,6 +15,7 @@ import pytest
 
 from migrator.adapters.target_mysql.mirror_names import control_table, grain_column, index_name
 from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.target_postgres import mirror_tables
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.columnar.types import arrow_schema
 from migrator.errors import TargetError
@@ -209,6 +210,47 @@ def test_lookups_go_by_an_index(mysql_bench: Bench) -> None:
     ):
         found = rf"index lookup on m using {index}|'m', (None, )?'(eq_)?ref', .*'{index}'"
         assert re.search(found, repr(plan), re.IGNORECASE), plan
+
+
+def test_a_whole_number_key_is_its_grains_number(new_pg: Database, tmp_path: Path) -> None:
+    """Found by the key's own index: the one by hashes, which older mirrors have, is dropped."""
+    bench = Bench(new_pg, tmp_path)
+    bench.target.prepare_mirror([WORDS, NAMES])
+    (mirrored,) = bench.new.query("SELECT tablename FROM pg_tables WHERE tablename LIKE '%.word'")[0]
+    hashed = mirror_tables._hashed(['"id"'])
+    name = mirror_tables._index_name(TableId("", mirrored), f"({hashed})")
+    bench.new.execute(f'CREATE INDEX {name} ON migrator_mirror."{mirrored}" (({hashed}))')
+    bench.target.prepare_mirror([WORDS, NAMES])
+    indexes = dict(
+        bench.new.query("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = %s", [mirrored])
+    )
+    assert name not in indexes
+    assert sum("hash_record_extended" in one for one in indexes.values()) == 1, (
+        "of the text, which may be NULL"
+    )
+
+    def lookup(mirror: Mirror) -> str:
+        assert isinstance(mirror, BatchMirror)
+        return mirror._store.mirrored(WORD).of_grain(("id", "name"), ("id",), "p.number")
+
+    rows = [(number, f"name {number}") for number in range(-2000, 2000)]
+    found = bench.apply(lookup, bench.dumped(WORD, *rows))
+    given = "(SELECT generate_series(-5, 5)::bigint AS number) p"
+    plan = repr(bench.new.query(f"EXPLAIN SELECT m.* FROM {given} {found}"))
+    assert re.search(r"Index Scan using \S+word_pkey", plan), plan
+
+    changed = table(WORD, *((number, f"NAME {number}") for number in range(-5, 6)))
+    bench.apply(
+        lambda mirror: mirror.mark_filled(WORDS), bench.dumped(USE)
+    )  # from now on changes are followed
+    grains, sides = bench.apply(
+        lambda mirror: (mirror.trace(WORDS), list(mirror.slices(WORDS, 4))),
+        MirrorRows(WORD, (), changed, changed),
+    )
+    assert grains == 11
+    slices = [sorted(row["id"] for row in one.after["word"].to_pylist()) for one in sides]
+    assert slices == [[-5, -4, -3, -2], [-1, 0, 1, 2], [3, 4, 5]]
+    bench.target.close()
 
 
 def test_a_mirror_that_is_not_at_the_ledgers_place_is_not_used(mysql_bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,6 +173,28 @@ def test_labels_added_while_nobody_reads_are_nothing_to_stop_for(old_pg: Databas
         newest, checkpoint=replace(newest.checkpoint, notes=())
     )
     capture.run(capture.caught_up())
+
+
+def test_a_label_added_and_written_just_before_the_run_ends_is_noted_by_a_last_look(
+    old_pg: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has looked since it was added; renamed afterwards, it was never seen under its first name."""
+    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 1e9)
+    made(old_pg, "mood")
+    capture = capturing(old_pg, ["t"], CaptureLimits(linger_s=0.01))
+    capture.run(capture.dumped)
+    goals: list[Callable[[], bool]] = []
+
+    def add(name: str) -> None:
+        if name == "log.connected":
+            old_pg.execute("ALTER TYPE mood ADD VALUE 'top'")
+            old_pg.execute("INSERT INTO t VALUES (1, 'top')")
+            goals.append(capture.caught_up())
+
+    capture.run(lambda: bool(goals) and goals[0](), add)
+    old_pg.execute("ALTER TYPE mood RENAME VALUE 'top' TO 'peak'")
+    with pytest.raises(SchemaError, match="was renamed"):
+        capture.run(lambda: False)
 
 
 def test_what_renames_no_label_of_ours_goes_on(old_pg: Database) -> None:

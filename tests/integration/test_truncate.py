@@ -133,7 +133,7 @@ def test_in_a_streamed_transaction_and_taken_back_by_a_savepoint(old_pg: Databas
 
 
 def test_of_partitions_the_log_has_the_one_of_the_whole_table_only(old_pg: Database) -> None:
-    """PostgreSQL sends nothing of a partition's own TRUNCATE where changes are published by root: a blind spot."""
+    """PostgreSQL sends nothing of a partition's own TRUNCATE where changes are published by root."""
     old_pg.execute(
         "CREATE TABLE p (k int PRIMARY KEY, v text) PARTITION BY RANGE (k)",
         "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100)",

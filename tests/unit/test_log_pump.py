@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from migrator.errors import ConnectionFailed, GapError, MigratorError
+from migrator.errors import ConnectionFailed, GapError, MigratorError, SchemaError
 from migrator.model.event import LogRecord
 from migrator.model.position import Position
 from migrator.run.failure import Stopping
@@ -23,6 +23,7 @@ class Reader:
 
     on_start: MigratorError | None = None
     on_read: MigratorError | None = None
+    on_finish: MigratorError | None = None
     started: bool = False
     closed: bool = False
     acknowledged: list[Position] = field(default_factory=list)
@@ -43,6 +44,10 @@ class Reader:
             raise MigratorError("the log reader isn't started")
         self.acknowledged.append(durable)
 
+    def finish(self) -> None:
+        if self.on_finish is not None:
+            raise self.on_finish
+
     def close(self) -> None:
         self.closed = True
 
@@ -50,6 +55,29 @@ class Reader:
 def pump(readers: list[Reader]) -> LogPump:
     waiting = iter(readers)
     return LogPump(lambda: next(waiting), None, queue.Queue(), Progress())
+
+
+def test_what_a_last_look_finds_ends_the_run_and_a_source_that_is_gone_does_not() -> None:
+    for found, ends in ((SchemaError("changed"), True), (ConnectionFailed("gone", retryable=True), False)):
+        reader, stopping = Reader(on_finish=found), Stopping()
+        log = pump([reader])
+        log.start()
+        stopping.request()
+        if ends:
+            with pytest.raises(SchemaError):
+                log.run(stopping)
+        else:
+            log.run(stopping)
+        assert reader.closed
+
+
+def test_a_run_that_failed_looks_no_more() -> None:
+    reader, stopping = Reader(on_finish=SchemaError("changed")), Stopping()
+    log = pump([reader])
+    log.start()
+    stopping.failed(GapError("something else"))
+    log.run(stopping)
+    assert reader.closed
 
 
 def test_a_gap_found_when_connecting_again_is_the_error_that_ends_the_run() -> None:

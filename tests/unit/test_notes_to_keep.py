@@ -8,7 +8,7 @@ import pytest
 
 from migrator.adapters.memory.eventlog import MemoryEventLog, MemorySegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
-from migrator.log_notes import LogNotes
+from migrator.log_notes import LogNotes, Notes
 from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.limits import CaptureLimits
 from migrator.model.position import Position
@@ -17,7 +17,7 @@ from migrator.model.request import WHOLE, Doubt, RequestBook
 from migrator.model.table import TableId
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.progress import Progress
-from migrator.run.resume import notes_to_keep
+from migrator.run.resume import asked_again
 from scenarios.simulation.clients import initial_rows
 from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source
 from scenarios.simulation.tables import SCHEMAS
@@ -25,6 +25,13 @@ from scenarios.simulation.tables import SCHEMAS
 T, U = TableId("s", "t"), TableId("s", "u")
 NOTES = ((T, "of t"), (U, "of\x00u"))
 GIVEN = Checkpoint(Position(1, "one"), notes=NOTES)
+
+
+def notes_to_keep(given: Checkpoint, book: RequestBook) -> Notes:
+    """What a reader is told again."""
+    notes = LogNotes()
+    notes.begin(given.notes, asked_again(given, book))
+    return notes.kept()
 
 
 def test_notes_survive_being_stored_and_older_checkpoints_have_none() -> None:

@@ -36,6 +36,7 @@ from migrator.adapters.postgres.pgoutput import (
     parse,
 )
 from migrator.adapters.postgres.preflight import RECOVERY
+from migrator.adapters.postgres.read_view import present_position
 from migrator.adapters.postgres.reassembly import Reassembly
 from migrator.adapters.postgres.reflection import Query, psycopg_query
 from migrator.adapters.postgres.relations import (
@@ -70,6 +71,7 @@ from migrator.same_server import SameServer
 _OPENING = "the source log can't be opened"
 _LOOK_EVERY_S = 10.0
 _LOOK_AGAIN_S = 0.5
+_FINISH_S = 5.0
 _MARK_KINDS = frozenset(kind.value for kind in MarkKind)
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MESSAGES_AT_ONCE = 2000
@@ -176,6 +178,7 @@ class PostgresLogReader:
             came = stream.wait(0.0 if self._records else max(0.0, until - time.monotonic()))
             if not came or time.monotonic() >= until:  # what streams in may be far from its commit
                 break
+        self._unlogged.reached(self._after)
         records, self._records = self._records, []
         return records
 
@@ -184,6 +187,13 @@ class PostgresLogReader:
         lsn, _ = token_parts(position)
         stream, _ = self._started()
         stream.acknowledge(lsn)
+
+    def finish(self) -> None:
+        """See ``LogReader.finish``; what the log doesn't explain in a few seconds is left to the next start."""
+        self._look_for_unlogged()
+        until = time.monotonic() + _FINISH_S
+        while self._unlogged.undecided() and time.monotonic() < until:
+            self.read(_LOOK_AGAIN_S)
 
     def close(self) -> None:
         """See ``LogReader.close``; the last acknowledgement is sent before."""
@@ -233,10 +243,16 @@ class PostgresLogReader:
         if self._source.placement == WATERMARK:
             tables.append(WATERMARK_ID)
         self._asking_catalog(lambda query: self._unlogged.look(query, tables))
+        if self._unlogged.undecided():
+            self._unlogged.decide_at(self._place())
         # A walsender survives a promotion; later connections for chunks would be taken for another server's.
         if self._standby and not self._asking_catalog(lambda query: query(RECOVERY, [])[0][0]):
             raise ConnectionFailed("the standby was promoted", where=self._source.address, retryable=True)
         self._looked_at = time.monotonic()
+
+    def _place(self) -> Position:
+        what = "the source's log position can't be read"
+        return self._catalog.call(what, lambda connection: present_position(connection.cursor()))
 
     def _asking_catalog(self, ask: Callable[[Query], Result]) -> Result:
         what = "the source's catalog can't be read"
@@ -317,9 +333,10 @@ class PostgresLogReader:
             self._records.append(WatermarkSeen(token, MarkKind(kind)))
 
     def _truncate(self, message: Truncate) -> None:
-        """Tables emptied by one statement, each a change of its own. Of a partition alone the log says nothing."""
+        """Tables emptied by one statement, each a change of its own. The log has none of a partition alone."""
         for table in filter(None, map(self._relations.captured, message.relation_oids)):
             self._part.empties(table.schema)
+            self._unlogged.emptied(table.schema.id, self._begun().xid)
 
     def _commit(self, message: Commit) -> None:
         begin, self._transaction = self._begun(), None

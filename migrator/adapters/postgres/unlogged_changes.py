@@ -1,14 +1,13 @@
 """Changes of a captured table that leave nothing in the log: found by looking at the catalog now and then.
 
 - The publication: what is written to a table while it is taken out is missing from the stream.
-- Partitions: a table that is attached brings its rows along, one that is detached or dropped takes them away, and no
-  row of these is in the log.
+- Partitions: see ``partitions``.
+- Labels of enums: one that is renamed is another in every row that has it.
 
-A look finds what is different from the first look of this reader. Somebody may have put it back meanwhile, so the
-catalog rows' own versions (``xmin``) are compared. Of the time before the first look it can tell what was attached
-since the slot stood where it stands, but not what was detached or dropped then. Labels are noted for the next reader:
-one that was renamed while nobody looked is found by its first look. It stops until somebody has asked for the table's
-rows once more (``run.resume.notes_to_keep`` then leaves the note out): whoever starts it again may not have read why.
+A look finds what is different from the one before. Somebody may have put it back meanwhile, so the catalog rows' own
+versions (``xmin``) are compared. Partitions and labels are noted for the next reader: what was done to them while
+nobody looked is found by its first look. It stops until somebody has asked for the table's rows once more
+(``run.resume.asked_again``, the note is given up then): whoever starts it again may not have read why.
 """
 
 from __future__ import annotations
@@ -16,12 +15,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from migrator.adapters.postgres.partitions import PartitionWatch, Tree, found_partitions
 from migrator.adapters.postgres.publication import changed_publication, check_covers
 from migrator.adapters.postgres.reflection import Query
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import SchemaError
 from migrator.log_notes import LogNotes
+from migrator.model.position import Position
 from migrator.model.table import TableId
 
 _MEMBERSHIPS = """
@@ -31,21 +33,6 @@ SELECT n.nspname::text, c.relname::text, r.oid::text || '/' || r.xmin::text
 FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
 JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = $1
-"""
-# A system column's row in pg_attribute is written when a table is made and never again.
-_PARTITIONS = """
-SELECT n.nspname::text, c.relname::text, t.relid::int8, t.relid::pg_catalog.regclass::text,
-       i.xmin::text || '/' || i.inhparent::text,
-       i.xmin::text <> a.xmin::text,
-       coalesce(pg_catalog.age(i.xmin) <= pg_catalog.age(s.catalog_xmin), false)
-FROM unnest($2::text[], $3::text[]) AS captured (schema, name)
-JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
-JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name
-CROSS JOIN LATERAL pg_catalog.pg_partition_tree(c.oid) t
-JOIN pg_catalog.pg_inherits i ON i.inhrelid = t.relid
-JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attnum = -1
-LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = $1
-WHERE c.relkind = 'p' AND t.level > 0
 """
 # A label that is added gets a number of its own; making room for it may move others (their enumsortorder).
 _LABELS = """
@@ -66,6 +53,7 @@ SELECT m.schema, m.name, e.oid::int8, e.enumtypid::pg_catalog.regtype::text, e.e
        e.enumsortorder::float8, e.xmin::text
 FROM made m JOIN pg_catalog.pg_enum e ON e.enumtypid = m.oid
 """
+_ENUMS, _TREE = "labels", "partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +74,12 @@ class _Label:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Partition:
-    """``adopted``: it was a table before it was a partition; ``recent``: it is one since the slot's place."""
-
-    root: TableId
-    name: str
-    version: str
-    adopted: bool
-    recent: bool
-
-
 class UnloggedChanges:
     """Looks for them. One for each time that the log reader starts.
 
     Args:
         source: the server and the publication.
-        notes: labels as the last reader saw them; kept up to date.
+        notes: labels and partitions as the last reader saw them; kept up to date.
         resumed: whether the log is read on from an earlier place; the first dump comes after everything else.
     """
 
@@ -111,7 +88,7 @@ class UnloggedChanges:
         self._notes = notes
         self._resumed = resumed
         self._memberships: dict[TableId, str] = {}
-        self._partitions: dict[int, _Partition] | None = None
+        self._partitions = PartitionWatch()
 
     def look(self, query: Query, tables: Sequence[TableId]) -> None:
         """Raises GapError for the publication, SchemaError for partitions and labels, all named."""
@@ -136,24 +113,42 @@ class UnloggedChanges:
         self._memberships = found
 
     def _look_at_partitions(self, query: Query, tables: Sequence[TableId]) -> None:
-        captured = [self._source.slot, [each.schema for each in tables], [each.name for each in tables]]
-        found = {
-            oid: _Partition(TableId(schema, root), name, version, adopted, recent)
-            for schema, root, oid, name, version, adopted, recent in query(_PARTITIONS, captured)
-        }
-        known = self._partitions
-        for oid, each in found.items():
-            new = (
-                self._resumed and each.recent
-                if known is None
-                else oid not in known or known[oid].version != each.version
-            )
-            if new and each.adopted:
-                raise _unseen(each, f"{each.name} was attached, with whatever rows it had")
-        for oid, each in (known or {}).items():
-            if oid not in found:
-                raise _unseen(each, f"{each.name} was detached or dropped, and its rows with it")
-        self._partitions = found
+        found = found_partitions(query, self._source.slot, tables)
+        for table in tables:
+            seen, known = found.get(table), self._known(table)
+            if known is not None:
+                tree = self._partitions.next(query, table, known, seen)
+            elif seen is not None:
+                resumed = self._resumed and not self._notes.asked_for(table)
+                tree = self._partitions.first(table, seen, resumed=resumed)
+            else:
+                continue
+            self._note(table, _TREE, tree.to_json())
+
+    def emptied(self, table: TableId, xid: int) -> None:
+        """The log has a TRUNCATE of the whole table by this transaction (32 bits)."""
+        known = self._known(table)
+        if known is not None:
+            self._note(table, _TREE, self._partitions.emptied(table, known, xid).to_json())
+
+    def undecided(self) -> bool:
+        """Whether what a look found waits for the log to explain it."""
+        return self._partitions.undecided()
+
+    def decide_at(self, place: Position) -> None:
+        """A place at or behind everything that looks have seen so far."""
+        self._partitions.decide_at(place)
+
+    def reached(self, position: Position) -> None:
+        """The log has been read so far. Raises SchemaError, named, for what it should have explained."""
+        self._partitions.reached(position)
+
+    def _known(self, table: TableId) -> Tree | None:
+        noted = _parsed(self._notes.of(table)).get(_TREE)
+        return Tree.from_json(noted) if noted else None
+
+    def _note(self, table: TableId, part: str, content: Any) -> None:
+        self._notes.note(table, _text({**_parsed(self._notes.of(table)), part: content}))
 
     def _look_at_labels(self, query: Query, tables: Sequence[TableId]) -> None:
         captured = [[each.schema for each in tables], [each.name for each in tables]]
@@ -163,7 +158,7 @@ class UnloggedChanges:
         renamed = {
             table: cause
             for table, labels in found.items()
-            for oid, label in _labels(self._notes.of(table)).items()
+            for oid, label in _labels(_parsed(self._notes.of(table)).get(_ENUMS, ())).items()
             if oid in labels and (cause := label.became(labels[oid]))
         }
         if renamed:
@@ -175,25 +170,26 @@ class UnloggedChanges:
                 + "".join(f" --table {table.name}" for table in renamed),
             )
         for table, labels in found.items():
-            self._notes.note(table, _noted(labels))
+            self._note(table, _ENUMS, _noted(labels))
 
 
-def _noted(labels: Mapping[int, _Label]) -> str:
-    """Labels of a table by their number, as text."""
-    rows = [[oid, each.type, each.text, each.order, each.version] for oid, each in sorted(labels.items())]
-    return json.dumps(rows, ensure_ascii=False, separators=(",", ":")) if rows else ""
+def _parsed(note: str) -> dict[str, Any]:
+    """A note's parts. One that is a list has labels only: so are all of before partitions were noted."""
+    parts = json.loads(note or "[]")
+    return {_ENUMS: parts} if isinstance(parts, list) else parts
 
 
-def _labels(noted: str) -> dict[int, _Label]:
+def _text(parts: Mapping[str, Any]) -> str:
+    """Inverse of ``_parsed``."""
+    told: Any = parts if parts.get(_TREE) else parts.get(_ENUMS)
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")) if told else ""
+
+
+def _noted(labels: Mapping[int, _Label]) -> list[list[Any]]:
+    """Labels of a table by their number, to be noted."""
+    return [[oid, each.type, each.text, each.order, each.version] for oid, each in sorted(labels.items())]
+
+
+def _labels(noted: Sequence[Sequence[Any]]) -> dict[int, _Label]:
     """Inverse of ``_noted``."""
-    return {oid: _Label(*label) for oid, *label in json.loads(noted or "[]")}
-
-
-def _unseen(partition: _Partition, cause: str) -> SchemaError:
-    return SchemaError(
-        f"the partitions of {partition.root} changed, which the log doesn't show",
-        where=str(partition.root),
-        cause=cause,
-        remedy="start the migration of this table anew; while it runs, make partitions only with"
-        " CREATE TABLE ... PARTITION OF, and attach, detach and drop none",
-    )
+    return {oid: _Label(*label) for oid, *label in noted}

@@ -27,6 +27,8 @@ SCHEMA = "migrator_mirror"
 FILLED = f"{SCHEMA}.filled"
 NUMBER = '"~number"'
 _NAME_BYTES = 63
+_FILL = 85
+"""Room in each page for new versions of its rows: where no linked column changes, indexes needn't be written."""
 _TYPES = {
     "bool": "boolean", "int8": "smallint", "int16": "smallint", "int32": "integer", "int64": "bigint",
     "float32": "real", "float64": "double precision", "string": 'text COLLATE "C"', "binary": "bytea",
@@ -109,6 +111,10 @@ def number_of(schema: TableSchema, grain: Sequence[str], expressions: Iterable[s
     if numbers_itself(schema, grain):
         (value,) = expressions
         return value
+    return _hashed(expressions)
+
+
+def _hashed(expressions: Iterable[str]) -> str:
     return f"pg_catalog.hash_record_extended(ROW({', '.join(expressions)}), 0)"
 
 
@@ -158,7 +164,9 @@ def _table(
     if not present:
         refuse_late(schema, ledger, name)
         body = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in schema.columns)
-        session.run(f"CREATE TABLE {name} ({body}, PRIMARY KEY ({quoted_columns(schema.key)}))")
+        session.run(
+            f"CREATE TABLE {name} ({body}, PRIMARY KEY ({quoted_columns(schema.key)})) WITH (fillfactor = {_FILL})"
+        )
         return schema.names()
     for column in schema.columns:  # values of a newer mapping: filling its target computes them
         if column.name.startswith(VALUE) and column.name not in present:
@@ -180,10 +188,12 @@ def _indexes(session: Session, migration: str, targets: Sequence[JoinedTarget]) 
     for reach in reaches:
         key = reach.root.schema.key
         if reach.grain:
-            root = reach.root.schema
+            root, table = reach.root.schema, mirror_table(migration, reach.root.schema.id)
+            hashed = f"({_hashed(quoted(name) for name in reach.grain)})"
             if not numbers_itself(root, reach.grain):
-                expression = f"({number_of(root, reach.grain, (quoted(name) for name in reach.grain))})"
-                _index(session, mirror_table(migration, root.id), expression)
+                _index(session, table, hashed)
+            else:  # an older mirror has it
+                session.run(f"DROP INDEX IF EXISTS {SCHEMA}.{_index_name(table, hashed)}")
             continue
         name = number_table(migration, reach)
         held_key = [_column(reach.root.schema, column) for column in key]
@@ -196,8 +206,12 @@ def _indexes(session: Session, migration: str, targets: Sequence[JoinedTarget]) 
 
 
 def _index(session: Session, table: TableId, expression: str) -> None:
-    name = f"m_{hashlib.sha256(f'{table.name} {expression}'.encode()).hexdigest()[:24]}"
+    name = _index_name(table, expression)
     session.run(f"CREATE INDEX IF NOT EXISTS {name} ON {qualified(table)} ({expression})")
+
+
+def _index_name(table: TableId, expression: str) -> str:
+    return f"m_{hashlib.sha256(f'{table.name} {expression}'.encode()).hexdigest()[:24]}"
 
 
 def _column(schema: TableSchema, name: str) -> Column:

@@ -111,6 +111,9 @@ class ChangeTableLogReader:
         # Deleting is a transaction itself, so the place moves by it: it must not go on for its own sake.
         self._to_forget = rows is None or rows[0] > 0
 
+    def finish(self) -> None:
+        """See ``LogReader.finish``: nothing is looked at beside the polls."""
+
     def close(self) -> None:
         """See ``LogReader.close``."""
         self._connection.close()

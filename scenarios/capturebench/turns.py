@@ -1,0 +1,80 @@
+"""What a load loses by being read, told apart from what the machine gives now and then.
+
+Windows of the same kind differ by a tenth and more among themselves: checkpoints, purge, other work on the machine.
+So the three kinds take short turns, each is compared with its neighbours only, and of all rounds the median counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, quantiles
+
+Window = tuple[float, float]
+"""Transactions a second, latency (ms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One turn of each: alone, the log captured, beside dumps, the log captured again, alone again."""
+
+    alone: Window
+    log: Window
+    dump: Window
+    log_again: Window
+    alone_again: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Over all rounds: medians of rate and latency, and of the ratio to its neighbours with its quartiles."""
+
+    tps: float
+    latency_ms: float
+    ratio: float
+    low: float
+    high: float
+
+    def told(self) -> str:
+        """The ratio, for a table."""
+        return f"{self.ratio:.2f}x ({self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The figures of each kind; ``dump_to_log``: beside dumps against the log being captured."""
+
+    alone: Figure
+    log: Figure
+    dump: Figure
+    dump_to_log: Figure
+
+
+def compared(rounds: Sequence[Round]) -> Turns:
+    """Medians over rounds, of which there are two at least."""
+    alone = [_mean(each.alone, each.alone_again) for each in rounds]
+    log = [_mean(each.log, each.log_again) for each in rounds]
+    dump = [each.dump for each in rounds]
+    firsts = [each.alone for each in rounds]
+    return Turns(
+        _figure(firsts, [each.alone_again for each in rounds]),
+        _figure(log, alone),
+        _figure(dump, alone),
+        _figure(dump, log),
+    )
+
+
+def _figure(windows: Sequence[Window], neighbours: Sequence[Window]) -> Figure:
+    ratios = [own / other for (own, _), (other, _) in zip(windows, neighbours, strict=True)]
+    low, _, high = quantiles(ratios, n=4, method="inclusive")
+    return Figure(
+        median(tps for tps, _ in windows),
+        median(latency_ms for _, latency_ms in windows),
+        median(ratios),
+        low,
+        high,
+    )
+
+
+def _mean(first: Window, second: Window) -> Window:
+    return fmean((first[0], second[0])), fmean((first[1], second[1]))
