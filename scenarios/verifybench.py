@@ -1,6 +1,7 @@
 """``migrator verifybench``: an equal table verified, beside reladiff and a plain datacompy of both whole tables.
 
-PostgreSQL to PostgreSQL, a mapping that hands every column through: reladiff can do nothing else. Bytes are what the
+PostgreSQL to PostgreSQL, a mapping that hands every column through: reladiff can do nothing else. Then the project's
+own mapping of the same table, which computes five of ten columns, beside its own dump. Bytes are what the
 loopback interface carried meanwhile, so a quiet machine is needed; servers and judges share its cores.
 
 The source is vacuumed before the dump, as one that was filled long ago is. Verified is a target that the run has
@@ -56,21 +57,28 @@ _LOOPBACK = Path("/sys/class/net/lo/statistics/rx_bytes")
 
 @click.command()
 @click.option("--rows", default=1_000_000, show_default=True, help="Rows of the table.")
-def verifybench(rows: int) -> None:
+@click.option(
+    "--mapping",
+    type=click.Choice(["both", "plain", "computed"]),
+    default="both",
+    show_default=True,
+    help="Hand every column through, compute some, or one after the other.",
+)
+def verifybench(rows: int, mapping: str) -> None:
     """Measure `verify` on an equal table beside reladiff (if it is there) and datacompy; needs a quiet machine."""
     click.echo(f"machine: {machine()}")
     report = Report("postgresql")
+    if mapping != "computed":
+        _plain(report, rows)
+    if mapping != "plain":
+        with fresh("postgresql", PROJECT, lambda old: _filled(old, rows)) as bed:
+            _beside_its_dump(bed, report, rows, "of computed columns, ")
+
+
+def _plain(report: Report, rows: int) -> None:
     with fresh("postgresql", PROJECT, lambda old: _filled(old, rows)) as bed:
-        dump_s, upkeep_s = _dumped(bed)
-        report.add(f"dump of {rows:,} rows", f"{rows / dump_s:,.0f} rows/s", "1.00x of the dump's time")
-        after = f"{upkeep_s / dump_s:.2f}x of the dump's time"
-        report.add("  the target vacuumed after it", f"{upkeep_s:,.2f} s", after)
-        _pages_written(bed)
-        times = [_measured(report, rows, "migrator verify", lambda: _ours(bed)) for _ in range(_TIMES)]
-        ours = statistics.median(times)
-        report.add("  its time, the median", f"{ours:,.2f} s", f"{ours / dump_s:.3f}x of the dump's time")
-        spread = f"{min(times) / dump_s:.3f}x to {max(times) / dump_s:.3f}x of the dump's time"
-        report.add("  of all of them", f"{min(times):,.2f} to {max(times):,.2f} s", spread)
+        _hand_through(bed)
+        ours = _beside_its_dump(bed, report, rows, "")
         others = {"datacompy of both whole tables": lambda: _datacompy(bed)}
         if subprocess.run([sys.executable, "-c", "import reladiff"], capture_output=True).returncode == 0:
             others["reladiff"] = lambda: _reladiff(bed)
@@ -81,20 +89,39 @@ def verifybench(rows: int) -> None:
             report.add("  its time", f"{took:,.2f} s", f"{took / ours:.1f}x of verify's time")
 
 
+def _beside_its_dump(bed: Bed, report: Report, rows: int, what: str) -> float:
+    """Dumps and verifies some times; gives the median of their seconds."""
+    dump_s, upkeep_s = _dumped(bed)
+    report.add(f"{what}dump of {rows:,} rows", f"{rows / dump_s:,.0f} rows/s", "1.00x of the dump's time")
+    after = f"{upkeep_s / dump_s:.2f}x of the dump's time"
+    report.add("  the target vacuumed after it", f"{upkeep_s:,.2f} s", after)
+    _pages_written(bed)
+    times = [_measured(report, rows, f"{what}migrator verify", lambda: _ours(bed)) for _ in range(_TIMES)]
+    ours = statistics.median(times)
+    report.add("  its time, the median", f"{ours:,.2f} s", f"{ours / dump_s:.3f}x of the dump's time")
+    spread = f"{min(times) / dump_s:.3f}x to {max(times) / dump_s:.3f}x of the dump's time"
+    report.add("  of all of them", f"{min(times):,.2f} to {max(times):,.2f} s", spread)
+    return ours
+
+
 def _filled(old: Database, rows: int) -> None:
     create(old, rows)
     with psycopg.connect(_uri(old), autocommit=True) as connection:
         connection.execute("VACUUM (ANALYZE) orders")
 
 
-def _dumped(bed: Bed) -> tuple[float, float]:
-    """Seconds from the first chunk to the last commit, and from there to the end of the target's upkeep."""
+def _hand_through(bed: Bed) -> None:
+    """A mapping and a target table of their own."""
     (bed.config.parent / "mapping.py").write_text(_MAPPING)
     with psycopg.connect(_uri(bed.new), autocommit=True) as target:
         target.execute(
             "CREATE TABLE orders_copy (id bigint PRIMARY KEY, customer bigint, items int, state text, comment text,"
             " total numeric(12,2), rebate float8, created timestamp, paid int2, source text)"
         )
+
+
+def _dumped(bed: Bed) -> tuple[float, float]:
+    """Seconds from the first chunk to the last commit, and from there to the end of the target's upkeep."""
     parts = bed.parts()
     parts.spark()  # the JVM's start is no part of it
     dumped, kept_up = Watch(lambda now: now.applied_dump_complete), Watch(lambda now: now.kept_up)

@@ -33,6 +33,7 @@ from verify.chunk_keys import Dialect
 from verify.in_postgres import Made
 from verify.row_hash import Hashed, row_hash
 from verify.snapshot import TargetColumnText
+from verify.spark_numbers import WHOLE
 
 COUNTED = 10**40
 """On MySQL each row's hash has this much added, so that one sum also counts the rows that have one: to ask for a hash
@@ -103,7 +104,10 @@ class Pair:
 
     def words(self, dialect: Dialect) -> str:
         """The source's side in SQL."""
-        return self.source.sql if isinstance(self.source, Made) else dialect.quoted(self.source.name)
+        if not isinstance(self.source, Made):
+            return dialect.quoted(self.source.name)
+        # A number that the type can't hold isn't known, so that row's hash is never computed.
+        return f"({self.source.sql})::int8" if self.source.type in WHOLE else self.source.sql
 
     def scales_differ(self) -> bool:
         """Whether one number may be written with more decimals than the other."""
@@ -145,6 +149,8 @@ def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
     if isinstance(pair.source, Made):
         declared = _declared(kinds[1], pair.target.native)
         found = _MADE_CLASSES.get(pair.source.type, "numeric")
+        if pair.source.type in WHOLE and declared in ("int4", "integer"):
+            return "integer"
         return found if declared == found or (found == "numeric" and declared in _NUMBERS) else None
     source, target = _declared(kinds[0], pair.source.source_type), _declared(kinds[1], pair.target.native)
     if {source, target} == {"int4", "integer"}:
@@ -185,7 +191,7 @@ def _by_hash(
         Hashed(
             name,
             "text" if kind == "numeric" and not trim else kind,
-            isinstance(pair.source, Made) or pair.source.nullable,
+            pair.source.nullable,
         )
         for name, pair, kind, trim in zip(names, pairs, classes, trimmed, strict=True)
     ]

@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from migrator.model.table import Column
 from transforms.expressions import Expression
+from verify.expression_facts import is_empty, nullable, of_a_row
 from verify.postgres_chunks import quoted
+from verify.spark_numbers import DECIMAL, WHOLE, digits, is_number, result_type, sure_digits
 
 _SQL_MAX = 20_000
 """Characters: an expression that is used twice is written twice."""
-_WHOLE = {"byte": 2**7, "short": 2**15, "integer": 2**31, "long": 2**63}
 _TIMES = ("date", "timestamp_ntz", "timestamp")
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _TEXTS = ("text", "character varying")
 _NULLS = {
     "string": "NULL::text",
@@ -52,18 +52,22 @@ _OF_TEXT = {
     "StringTrimRight": "rtrim({}, ' ')",
 }
 _OF_ASCII = {"Lower": 'lower({} COLLATE "C")', "Upper": 'upper({} COLLATE "C")'}
-_NOT_ASCII = "coalesce(octet_length(convert_to({0}, 'UTF8')) <> char_length({0}), false)"
+_NOT_ASCII = (
+    "coalesce(CASE WHEN (SELECT getdatabaseencoding() = 'UTF8') THEN octet_length({0})"
+    " ELSE octet_length(convert_to({0}, 'UTF8')) END <> char_length({0}), false)"
+)
+"""A conversion takes longer than all the rest; asked for the encoding is once a query."""
 _LAST = "'294247-01-01'"
 """Spark's times end a few days later, those of the server thirty years, its dates five million."""
 _UNREACHED = f"coalesce(NOT isfinite({{0}}) OR {{0}} >= {_LAST}, false)"
 _AS_TIME = f"(CASE WHEN {{0}} < {_LAST} THEN {{0}}::timestamp END)"
 _CASTS = {
-    ("timestamp_ntz", "timestamp"): "({0} AT TIME ZONE 'UTC')",
-    ("timestamp", "timestamp_ntz"): "({0} AT TIME ZONE 'UTC')",
+    ("timestamp_ntz", "timestamp"): "({0} AT TIME ZONE interval '0')",
+    ("timestamp", "timestamp_ntz"): "({0} AT TIME ZONE interval '0')",
     ("timestamp_ntz", "date"): "{0}::date",
-    ("timestamp", "date"): "({0} AT TIME ZONE 'UTC')::date",
+    ("timestamp", "date"): "({0} AT TIME ZONE interval '0')::date",
     ("date", "timestamp_ntz"): _AS_TIME,
-    ("date", "timestamp"): f"({_AS_TIME} AT TIME ZONE 'UTC')",
+    ("date", "timestamp"): f"({_AS_TIME} AT TIME ZONE interval '0')",
     ("boolean", "string"): "{0}::text",
 }
 
@@ -76,11 +80,19 @@ class Made:
         sql: in parentheses, or a name.
         type: Spark's, as in ``Expression.type``; ``void`` is NULL's.
         unknown: conditions, never NULL, under which Spark's value may be another.
+        digits: of a number, how many it has before the point at most; None is as many as its type allows.
+        nullable: whether NULL is to be expected; only what is quicker depends on it.
     """
 
     sql: str
     type: str
     unknown: tuple[str, ...] = ()
+    digits: int | None = None
+    nullable: bool = True
+
+    def before_point(self) -> int:
+        """Digits before the point at most."""
+        return digits(self.type)[0] if self.digits is None else self.digits
 
 
 class _NoWords(Exception):
@@ -98,7 +110,9 @@ def in_postgres(expression: Expression, columns: Sequence[Column]) -> Made | Non
         made = _Words(columns).of(expression)
     except _NoWords:
         return None
-    return made if made.type != "void" else None
+    if made.type == "void":
+        return None
+    return replace(made, nullable=nullable(expression, columns))
 
 
 class _Words:
@@ -117,7 +131,7 @@ class _Words:
             "NullIf": self._null_if,
             "Not": lambda it: self._of_boolean("(NOT {})", it),
             "And": lambda it: self._of_boolean("({} AND {})", it),
-            "Or": lambda it: self._of_boolean("({} OR {})", it),
+            "Or": self._or,
             "IsNull": lambda it: self._is_null("({} IS NULL)", it),
             "IsNotNull": lambda it: self._is_null("({} IS NOT NULL)", it),
             "In": self._in,
@@ -153,9 +167,9 @@ class _Words:
         name, declared = quoted(column.name), column.source_type.lower().partition("(")[0].strip()
         if it.type in _TIMES:
             return Made(name, it.type, (_UNREACHED.format(name),))
-        exact = (it.type in _WHOLE and declared in ("smallint", "integer", "bigint")) or (
+        exact = (it.type in WHOLE and declared in ("smallint", "integer", "bigint")) or (
             (it.type == "boolean" and declared == "boolean")
-            or (_DECIMAL.fullmatch(it.type) is not None and declared == "numeric")
+            or (DECIMAL.fullmatch(it.type) is not None and declared == "numeric")
             or (it.type == "string" and declared in _TEXTS)
         )
         if not exact:
@@ -165,23 +179,23 @@ class _Words:
     def _cast(self, it: Expression) -> Made:
         (child,) = it.children
         value = self.of(child)
-        if child.kind == "Literal" and child.value is not None and _numeric(it.type):
-            if not re.fullmatch(rf"-?\d{{1,{_sure_digits(it.type)}}}", child.value):
+        if child.kind == "Literal" and child.value is not None and is_number(it.type):
+            if not re.fullmatch(rf"-?\d{{1,{sure_digits(it.type)}}}", child.value):
                 raise _NoWords
-            return Made(value.sql, it.type)
+            return Made(value.sql, it.type, digits=value.digits)
         if value.type == "void":
             return Made(_null(it.type), it.type, value.unknown)
         if value.type == it.type:
             return value
-        if _numeric(value.type) and _numeric(it.type):
+        if is_number(value.type) and is_number(it.type):
             return _as_number(value, it.type)
         if (value.type, it.type) in _CASTS:
             return Made(_CASTS[value.type, it.type].format(value.sql), it.type, value.unknown)
-        if value.type in _WHOLE and it.type == "string":
+        if value.type in WHOLE and it.type == "string":
             return Made(f"trim_scale({value.sql}::numeric)::text", it.type, value.unknown)
-        if value.type in _WHOLE and it.type == "boolean":
+        if value.type in WHOLE and it.type == "boolean":
             return Made(f"({value.sql} <> 0)", it.type, value.unknown)
-        if value.type == "boolean" and it.type in _WHOLE:
+        if value.type == "boolean" and it.type in WHOLE:
             return Made(f"({value.sql}::int)", it.type, value.unknown)
         raise _NoWords
 
@@ -197,12 +211,15 @@ class _Words:
             doubts = [" OR ".join(each.unknown) or "false" for each in (*values, other)]
             unknown.append(_case_of(conditions, doubts))
         sql = _case_of(conditions, [each.sql for each in made])
-        return Made(sql, made[0].type, tuple(dict.fromkeys(unknown)))
+        if len(values) == 1 and "true" in other.unknown:  # no need to ask for the condition again
+            sql = made[0].sql
+        return Made(sql, made[0].type, tuple(dict.fromkeys(unknown)), _digits_of(made))
 
     def _coalesce(self, it: Expression) -> Made:
         found, unknown = self._all(it.children)
         made = _same_type(found)
-        return Made(f"coalesce({', '.join(each.sql for each in made)})", made[0].type, unknown)
+        sql = f"coalesce({', '.join(each.sql for each in made)})"
+        return Made(sql, made[0].type, unknown, _digits_of(made))
 
     def _null_if(self, it: Expression) -> Made:
         equal = self._compared(Expression("EqualTo", it.children))
@@ -215,12 +232,28 @@ class _Words:
         _typed("boolean", *found)
         return Made(words.format(*(each.sql for each in found)), "boolean", unknown)
 
+    def _or(self, it: Expression) -> Made:
+        made = self._of_boolean("({} OR {})", it)
+        # As checked values ask whether they are what they were cast to, where that is what they were.
+        for one, other in (it.children, it.children[::-1]):
+            if (one.kind, other.kind) == ("IsNull", "EqualTo"):
+                asked = {self.of(each).sql for each in (*one.children, *other.children)}
+                if len(asked) == 1:
+                    return Made("true", "boolean", made.unknown)
+        return made
+
     def _is_null(self, words: str, it: Expression) -> Made:
         value = self.of(it.children[0])
         return Made(words.format(value.sql), "boolean", value.unknown)
 
     def _compared(self, it: Expression) -> Made:
         (left, right), unknown = self._all(it.children)
+        text, other = it.children
+        if it.kind == "EqualTo" and text.kind in _OF_TEXT and len(text.children) == 1 and is_empty(other):
+            # What is of blanks alone; none is taken away for that.
+            value = self.of(text.children[0])
+            _typed("string", value)
+            return Made(f"({value.sql}::bpchar = ''::bpchar COLLATE \"C\")", "boolean", unknown)
         return Made(_comparison(it.kind, left, right), "boolean", unknown)
 
     def _in(self, it: Expression) -> Made:
@@ -231,11 +264,20 @@ class _Words:
         return Made(f"({any_of})", "boolean", unknown)
 
     def _computed(self, it: Expression) -> Made:
+        if not of_a_row(it):  # the server would compute it beforehand, and fail before it asks any condition
+            raise _NoWords
         (left, right), unknown = self._all(it.children)
-        wanted = _result_type(it.kind, left.type, right.type)
+        wanted = result_type(it.kind, left.type, right.type)
+        if wanted is None:
+            raise _NoWords
         sql = f"({left.sql}::numeric {_COMPUTED[it.kind]} {right.sql}::numeric)"
+        sizes = (left.before_point(), right.before_point())
+        size = sum(sizes) if it.kind == "Multiply" else max(sizes) + 1
         # A decimal's type has room for whatever comes of two others.
-        return Made(sql, wanted, (*unknown, _beyond(sql, wanted)) if wanted in _WHOLE else unknown)
+        held = wanted not in WHOLE or size <= sure_digits(wanted)
+        return Made(
+            sql, wanted, unknown if held else (*unknown, _beyond(sql, wanted)), size if held else None
+        )
 
     def _concat(self, it: Expression) -> Made:
         found, unknown = self._all(it.children)
@@ -280,8 +322,8 @@ def _literal(type_: str, value: str | None) -> Made:
         return Made(_null(type_), type_)
     if type_ == "boolean" and value in ("true", "false"):
         return Made(value, type_)
-    if _numeric(type_) and re.fullmatch(r"-?\d+(\.\d+)?", value):
-        return Made(f"({value})", type_)
+    if is_number(type_) and re.fullmatch(r"-?\d+(\.\d+)?", value):
+        return Made(f"({value})", type_, digits=len(value.lstrip("-").partition(".")[0]))
     # Backslashes mean something where standard_conforming_strings is off, and a brace or a percent sign to Python.
     if type_ == "string" and not re.search(r"[\\{}%\x00]", value):
         return Made("'" + value.replace("'", "''") + "'::text", type_)
@@ -289,70 +331,39 @@ def _literal(type_: str, value: str | None) -> Made:
 
 
 def _null(type_: str) -> str:
-    if _numeric(type_):
+    if is_number(type_):
         return "NULL::numeric"
     if type_ not in _NULLS:
         raise _NoWords
     return _NULLS[type_]
 
 
-def _numeric(type_: str) -> bool:
-    return type_ in _WHOLE or _DECIMAL.fullmatch(type_) is not None
-
-
-def _digits(type_: str) -> tuple[int, int]:
-    """Digits before and behind the point that a number's type holds at least; a whole number's are enough for any."""
-    found = _DECIMAL.fullmatch(type_)
-    return (int(found[1]) - int(found[2]), int(found[2])) if found else (len(str(_WHOLE[type_])), 0)
-
-
-def _sure_digits(type_: str) -> int:
-    """How many digits before the point a number may have that the type surely holds."""
-    return len(str(_WHOLE[type_])) - 1 if type_ in _WHOLE else _digits(type_)[0]
-
-
 def _as_number(value: Made, wanted: str) -> Made:
     """A number as another type of number: cut to a whole number, or with at least as many decimals."""
     sql = value.sql
-    if wanted in _WHOLE:
-        sql = f"trunc({sql}::numeric)" if value.type not in _WHOLE else sql
-    elif _digits(wanted)[1] < _digits(value.type)[1]:
+    if wanted in WHOLE:
+        sql = f"trunc({sql}::numeric)" if value.type not in WHOLE else sql
+    elif digits(wanted)[1] < digits(value.type)[1]:
         raise _NoWords
-    if wanted in _WHOLE and value.type in _WHOLE:
-        held = _WHOLE[value.type] <= _WHOLE[wanted]
-    else:
-        held = _digits(value.type)[0] <= _sure_digits(wanted)
-    return Made(sql, wanted, value.unknown if held else (*value.unknown, _beyond(sql, wanted)))
+    size = value.before_point()
+    held = size <= sure_digits(wanted)
+    if wanted in WHOLE and value.type in WHOLE:
+        held = held or WHOLE[value.type] <= WHOLE[wanted]
+    if held:
+        return Made(sql, wanted, value.unknown, size)
+    return Made(sql, wanted, (*value.unknown, _beyond(sql, wanted)))
 
 
 def _beyond(sql: str, type_: str) -> str:
     """Whether a number isn't one that a type of Spark's holds."""
-    if type_ in _WHOLE:
-        size = _WHOLE[type_]
+    if type_ in WHOLE:
+        size = WHOLE[type_]
         return f"coalesce({sql} NOT BETWEEN {-size}::numeric AND {size - 1}::numeric, false)"
-    return f"coalesce(abs({sql}) >= 1e{_digits(type_)[0]}::numeric, false)"
-
-
-def _result_type(kind: str, left: str, right: str) -> str:
-    """Spark's type of a sum, a difference or a product."""
-    if left in _WHOLE and left == right:
-        return left
-    one, other = _DECIMAL.fullmatch(left), _DECIMAL.fullmatch(right)
-    if one is None or other is None:
-        raise _NoWords
-    digits, scale = (int(one[1]), int(other[1])), (int(one[2]), int(other[2]))
-    if kind == "Multiply":
-        precision, behind = sum(digits) + 1, sum(scale)
-    else:
-        behind = max(scale)
-        precision = max(digits[0] - scale[0], digits[1] - scale[1]) + behind + 1
-    if precision > 38:  # Spark gives up decimals then
-        raise _NoWords
-    return f"decimal({precision},{behind})"
+    return f"coalesce(abs({sql}) >= 1e{digits(type_)[0]}::numeric, false)"
 
 
 def _comparison(kind: str, left: Made, right: Made) -> str:
-    if left.type != right.type and not (_numeric(left.type) and _numeric(right.type)):
+    if left.type != right.type and not (is_number(left.type) and is_number(right.type)):
         raise _NoWords
     if left.type == "string":
         if kind not in _OF_EQUALITY:
@@ -375,6 +386,13 @@ def _same_type(found: Sequence[Made]) -> list[Made]:
     return [Made(_null(type_), type_) if each.type == "void" else each for each in found]
 
 
+def _digits_of(made: Sequence[Made]) -> int | None:
+    """Of any of some values of one type."""
+    return max(each.before_point() for each in made) if is_number(made[0].type) else None
+
+
 def _case_of(conditions: Sequence[Made], values: Sequence[str]) -> str:
+    if conditions[0].sql == "true":
+        return values[0]
     cases = " ".join(f"WHEN {c.sql} THEN {v}" for c, v in zip(conditions, values, strict=False))
     return f"(CASE {cases} ELSE {values[-1]} END)"

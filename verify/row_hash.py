@@ -23,7 +23,8 @@ What each type's own hash folds, and what is done about it:
 - *real, double precision*: 0.0 is -0.0. Zeros are hashed by their texts.
 - *numeric*: no sign, no NaN. By its text, which is as cheap as to ask for the sign.
 - *date*: its days are a number. As of a range again: a difference of dates refuses infinity.
-- *timestamptz, bytea, all others*: by the bytes they are sent as, or the text that their output function makes.
+- *timestamptz*: as the timestamp in UTC, from which it is an interval of nothing: no zone's name has to be read.
+- *bytea, all others*: by the bytes they are sent as, or the text that their output function makes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _STEPS = {
     "text": _TEXT,
     "bpchar": _TEXT,
     "timestamp": "timestamp_hash_extended({0}, {1} # tsrange_subdiff({0}, '2000-01-01')::int8)",
-    "timestamptz": "hashtextextended(encode(timestamptz_send({0}), 'hex') COLLATE \"C\", {1})",
+    "timestamptz": "timestamp_hash_extended({0} AT TIME ZONE interval '0',"
+    " {1} # tstzrange_subdiff({0}, '2000-01-01 00:00+00')::int8)",
     "uuid": "uuid_hash_extended({0}, {1})",
 }
 _AS_OUTPUT = "hashtextextended(CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END COLLATE \"C\", {1})"
@@ -60,7 +62,7 @@ _APART = {
 
 # Floats have their seed twice: a chain of them would double with each. A record of NULL has one hash for any seed.
 _ONLY_APART = ("float8", "float4", "bytea")
-_FULL = ("timestamp",)  # a word is in its seed already
+_FULL = ("timestamp", "timestamptz")  # a word is in its seed already
 _STIR = "hashint4extended({0}, {1})"
 _NOTHING = "0::int8"
 

@@ -111,6 +111,11 @@ SAID: dict[str, Callable[[DataFrame], Column]] = {
     "product": lambda _: F.col("l") * F.col("l") - 1,
     "product of decimals": lambda _: F.col("n") * F.lit(Decimal("1.19")),
     "decimal and int": lambda _: F.col("n") - F.col("i"),
+    "product that fits": lambda _: F.col("s").cast("int") * 1000,
+    "product that may not": lambda _: F.col("s").cast("int") * 100_000,
+    "null or the same as another": lambda _: F.col("i").isNull() | (F.col("l") == F.col("i")),
+    "blanks alone": lambda _: F.ltrim("t") == "",
+    "not blanks alone": lambda _: ~(F.rtrim("v") == F.lit("")),
     "cut": lambda _: F.col("n").cast("int"),
     "cut or null": lambda _: F.col("w").try_cast("bigint"),
     "digits": lambda _: F.col("l").cast("string"),
@@ -129,6 +134,7 @@ UNMET = {"cents", "flag of a boolean's number", "product of decimals", "decimal 
 """Whose conditions no row of these types can meet."""
 UNSAID: dict[str, Callable[[DataFrame], Column]] = {
     "chance": lambda _: F.rand(1),
+    "of no row": lambda _: F.when(F.col("i") > 1, F.lit(2**62) * F.lit(4)).otherwise(F.col("l")),
     "quotient": lambda _: F.col("n") / 3,
     "hash": lambda _: F.sha1("t"),
     "order of texts": lambda _: F.col("t") < F.col("v"),
@@ -248,7 +254,19 @@ def test_without_its_conditions_it_would_be_wrong(table: Table, name: str) -> No
     assert everything != table.by_spark(SAID[name], set(everything))
 
 
-@pytest.mark.parametrize("name", ["flag", "sum of longs", "product", "case of what fails"])
+def test_without_sizes_a_product_too_large_would_be_taken_for_known(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control of ``Made.digits``."""
+    monkeypatch.setattr(Made, "before_point", lambda _: 0)
+    made = table.made(SAID["product that may not"])
+    assert made is not None
+    assert not made.unknown
+
+
+@pytest.mark.parametrize(
+    "name", ["flag", "sum of longs", "product", "product that may not", "case of what fails"]
+)
 def test_what_the_mapping_refuses_is_not_known(table: Table, name: str) -> None:
     made = table.made(SAID[name])
     assert made is not None
