@@ -62,22 +62,24 @@ def busy(project: GrainProject, monkeypatch: pytest.MonkeyPatch) -> GrainProject
 
 @pytest.fixture
 def views(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, int]]:
-    """The views that rows were read in: of each its rows by table."""
+    """The views that rows were read in: of each its rows by table. Those of both sides may be open at once."""
     seen: list[dict[str, int]] = []
+    of: dict[PostgresSnapshot, dict[str, int]] = {}
     begin, read = PostgresViews.view, PostgresSnapshot.to_parquet
 
     @contextmanager
     def view(self: PostgresViews, bulk: bool = False) -> Any:
         with begin(self, bulk) as found:
             if bulk:
-                seen.append({})
+                of[found] = {}
+                seen.append(of[found])
             yield found
 
     def to_parquet(
         self: PostgresSnapshot, query: Any, names: Any, path: Path, convert: Any, subject: str
     ) -> int:
         rows = read(self, query, names, path, convert, subject)
-        seen[-1][subject] = seen[-1].get(subject, 0) + rows
+        of[self][subject] = of[self].get(subject, 0) + rows
         return rows
 
     monkeypatch.setattr(PostgresViews, "view", view)
