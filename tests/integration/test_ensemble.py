@@ -70,7 +70,11 @@ class Watched:
             self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stop.wait(0.005):
+        ended = False
+        while (
+            not ended
+        ):  # the one asked first is asked once more after the other was seen: only then both can be told
+            ended = self._stop.wait(0.005)
             for number, leader in enumerate(self._leaders):
                 asked = time.monotonic()
                 if leader.sure():
