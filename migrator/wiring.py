@@ -13,12 +13,12 @@ from pathlib import Path
 from migrator import schema as control
 from migrator import wiring_target
 from migrator.adapters.files.batch_reader import FileBatchReader
+from migrator.adapters.files.fresh_segments import FreshSegments
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import newest_manifest
 from migrator.adapters.files.places import places
 from migrator.adapters.files.room import FileRoom
 from migrator.adapters.files.segment_reader import FileSegmentReader
-from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.files.set_aside import set_damage_aside
 from migrator.adapters.json_lines.output import JsonLinesFile, JsonLinesStream
@@ -73,9 +73,9 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
     step = step_hook(os.environ)
 
     def event_log(epoch: int, after: int) -> EventLog:
-        signal = SegmentSignal()
-        writer = FileSegmentWriter(settings.event_log(), epoch, after=after, signal=signal, step=step)
-        reader = FileBatchReader(settings.event_log(), signal=signal)
+        fresh = FreshSegments()
+        writer = FileSegmentWriter(settings.event_log(), epoch, after=after, fresh=fresh, step=step)
+        reader = FileBatchReader(settings.event_log(), fresh=fresh)
         return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
     catalog, ports = source_parts(settings, step, executors_read(settings))

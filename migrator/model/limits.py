@@ -28,7 +28,8 @@ class CaptureLimits:
         table_silence_s: a table that had changes, and has had none for so long while others had, is warned of;
             0: nobody is.
         segment_rows: a segment is written at the latest when it holds this many rows.
-        linger_s: a segment is written at the latest this long after its first row.
+        linger_s: a segment is written at the latest this long after its first row; up to four times as long while
+            earlier ones weren't read yet.
         heartbeat_s: how often the position moves on while there is nothing to write.
         backlog_bytes: chunks wait while the event log holds more than this.
         event_log_bytes: changes wait as well while it would hold more than this; 0: no such bound.

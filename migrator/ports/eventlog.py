@@ -125,6 +125,13 @@ class SegmentWriter(Protocol):
         """
         ...
 
+    def awaited(self) -> bool:
+        """Whether the batch reader beside it has read all there is, so that the next segment is waited for.
+
+        True where that isn't known.
+        """
+        ...
+
 
 class BatchReader(Protocol):
     """Reads ranges of the event log. May run in another thread or process than the writer."""

@@ -51,6 +51,9 @@ from migrator.run.steps import Step, no_step
 SEGMENT_BYTES = 64 << 20
 """A segment is written at the latest when it holds so much, whatever it is collected for: with rows of 16 MB, thirty
 milliseconds of a fast log are a gigabyte."""
+_UNREAD = 4
+"""How many times as long small segments are collected for while earlier ones weren't read yet. Who reads them takes
+all of them at once, and each costs a file for every table in it: more of them would come no sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +256,8 @@ class CaptureSteps:
             return True
         if self._builder.rows:
             full = self._builder.rows >= self._limits.segment_rows or self._builder.bytes >= SEGMENT_BYTES
-            return full or age_s >= self._limits.linger_s
+            patience = 1 if self._writer.awaited() else _UNREAD
+            return full or age_s >= self._limits.linger_s * patience
         return age_s >= self._limits.heartbeat_s and (self._dirty or self.noted())
 
     def noted(self) -> bool:

@@ -119,6 +119,10 @@ class SureWriter:
         self._lead.await_sure()
         return self._writer.append(content)
 
+    def awaited(self) -> bool:
+        """See the port."""
+        return self._writer.awaited()
+
 
 class SureTarget:
     """A ``Target`` that applies only while the lease is sure. The ledger's epoch stays what protects it."""

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from migrator.adapters.files.batch_reader import FileBatchReader
+from migrator.adapters.files.fresh_segments import FreshSegments
 from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
 from migrator.model.segment import Manifest
@@ -19,15 +19,15 @@ from tests.contract.eventlog_contract import EventLogContract, EventLogUnderTest
 
 
 class Files:
-    def __init__(self, directory: Path, signal: SegmentSignal | None) -> None:
+    def __init__(self, directory: Path, fresh: FreshSegments | None) -> None:
         self._directory = directory / "log"
-        self._signal = signal
+        self._fresh = fresh
 
     def writer(self, epoch: int, after: int = 0, step: Step | None = None) -> SegmentWriter:
-        return FileSegmentWriter(self._directory, epoch, after=after, signal=self._signal, step=step)
+        return FileSegmentWriter(self._directory, epoch, after=after, fresh=self._fresh, step=step)
 
     def reader(self) -> BatchReader:
-        return FileBatchReader(self._directory, signal=self._signal)
+        return FileBatchReader(self._directory, fresh=self._fresh)
 
     def chunk(self, path: str) -> pa.Table:
         return pq.ParquetFile(path).read()
@@ -63,12 +63,12 @@ class Memory:
 
 class TestFiles(EventLogContract):
     def make(self, directory: Path) -> EventLogUnderTest:
-        return Files(directory, signal=None)
+        return Files(directory, fresh=None)
 
 
-class TestFilesWithSignal(EventLogContract):
+class TestFilesInOneProcess(EventLogContract):
     def make(self, directory: Path) -> EventLogUnderTest:
-        return Files(directory, SegmentSignal())
+        return Files(directory, FreshSegments())
 
 
 class TestMemory(EventLogContract):

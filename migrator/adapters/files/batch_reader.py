@@ -1,8 +1,8 @@
 """Reads batches from an event log directory, beside the writer, in the same process or another.
 
 A batch is found from the manifests alone; then every data file is checked against its SHA-256 (1.5 GB/s a
-core: a twentieth of the time Spark takes to read it), log images are netted per table, chunk files are left
-    to Spark.
+core: a twentieth of the time Spark takes to read it), except for log images that a writer in the same process has
+handed over; log images are netted per table, chunk files are left to Spark.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import pyarrow as pa
 
 from migrator.adapters.files import durable
 from migrator.adapters.files.disk_use import DiskUse
+from migrator.adapters.files.fresh_segments import FreshSegments
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import START_OVER, read_manifest
 from migrator.adapters.files.parquet import decode_rows, read_checked
 from migrator.adapters.files.places import first_needed
-from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.adapters.files.sequence import Sequence
 from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
 from migrator.columnar.versions import extends, unite_images
 from migrator.errors import DamageError, EventLogError
-from migrator.model.segment import FileKind, Manifest
+from migrator.model.segment import FileKind, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
 
@@ -42,7 +42,7 @@ class FileBatchReader:
     Args:
         directory: of the event log; may not exist yet.
         max_bytes: a batch grows no further than this (rows in memory) unless one transaction is larger.
-        signal: shared with a writer in the same process; without it the directory is polled every 2 to 20 ms.
+        fresh: shared with a writer in the same process; without it the directory is polled every 2 to 20 ms.
     """
 
     def __init__(
@@ -50,12 +50,13 @@ class FileBatchReader:
         directory: str | os.PathLike[str],
         *,
         max_bytes: int = 256 << 20,
-        signal: SegmentSignal | None = None,
+        fresh: FreshSegments | None = None,
     ) -> None:
         self._layout = Layout.of(directory)
         self._disk_use = DiskUse(self._layout)
         self._max_bytes = max_bytes
-        self._sequence = Sequence(self._layout, signal)
+        self._fresh = fresh or FreshSegments()
+        self._sequence = Sequence(self._layout, fresh)
         self._applied = 0
 
     def read(self, after: int, max_rows: int, timeout_s: float) -> Batch | None:
@@ -68,10 +69,13 @@ class FileBatchReader:
         deadline = time.monotonic() + timeout_s
         self._sequence.check_released(after, f"the target's ledger stands at segment {after}", _RESTORED)
         self._sequence.forget(after)
+        self._fresh.forget(after)
         while True:
             manifests, end = self._collect(after, max_rows)
             if manifests:
-                return self._intact(manifests)
+                batch = self._intact(manifests)
+                self._fresh.taken(batch.last)
+                return batch
             self._sequence.check_gap(end + 1)
             if not self._sequence.wait(end + 1, deadline):
                 return None
@@ -198,12 +202,11 @@ class FileBatchReader:
         emptied: set[TableId] = set()
         for manifest in manifests:
             for file in manifest.files:
-                content = read_checked(file, manifest.number)
                 if file.kind is FileKind.LOG:
-                    rows = decode_rows(file, content, manifest.number)
-                    if taken_in(file.schema, rows, images, chunks):
+                    if taken_in(file.schema, self._rows(file, manifest.number), images, chunks):
                         emptied.add(file.schema.id)
                     continue
+                read_checked(file, manifest.number)
                 key = (file.schema.id, file.schema.version())
                 _, paths, count = chunks.get(key, (file.schema, [], 0))
                 chunks[key] = (file.schema, [*paths, file.path], count + file.rows)
@@ -222,6 +225,11 @@ class FileBatchReader:
             ),
             doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),
         )
+
+    def _rows(self, file: SegmentFile, segment: int) -> pa.Table:
+        """The images of a log file, as they were handed over or decoded. Raises ``DamageError``."""
+        held = self._fresh.rows(file, segment)
+        return decode_rows(file, read_checked(file, segment), segment) if held is None else held
 
     def _check_follows(self, found: list[Manifest], manifest: Manifest) -> None:
         if found and manifest.epoch < found[-1].epoch:

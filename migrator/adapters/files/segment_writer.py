@@ -31,10 +31,10 @@ import pyarrow as pa
 
 from migrator.adapters.files import durable
 from migrator.adapters.files.disk_use import DiskUse
+from migrator.adapters.files.fresh_segments import FreshSegments
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import encode_manifest, newest_manifest, read_manifest
 from migrator.adapters.files.parquet import encode_rows, file_schema
-from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.errors import DamageError, EventLogError, FencedError
 from migrator.model.segment import Manifest, SegmentFile
 from migrator.ports.eventlog import SegmentContent, TableData
@@ -51,7 +51,7 @@ class FileSegmentWriter:
         epoch: of the lease under which this process writes.
         after: segment number of the target's ledger. Numbering never falls to or below it, even if the
             directory was lost; then what lies below counts as released.
-        signal: told of every new segment.
+        fresh: told of every new segment, and asked whether one is awaited.
         step: called with ``segment.file`` (one data file written), ``segment.data`` (all of them),
             ``segment.synced`` (data durable) and ``segment.created`` (segment durable and visible); what it raises
             acts like a crash at that point.
@@ -66,12 +66,12 @@ class FileSegmentWriter:
         epoch: int,
         *,
         after: int = 0,
-        signal: SegmentSignal | None = None,
+        fresh: FreshSegments | None = None,
         step: Step | None = None,
     ) -> None:
         self._layout = Layout.of(directory)
         self._epoch = epoch
-        self._signal = signal
+        self._fresh = fresh
         self._step: Step = step or (lambda name: None)
         self._broken: EventLogError | FencedError | None = None
         self._leftovers = True
@@ -116,7 +116,7 @@ class FileSegmentWriter:
             if isinstance(error, FencedError):
                 self._broken = error
             raise
-        return self._created(manifest)
+        return self._created(manifest, content)
 
     def _open(self, after: int) -> None:
         layout = self._layout
@@ -213,12 +213,16 @@ class FileSegmentWriter:
             self._epoch, f"segment {number} was created under epoch {other.epoch if other else '?'}"
         )
 
-    def _created(self, manifest: Manifest) -> Manifest:
+    def awaited(self) -> bool:
+        """Whether a reader in this process has read all there is; True where that isn't known."""
+        return self._fresh is None or self._fresh.awaited()
+
+    def _created(self, manifest: Manifest, content: SegmentContent) -> Manifest:
         self._last = manifest
         self._next = manifest.number + 1
         self._disk_use.add(sum(file.size_bytes for file in manifest.files))
-        if self._signal is not None:
-            self._signal.announce(manifest.number)
+        if self._fresh is not None:
+            self._fresh.announce(manifest, tuple(data for data in content.data if data.rows.num_rows))
         self._step("segment.created")
         return manifest
 

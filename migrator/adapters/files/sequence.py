@@ -6,14 +6,14 @@ import os
 import time
 
 from migrator.adapters.files import durable
+from migrator.adapters.files.fresh_segments import FreshSegments
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import START_OVER, read_manifest
-from migrator.adapters.files.segment_signal import SegmentSignal
 from migrator.errors import DamageError, EventLogError
 from migrator.model.segment import Manifest
 
 _POLL_MIN_S, _POLL_MAX_S = 0.002, 0.02
-_SIGNAL_SLICE_S = 0.25
+_WAIT_SLICE_S = 0.25
 
 
 class Sequence:
@@ -21,12 +21,12 @@ class Sequence:
 
     Args:
         layout: of the event log.
-        signal: shared with a writer in the same process; without it the directory is polled every 2 to 20 ms.
+        fresh: shared with a writer in the same process; without it the directory is polled every 2 to 20 ms.
     """
 
-    def __init__(self, layout: Layout, signal: SegmentSignal | None = None) -> None:
+    def __init__(self, layout: Layout, fresh: FreshSegments | None = None) -> None:
         self._layout = layout
-        self._signal = signal
+        self._fresh = fresh
         self._known: dict[int, Manifest] = {}
 
     def manifest(self, number: int) -> Manifest | None:
@@ -50,8 +50,8 @@ class Sequence:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 return False
-            if self._signal is not None:
-                self._signal.wait(number, min(left_s, _SIGNAL_SLICE_S))
+            if self._fresh is not None:
+                self._fresh.wait(number, min(left_s, _WAIT_SLICE_S))
             else:
                 time.sleep(min(left_s, pause_s))
                 pause_s = min(pause_s * 1.5, _POLL_MAX_S)

@@ -73,6 +73,10 @@ class MemorySegmentWriter:
         """The newest segment; None in an empty event log."""
         return self._last
 
+    def awaited(self) -> bool:
+        """Not known here."""
+        return True
+
     def total_bytes(self) -> int:
         """Bytes of all rows held."""
         with self._log.changed:
