@@ -133,6 +133,10 @@ class CapturedTables:
         """The same, only of layouts that came by before, by the body without the table's number."""
         return self._layouts.get(shape)
 
+    def is_nobodys(self, shape: bytes) -> bool:
+        """Whether such a layout came by before, and is of a table that nobody captures."""
+        return self._layouts.get(shape, _NOT_SEEN) is None
+
     def logged(self, body: bytes) -> LoggedTable | None:
         """The layout of a TABLE_MAP event's table, or None when nobody captures it.
 

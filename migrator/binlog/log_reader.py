@@ -45,6 +45,8 @@ class Server:
     logs_cascades: bool
 
 
+_PROGRESS_EVERY_S = 0.02
+"""Each place told costs more than the reading of a transaction that nobody wants."""
 _DECIDED_S = 2.0
 """How long a first start waits for XA transactions in one attempt; attempts are repeated."""
 
@@ -66,6 +68,7 @@ class BinlogReader(ABC):
         self._assembler: TransactionAssembler | None = None
         self._raw: list[bytes] = []
         self._at = 0
+        self._progress_at = 0.0
         self._failure: MigratorError | None = None
 
     def start(self, after: Position | None) -> Position:
@@ -131,12 +134,14 @@ class BinlogReader(ABC):
             while True:
                 taken = self._at == len(self._raw) and not self._assembler.holds_more()
                 if self._failure is None and taken:
-                    self._raw, self._at = self._stream.events(max(0.0, deadline - time.monotonic())), 0
+                    self._receive(self._stream, self._assembler.only_progress(), deadline)
                     if not self._raw:
-                        return self._assembler.take()
+                        return self._taken(self._assembler)
                 if self._failure is None:
                     self._failure = self._feed(self._assembler)
-                records = self._assembler.take()
+                if self._failure is None and self._assembler.only_progress() and self._early(deadline):
+                    continue
+                records = self._taken(self._assembler)
                 if records:
                     return records
                 if self._failure is not None:
@@ -144,6 +149,20 @@ class BinlogReader(ABC):
         except ConnectionFailed:
             self.close()
             raise
+
+    def _receive(self, stream: PacketStream, gather: bool, deadline: float) -> None:
+        """Waits for events; not long where there is a place to tell already (``gather``)."""
+        until = min(deadline, self._progress_at + _PROGRESS_EVERY_S) if gather else deadline
+        self._raw, self._at = stream.events(max(0.0, until - time.monotonic()), gather), 0
+
+    def _early(self, deadline: float) -> bool:
+        """Whether the next place may wait for more, so soon after the last one that was told."""
+        return time.monotonic() < min(deadline, self._progress_at + _PROGRESS_EVERY_S)
+
+    def _taken(self, assembler: TransactionAssembler) -> list[LogRecord]:
+        if assembler.only_progress():
+            self._progress_at = time.monotonic()
+        return assembler.take()
 
     def _first_place(self, connection: Any, before: Position) -> Position:
         """Where a first start begins: at a place before which everything is visible, and no outcome is open.

@@ -19,8 +19,10 @@ class PacketBuffer:
 
     def __init__(self, sock: Any):
         self._sock = sock
+        self._plain = not hasattr(sock, "pending")  # TLS gives one record at a time
         self._data = bytearray()
         self._at = 0
+        self._room = memoryview(bytearray())
         self._failure: OSError | EOFError | None = None
 
     def read(self, size: int) -> bytes:
@@ -85,14 +87,22 @@ class PacketBuffer:
                 break
             pieces.append(piece)
             size += len(piece)
+            if self._plain and len(piece) < _RECEIVE_BYTES:  # that was all there was
+                break
         if pieces:
             self._append(b"".join(pieces))
         return bool(pieces)
 
     def _receive(self) -> bytes | None:
-        """A piece that is there; None if there is none now."""
+        """A piece that is there; None if there is none now.
+
+        Received into a place that stays: to make room for a mebibyte and to give it back costs more than a small
+        transaction does.
+        """
+        if not self._room:
+            self._room = memoryview(bytearray(_RECEIVE_BYTES))
         try:
-            piece: bytes = self._sock.recv(_RECEIVE_BYTES)
+            size: int = self._sock.recv_into(self._room)
         except (BlockingIOError, InterruptedError):
             return None
         except OSError as error:
@@ -100,9 +110,9 @@ class PacketBuffer:
             if type(error).__name__ == "SSLWantReadError":
                 return None
             raise
-        if not piece:
+        if not size:
             raise EOFError("the server closed the connection")
-        return piece
+        return bytes(self._room[:size])
 
     def events(self) -> tuple[list[bytes], bytes | None]:
         """What complete packets hold: events, and the payload of the first packet that is none, if there is one.

@@ -19,6 +19,7 @@ from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceErr
 _HEARTBEATS = 4
 """In the time after which silence counts as death."""
 HANDSHAKE_TIMEOUT_S = 60.0
+_GATHER_S = 0.005
 _FATAL_READING_LOG = 1236
 _SAME_SERVER_ID = 4052
 """MariaDB's own code for a stream that ends because another replica of this server_id came; MySQL says 1236."""
@@ -65,14 +66,19 @@ class PacketStream:
         first, self._first = self._first, []
         return first
 
-    def events(self, timeout_s: float) -> list[bytes]:
+    def events(self, timeout_s: float, gather: bool = False) -> list[bytes]:
         """Raw events that have arrived, waiting up to ``timeout_s`` for the first; empty when none came.
 
+        ``gather``: nobody waits for single events, they may come together.
         Raises ``ConnectionFailed`` when the connection is cut or silent for ``silence_s`` (heartbeats missing),
         ``GapError`` or ``SourceError`` when the server can't go on.
         """
         deadline = time.monotonic() + timeout_s
         found = self._complete()
+        if gather and not found and self._open:
+            time.sleep(
+                min(_GATHER_S, timeout_s)
+            )  # the server sends each commit at once, and wakes us for each
         while not found and self._open:
             received = self._receive_now()
             if not received:

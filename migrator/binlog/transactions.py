@@ -77,7 +77,7 @@ class TransactionAssembler:
         self._part_rows = part_rows
         self._logs_cascades = logs_cascades
         self._feed = EventFeed(self._event, self._ahead, track.place)
-        self._whole = WholeTransactions(self._feed.parser, track, tables)
+        self._whole = WholeTransactions(self._feed.parser, track, tables, watermarks)
         self._state = _State.BETWEEN
         self._maps: dict[int, LoggedTable | None] = {}
         self._mark_maps: dict[int, bytes] = {}
@@ -103,14 +103,13 @@ class TransactionAssembler:
         self._marks: list[LogRecord] = []
         self._savepoints: dict[str, int] = {}
 
-    @property
-    def rows(self) -> int:
-        """Row changes waiting in finished records."""
-        return self._rows
-
     def position(self) -> Position:
         """The end of the last finished transaction."""
         return self._track.position()
+
+    def only_progress(self) -> bool:
+        """Whether all that finished since the last ``take`` is of no interest, but for the place reached."""
+        return self._progress and not self._records
 
     def take(self) -> list[LogRecord]:
         """The records finished since the last call."""
@@ -131,12 +130,12 @@ class TransactionAssembler:
         """Takes transactions that are nothing but rows, as long as nothing else comes; the place behind them."""
         if self._state is not _State.BETWEEN or not self._beyond_start or not self._guard.idle:
             return at
-        at, parts, rows = self._whole.taken(raw, at, self._latest, self._part_rows - self._rows)
-        if parts:
+        behind, parts, rows, nothing = self._whole.taken(raw, at, self._latest, self._part_rows - self._rows)
+        if behind > at:
             self._records += parts
             self._rows += rows
-            self._progress = False
-        return at
+            self._progress = nothing
+        return behind
 
     def _full(self) -> bool:
         return self._rows >= self._part_rows

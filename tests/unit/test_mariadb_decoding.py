@@ -261,11 +261,21 @@ class Pieces:
     def __init__(self, data: bytes, sizes: Sequence[int]):
         self._data = data
         self._sizes = cycle(sizes)
+        self.asked = 0
 
-    def recv(self, _: int) -> bytes:
-        size = next(self._sizes)
+    def recv_into(self, view: memoryview) -> int:
+        self.asked += 1
+        size = min(len(view), next(self._sizes))
         piece, self._data = self._data[:size], self._data[size:]
-        return piece
+        view[: len(piece)] = piece
+        return len(piece)
+
+
+class TlsPieces(Pieces):
+    """One over TLS, which gives no more than a record at a time."""
+
+    def pending(self) -> int:
+        return 0
 
 
 def packet(payload: bytes) -> bytes:
@@ -276,11 +286,14 @@ def packet(payload: bytes) -> bytes:
     st.lists(st.binary(max_size=300)),
     st.sampled_from([b"", b"\xff\xd4\x04#HY000gone", b"\xfe\0\0\2\0"]),
     st.lists(st.integers(1, 400), min_size=1),
+    st.sampled_from([Pieces, TlsPieces]),
 )
-def test_events_survive_any_slicing(events: list[bytes], ending: bytes, sizes: list[int]) -> None:
+def test_events_survive_any_slicing(
+    events: list[bytes], ending: bytes, sizes: list[int], kind: type[Pieces]
+) -> None:
     data = b"".join(packet(b"\0" + event) for event in events)
     data += packet(ending) + packet(b"\0behind") if ending else b""
-    buffer = PacketBuffer(Pieces(data, sizes))
+    buffer = PacketBuffer(kind(data, sizes))
     found, end = buffer.events()
     while end is None:
         try:
@@ -293,14 +306,23 @@ def test_events_survive_any_slicing(events: list[bytes], ending: bytes, sizes: l
     assert end == (ending or None)
 
 
-class Cut(Pieces):
+def test_a_plain_socket_is_not_asked_again_after_less_than_there_was_room_for() -> None:
+    asked = {}
+    for kind in (Pieces, TlsPieces):
+        sock = kind(packet(b"\0" + b"x" * 300), [100])
+        assert PacketBuffer(sock).receive_now()
+        asked[kind] = sock.asked
+    assert asked == {Pieces: 1, TlsPieces: 5}, "four pieces, and the end"
+
+
+class Cut(TlsPieces):
     """One that is cut behind its bytes."""
 
-    def recv(self, most: int) -> bytes:
-        piece = super().recv(most)
-        if not piece:
+    def recv_into(self, view: memoryview) -> int:
+        size = super().recv_into(view)
+        if not size:
             raise ConnectionResetError("reset by peer")
-        return piece
+        return size
 
 
 def test_what_came_before_a_cut_is_taken_before_the_cut_is_told() -> None:
