@@ -88,7 +88,7 @@ def choose(
     if handed.one_to_one and kinds[0] == "postgresql":
         pairs |= _in_sql(handed, rows.columns, source.schema)
     if handed.one_to_one and len(pairs) == len(handed.columns) + len(handed.computed):
-        made = pushed(kinds, (source.dialect, rows.dialect), [pairs[column.name] for column in filled])
+        made = pushed(kinds, (source.dialect, rows.dialect), [pairs[column.name] for column in filled], key)
     return ChunkPlan(source.schema.id.name, tuple(key), filled, made)
 
 

@@ -86,7 +86,9 @@ class Sweep(Pairing):
     ):
         self._seen = Swept()
         super().__init__(target.ledger, wait, step, self._seen)
-        self._plan, self._source, self._target, self._rows = plan, source, target, rows
+        self._plan, self._source, self._target = plan, source, target
+        most = plan.pushed.rows_max if plan.pushed is not None else None
+        self._rows = rows if most is None else min(rows, most)
         self._directories = directories
         self._kinds = [column.kind for column in plan.key]
         self._files = 0
@@ -117,6 +119,7 @@ class Sweep(Pairing):
         assert self._plan.pushed is not None
         self._files += 1
         bracket, digest = self._source.digest(self._plan.pushed.source, self._condition(piece, source=True))
+        self._smaller_unless_whole(digest)
         return _Half(piece, bracket, digest, digest.rows, self._files)
 
     def _cut(self) -> Iterator[_Half]:
@@ -130,6 +133,7 @@ class Sweep(Pairing):
             bracket, digest, upto = self._source.digest_of_next(
                 self._plan.pushed.source, self._plan.key[0], where, rows
             )
+            self._smaller_unless_whole(digest)
             yield _Half(KeyRange(after, upto), bracket, digest, digest.rows, self._files)
             after = upto
 
@@ -137,11 +141,19 @@ class Sweep(Pairing):
         """Rows of the next piece."""
         return min(self._rows, _FIRST_ROWS << min(self._files, 16))
 
+    def _smaller_unless_whole(self, digest: Digest) -> None:
+        """Pieces from now on, where a server couldn't do with as many rows."""
+        if digest.hashed < digest.rows:
+            self._rows = max(1, self._rows // FINER)
+
     def _agrees(self, half: _Half) -> bool:
         assert self._plan.pushed is not None
         assert half.digest is not None
+        if half.digest.hashed < half.digest.rows:
+            return False  # whatever the target says
         where = self._condition(half.piece, source=False)
         ledger, digest = self._target.digest(self._plan.pushed.target, where)
+        self._smaller_unless_whole(digest)
         self._view(ledger)
         agrees = half.digest.agrees(digest)
         self._seen.agreed += digest.rows if agrees else 0

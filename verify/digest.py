@@ -8,15 +8,14 @@ and compared as ever. So an expression may be too strict, never too lenient.
 What a digest must not be blind to:
 
 - *NULL and empty, and values that move between columns*: a row's hash covers every column in its place, with NULL as
-  something of its own. Between PostgreSQLs ``verify.row_hash`` sees to it; elsewhere a comma ends each cell, and one
-  that may hold commas itself goes behind its length.
+  something of its own. Between PostgreSQLs ``verify.row_hash`` sees to it, elsewhere ``verify.text_hash``.
 - *Values that move between rows*. Where a row's hash is a sum of its columns' hashes, a sum over rows stays the same
-  when two rows swap a value. So all of a row goes through one hash before it is added up.
+  when two rows swap a value. So all of a row goes through one hash before it is added up, or all rows through one.
 - *What a type's own hash folds*: see ``verify.row_hash``.
 - *Hashes that are linear*: whatever number of CRC32 of one text is taken, swapped values change all of them by the
   same bits. SHA-256 isn't linear, and neither are PostgreSQL's hashes.
-- *A server that gives up on a row* (MySQL's functions say NULL of what is larger than ``max_allowed_packet``): rows
-  with a hash are counted beside all rows.
+- *A server that gives up* (MySQL's functions say NULL of what is larger than ``max_allowed_packet``, and cut off what
+  they gather): rows with a hash are counted beside all rows.
 
 One sum is enough: two different pieces agree by chance once in 2^64.
 """
@@ -29,15 +28,13 @@ from dataclasses import dataclass
 from secrets import randbits
 
 from migrator.model.table import Column
-from verify.chunk_keys import Dialect
+from verify.chunk_keys import Dialect, KeyColumn
 from verify.in_postgres import Made
 from verify.row_hash import Hashed, row_hash
 from verify.snapshot import TargetColumnText
 from verify.spark_numbers import WHOLE
+from verify.text_hash import CELLS_MAX, CLASSES, Cell, may_be_long, select_list
 
-COUNTED = 10**40
-"""On MySQL each row's hash has this much added, so that one sum also counts the rows that have one: to ask for a hash
-twice is to compute it twice."""
 _OTHERS_OF_MYSQL = ("date", "datetime", "timestamp", "time", "year", "float", "double", "json", "set")
 _MYSQL_CLASSES = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), "integer"),
@@ -58,19 +55,6 @@ _POSTGRES_CLASSES = {
     "timestamp with time zone": "timestamptz",
     **{name: name for name in ("bytea", "date", "uuid")},
 }
-_POSTGRES_TEXTS = {
-    "integer": "{}::text",
-    "numeric": "trim_scale({}::numeric)::text",
-    "text": "{}::text",
-    "bytea": "encode({}, 'hex')",
-}
-_MYSQL_TEXTS = {
-    "integer": "{} + 0",  # no zeros that a column's display width adds
-    "numeric": "CAST({} AS CHAR)",
-    "text": "{}",
-    "bytea": "LOWER(HEX({}))",
-    "float": "CAST({} + 0e0 AS CHAR)",
-}
 _NUMBERS = {"int4", "integer", "numeric"}
 _MADE_CLASSES = {
     "string": "text",
@@ -80,19 +64,23 @@ _MADE_CLASSES = {
     "timestamp": "timestamptz",
 }
 """By Spark's type, of what PostgreSQL makes; all others are numbers."""
-_HOLD_COMMAS = ("text", "json", "set")
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
     """Select lists that make the same digest of the same rows.
 
-    PostgreSQL's gives the number of rows, of those that have a hash, and the sum of hashes; MySQL's the number of
-    rows, and what ``COUNTED`` says.
+    PostgreSQL's gives the number of rows, of those that have a hash, and the sum of their hashes or the one of them
+    all; MySQL's the number of rows and the one hash.
+
+    Attributes:
+        source, target: the select lists.
+        rows_max: rows of a piece at most; None where any number will do.
     """
 
     source: str
     target: str
+    rows_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +105,19 @@ class Pair:
         return old is None or old != new
 
 
-def pushed(kinds: tuple[str, str], dialects: tuple[Dialect, Dialect], pairs: Sequence[Pair]) -> Pushed | None:
+def pushed(
+    kinds: tuple[str, str],
+    dialects: tuple[Dialect, Dialect],
+    pairs: Sequence[Pair],
+    key: Sequence[KeyColumn],
+) -> Pushed | None:
     """How the servers compute the digest; None where they don't agree upon every column.
 
     Args:
         kinds: of both servers (``verify.settings.KINDS``).
         dialects: of both.
         pairs: all columns that are compared.
+        key: the columns whose order both servers agree upon.
     """
     found = [_class_of(pair, kinds) for pair in pairs]
     classes = [name for name in found if name is not None]
@@ -133,15 +127,22 @@ def pushed(kinds: tuple[str, str], dialects: tuple[Dialect, Dialect], pairs: Seq
         [pair.words(dialects[0]) for pair in pairs],
         [dialects[1].quoted(pair.target.name) for pair in pairs],
     ]
-    trimmed = [pair.scales_differ() for pair in pairs]
     made = [pair.source for pair in pairs if isinstance(pair.source, Made)]
     if kinds == ("postgresql", "postgresql"):
         unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
-        sides = zip(names, (unknown, []), strict=True)
-        return Pushed(*(_by_hash(side, pairs, classes, trimmed, never) for side, never in sides))
-    if made or any(name not in _MYSQL_TEXTS and not name.startswith("mysql ") for name in classes):
+        return Pushed(_by_hash(names[0], pairs, classes, unknown), _by_hash(names[1], pairs, classes, []))
+    if made or any(name not in CLASSES and not name.startswith("mysql ") for name in classes):
         return None
-    return Pushed(*(_by_text(kind, side, classes, trimmed) for kind, side in zip(kinds, names, strict=True)))
+    long = [may_be_long(name, _declared_types(pair)[0]) for name, pair in zip(classes, pairs, strict=True)]
+    order = [
+        [dialects[0].quoted(column.source) for column in key],
+        [dialects[1].quoted(column.target) for column in key],
+    ]
+    old, new = (
+        select_list(kinds[side], _cells(names[side], pairs, classes, side == 0), long, order[side], side == 1)
+        for side in (0, 1)
+    )
+    return Pushed(old, new, rows_max=max(1, CELLS_MAX // len(pairs)))
 
 
 def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
@@ -181,19 +182,15 @@ def _scale(native: str) -> int | None:
 
 
 def _by_hash(
-    names: Sequence[str],
-    pairs: Sequence[Pair],
-    classes: Sequence[str],
-    trimmed: Sequence[bool],
-    unknown: Sequence[str],
+    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], unknown: Sequence[str]
 ) -> str:
     columns = [
         Hashed(
             name,
-            "text" if kind == "numeric" and not trim else kind,
+            "text" if kind == "numeric" and not pair.scales_differ() else kind,
             pair.source.nullable,
         )
-        for name, pair, kind, trim in zip(names, pairs, classes, trimmed, strict=True)
+        for name, pair, kind in zip(names, pairs, classes, strict=True)
     ]
     hash_ = row_hash(columns)
     if unknown:  # a number that nobody can have reckoned with
@@ -202,33 +199,20 @@ def _by_hash(
     return f"count(*), count(*), coalesce(sum({hash_}), 0)::text"
 
 
-def _by_text(kind: str, names: Sequence[str], classes: Sequence[str], trimmed: Sequence[bool]) -> str:
-    given = zip(names, classes, trimmed, strict=True)
-    if kind == "postgresql":
-        cells = " || ',' || ".join(cell for each in given for cell in _postgres_cells(*each))
-        hash_ = f"encode(sha256(convert_to({cells}, 'UTF8')), 'hex')"
-        return f"count(*), count(*), coalesce(sum(('x' || left({hash_}, 16))::bit(64)::int8), 0)::text"
-    cells = ", ".join(cell for each in given for cell in _mysql_cells(*each))
-    hash_ = f"CAST(CONV(LEFT(SHA2(CONCAT_WS(',', {cells}), 256), 16), 16, 10) AS UNSIGNED)"
-    return f"COUNT(*), COALESCE(SUM({hash_} + {COUNTED}), 0)"
+def _cells(
+    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], of_source: bool
+) -> list[Cell]:
+    """The columns of one side."""
+    made = []
+    for name, pair, kind in zip(names, pairs, classes, strict=True):
+        declared = _declared_types(pair)[0 if of_source else 1]
+        collation = (
+            pair.source.collation if of_source and isinstance(pair.source, Column) else pair.target.collation
+        )
+        made.append(Cell(name, kind, declared, collation, pair.source.nullable, pair.scales_differ()))
+    return made
 
 
-def _postgres_cells(name: str, kind: str, trimmed: bool) -> tuple[str, ...]:
-    text = _POSTGRES_TEXTS[kind].format(name)
-    if kind == "numeric" and not trimmed:
-        text = f"{name}::text"
-    if kind in _HOLD_COMMAS:
-        return f"coalesce(char_length({text})::text, '-')", f"coalesce({text}, '')"
-    return (f"coalesce({text}, '-')",)
-
-
-def _mysql_cells(name: str, kind: str, trimmed: bool) -> tuple[str, ...]:
-    kind = kind.removeprefix("mysql ")
-    text = _MYSQL_TEXTS.get(kind, "CAST({} AS CHAR)").format(name)
-    if kind == "numeric" and trimmed:
-        # Zeros only behind a point: the 0 of 10 stays.
-        text = f"IF(LOCATE('.', {text}), TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text})), {text})"
-    if kind in _HOLD_COMMAS:
-        text = f"CONVERT({text} USING utf8mb4)"
-        return f"COALESCE(CHAR_LENGTH({text}), '-')", f"COALESCE({text}, '')"
-    return (f"COALESCE({text}, '-')",)
+def _declared_types(pair: Pair) -> tuple[str, str]:
+    assert isinstance(pair.source, Column)
+    return pair.source.source_type, pair.target.native

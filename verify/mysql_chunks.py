@@ -10,8 +10,7 @@ from typing import Any
 from migrator.model.table import TableSchema
 from verify.chunk_keys import BYTES, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Dialect, Key, KeyColumn
 from verify.chunk_reader import Bracket, Digest
-from verify.digest import COUNTED
-from verify.mysql_session import quoted, rows_of
+from verify.mysql_session import quoted, rows_and_warnings, rows_of
 from verify.snapshot import LedgerState, LogPlace, TargetColumnText
 
 VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
@@ -68,8 +67,8 @@ class MySQLSourceChunks:
     def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
         """See the port."""
         with self._bracketed() as places:
-            found = rows_of(self._session, f"SELECT {numbers} FROM {self._name()} WHERE {where}")[0]
-        return Bracket(*places), digest_of(found)
+            found = digest(self._session, f"SELECT {numbers} FROM {self._name()} WHERE {where}")
+        return Bracket(*places), found
 
     def digest_of_next(
         self, numbers: str, key: KeyColumn, where: str, rows: int
@@ -145,8 +144,7 @@ class MySQLTargetChunks:
     def digest(self, numbers: str, where: str) -> tuple[LedgerState | None, Digest]:
         """See the port."""
         with self._view() as ledger:
-            found = rows_of(self._session, f"SELECT {numbers} FROM {self._name()} WHERE {where}")[0]
-            return ledger, digest_of(found)
+            return ledger, digest(self._session, f"SELECT {numbers} FROM {self._name()} WHERE {where}")
 
     def read(self, where: str, path: Path) -> tuple[LedgerState | None, int]:
         """See the port."""
@@ -163,10 +161,15 @@ class MySQLTargetChunks:
         rows_of(self._session, "ROLLBACK")
 
 
-def digest_of(row: Sequence[Any]) -> Digest:
-    """From the rows, and what ``verify.digest.COUNTED`` says."""
-    hashed, total = divmod(int(row[1]), COUNTED)
-    return Digest(int(row[0]), hashed, (total % 2**64,))
+def digest(session: Any, query: str) -> Digest:
+    """Of a query with a select list of ``verify.text_hash``; a warning means that its text isn't whole."""
+    [row], warnings = rows_and_warnings(session, query)
+    return digest_of(row, warned=warnings > 0)
+
+
+def digest_of(row: Sequence[Any], warned: bool = False) -> Digest:
+    """From the number of rows and their hash."""
+    return Digest(int(row[0]), 0 if warned else int(row[0]), (int(row[1]),))
 
 
 def nth_key(session: Any, table: str, key: Sequence[tuple[str, str]], where: str, rows: int) -> Key | None:

@@ -12,6 +12,7 @@ from pymysql.cursors import Cursor
 
 from migrator.errors import ConnectionFailed, VerifyError
 from verify.settings import ServerSettings
+from verify.text_hash import TEXT_MAX_BYTES
 
 CONNECT_TIMEOUT_S = 10
 _BATCH_ROWS = 16_384
@@ -28,6 +29,7 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
     try:
         rows_of(connection, "SET SESSION time_zone = '+00:00'")
         rows_of(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        rows_of(connection, f"SET SESSION group_concat_max_len = {TEXT_MAX_BYTES}")
         yield connection
     except pymysql.err.MySQLError as error:
         raise VerifyError(
@@ -67,9 +69,16 @@ def connect_mysql(settings: ServerSettings, **options: Any) -> Any:
 
 def rows_of(session: Any, statement: str, parameters: Sequence[str] = ()) -> list[tuple[Any, ...]]:
     """All rows of one statement."""
+    return rows_and_warnings(session, statement, parameters)[0]
+
+
+def rows_and_warnings(
+    session: Any, statement: str, parameters: Sequence[str] = ()
+) -> tuple[list[tuple[Any, ...]], int]:
+    """All rows of one statement, and how many warnings the server has about it."""
     with session.cursor(Cursor) as cursor:
         cursor.execute(statement, tuple(parameters) or None)
-        return list(cursor.fetchall())
+        return list(cursor.fetchall()), cursor.warning_count
 
 
 def row_batches(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:

@@ -25,7 +25,8 @@ from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, Targe
 _LEDGER = "migrator_ledger"
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _COLUMNS = """
-SELECT column_name, column_type, data_type, COALESCE(generation_expression, '') <> ''
+SELECT column_name, column_type, data_type, COALESCE(generation_expression, '') <> '',
+ COALESCE(collation_name, '')
 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 """
 _WHOLE_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
@@ -114,9 +115,13 @@ class MySQLTarget:
             )
         return tuple(
             TargetColumnText(
-                column, native, _base(str(kind).lower(), str(native).lower()), str(generated) == "1"
+                column,
+                native,
+                _base(str(kind).lower(), str(native).lower()),
+                str(generated) == "1",
+                collation,
             )
-            for column, native, kind, generated in rows
+            for column, native, kind, generated, collation in rows
         )
 
 

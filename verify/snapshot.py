@@ -75,12 +75,14 @@ class TargetColumnText:
         native: the declared type, e.g. ``numeric(12,2)``.
         base: the type's own name without modifiers, domains resolved, e.g. ``numeric``.
         generated: computed by the target, so no mapping can fill it.
+        collation: of a text on MySQL or MariaDB; else empty.
     """
 
     name: str
     native: str
     base: str
     generated: bool
+    collation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,9 @@ class Swept40:
             PostgresTarget(settings_of(self.new), "m").chunks("item") as new,
         ):
             pairs = [Pair(*pair) for pair in zip(old.schema.columns, new.columns, strict=True)]
-            made = pushed(("postgresql", "postgresql"), (DIALECT, DIALECT), pairs)
-            plan = ChunkPlan("thing", (KeyColumn("id", "id", INTEGER),), new.columns, made)
+            key = (KeyColumn("id", "id", INTEGER),)
+            made = pushed(("postgresql", "postgresql"), (DIALECT, DIALECT), pairs, key)
+            plan = ChunkPlan("thing", key, new.columns, made)
             self._sweeps += 1
             folders = (self._folder / f"source-{self._sweeps}", self._folder / f"target-{self._sweeps}")
             return Sweep(plan, old, new, self.wait, self.step, rows, folders).everything()

@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 
 from migrator.errors import VerifyError
 from migrator.model.table import Column
-from verify.chunk_keys import BYTES, DATE, INTEGER, Dialect, Key, KeyList, KeyRange, condition, cut, lists_of
+from verify.chunk_keys import (
+    BYTES,
+    DATE,
+    INTEGER,
+    Dialect,
+    Key,
+    KeyColumn,
+    KeyList,
+    KeyRange,
+    condition,
+    cut,
+    lists_of,
+)
 from verify.chunk_reader import Digest
 from verify.digest import Pair, pushed
 from verify.mysql_chunks import DIALECT as MYSQL
@@ -149,6 +161,9 @@ def test_only_what_both_servers_say_alike_is_left_to_them(
     names = {"p": "postgresql", "m": "mysql", "a": "mariadb"}
     dialects = {"p": POSTGRES, "m": MYSQL, "a": MYSQL}
     made = pushed(
-        (names[kinds[0]], names[kinds[1]]), (dialects[kinds[0]], dialects[kinds[1]]), [pair(source, target)]
+        (names[kinds[0]], names[kinds[1]]),
+        (dialects[kinds[0]], dialects[kinds[1]]),
+        [pair(source, target)],
+        [KeyColumn("k", "k", INTEGER)],
     )
     assert (made is not None) == possible

@@ -1,0 +1,157 @@
+"""A piece's 64-bit hash where MySQL or MariaDB takes part: one SHA-256 of the text of all its rows, in key order.
+
+The engines share no cheaper hash that tells all values apart (CRC32 is linear; MySQL 9.6 lost MD5 and SHA1). To hash
+row by row and add up costs most of its time in turning hashes into numbers, so a piece's text is hashed at once.
+
+- *Rows* are in the order of the key, on which both servers agree (``verify.key_kinds``). A MySQL source walks its
+  primary key, which is how its rows lie; a target that finds them by another index may give them in another order.
+  Then the hashes disagree, and the rows are read.
+- *Cells* are separated by commas; one that may hold commas itself comes behind its length in characters.
+- *Long texts* are hashed by themselves, so that a piece's text stays small. Where the source's type has room for
+  short ones only, PostgreSQL as the target replaces those that are too long to be equal.
+- *NULL* is something of its own where a column may have it. Where the source says that it can't, a row that has one
+  is replaced by a text that the other side can't have.
+- *A text that a server cuts off*, or gives up, comes with a warning. MariaDB's can't be longer than a packet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+
+CELLS_MAX = 500_000
+"""In a piece: each is a kibibyte at the very most, and some ten or twenty bytes mostly."""
+TEXT_MAX_BYTES = 64 << 20
+"""``group_concat_max_len`` of the judge's sessions on MySQL and MariaDB."""
+_LONG = 255
+"""Characters of a text, or bytes of a binary value: longer ones are hashed by themselves."""
+_HOLD_COMMAS = ("text", "json", "set")
+_MAY_BE_LONG = (*_HOLD_COMMAS, "bytea")
+_POSTGRES = {
+    "integer": "{0}",
+    "numeric": "trim_scale({0}::numeric)",
+    "text": "{0}::text",
+    "bytea": "encode({0}, 'hex')",
+}
+_POSTGRES_LONG = {
+    "text": "encode(sha256(convert_to({0}::text, 'UTF8')), 'hex')",
+    "bytea": "encode(sha256({0}), 'hex')",
+}
+_MYSQL = {
+    "integer": "{0}",
+    "numeric": "CAST({0} AS CHAR)",
+    "text": "{0}",
+    "bytea": "LOWER(HEX({0}))",
+    "float": "CAST({0} + 0e0 AS CHAR)",
+}
+CLASSES = tuple(_MYSQL)
+"""Classes of values (``verify.digest``) that all engines write alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One column on one side.
+
+    Attributes:
+        name: quoted.
+        kind: the class of its values.
+        declared: its type on this side.
+        collation: of MySQL's texts; else empty.
+        nullable: whether NULL may be in it, as the source says.
+        scales_differ: whether one number may be written with more decimals than the other.
+    """
+
+    name: str
+    kind: str
+    declared: str
+    collation: str
+    nullable: bool
+    scales_differ: bool
+
+
+def may_be_long(kind: str, declared: str) -> bool:
+    """Whether values of a column may have more than ``_LONG`` characters, by its type in the source."""
+    if kind.removeprefix("mysql ") not in _MAY_BE_LONG or declared.lower().startswith("enum"):
+        return False
+    size = re.search(r"\w\((\d+)\)", declared)
+    return size is None or int(size[1]) > _LONG
+
+
+def select_list(
+    engine: str, cells: Sequence[Cell], long: Sequence[bool], key: Sequence[str], is_target: bool
+) -> str:
+    """What an engine is asked for: rows, on PostgreSQL those with a hash, and the hash of them all.
+
+    Args:
+        engine: see ``verify.settings.KINDS``.
+        cells: the columns.
+        long: of which of them ``may_be_long`` is true.
+        is_target: whether longer values than the source's type has room for may be met.
+        key: names of the columns that rows are in the order of, quoted.
+    """
+    if engine == "postgresql":
+        return _by_postgres(cells, long, key, is_target)
+    return _by_mysql(cells, long)
+
+
+def _by_postgres(cells: Sequence[Cell], long: Sequence[bool], key: Sequence[str], is_target: bool) -> str:
+    parts = [part for each, big in zip(cells, long, strict=True) for part in _postgres(each, big, is_target)]
+    row = f"concat_ws(',', {', '.join(parts)})"
+    sure = [each.name for each in cells if not each.nullable]
+    if sure:
+        row = f"CASE WHEN num_nulls({', '.join(sure)}) = 0 THEN {row} ELSE '{token_hex()}' END"
+    text = f"string_agg({row}, ';' ORDER BY {', '.join(key)})"
+    hash_ = f"('x' || encode(substr(sha256(convert_to({text}, 'UTF8')), 1, 8), 'hex'))::bit(64)::int8"
+    return f"count(*), count(*), coalesce({hash_}, 0)::text"
+
+
+def _by_mysql(cells: Sequence[Cell], long: Sequence[bool]) -> str:
+    """Whether the text is whole is seen by the absence of warnings."""
+    parts = [part for each, big in zip(cells, long, strict=True) for part in _mysql(each, big)]
+    in_row = ", ',', ".join(parts)
+    row = f"COALESCE(CONCAT({in_row}), '{token_hex()}')"
+    text = f"GROUP_CONCAT({row} SEPARATOR ';')"
+    return f"COUNT(*), COALESCE(CONV(LEFT(SHA2({text}, 256), 16), 16, 10), '0')"
+
+
+def _postgres(cell: Cell, long: bool, is_target: bool) -> tuple[str, ...]:
+    kind = "text" if cell.kind == "numeric" and not cell.scales_differ else cell.kind
+    text = _POSTGRES[kind].format(cell.name)
+    if long:
+        length = "char_length" if kind == "text" else "octet_length"
+        text = _shorter(f"{length}({cell.name})", _LONG, _POSTGRES_LONG[kind].format(cell.name), text)
+    elif is_target and cell.kind in _MAY_BE_LONG:  # at a gigabyte the server would give up the whole piece
+        text = _shorter(f"octet_length({cell.name})", 4 * _LONG, f"'{token_hex()}'", text)
+    if cell.kind in _HOLD_COMMAS:
+        return _behind_length(f"char_length({cell.name})", text, cell.nullable, "::text")
+    return (f"coalesce({text}::text, '-')" if cell.nullable else text,)
+
+
+def _mysql(cell: Cell, long: bool) -> tuple[str, ...]:
+    kind, name = cell.kind.removeprefix("mysql "), cell.name
+    text = _MYSQL.get(kind, "CAST({0} AS CHAR)").format(name)
+    if kind in ("integer", "numeric") and "zerofill" in cell.declared.lower():
+        text = f"{name} + 0"  # no zeros that a column's display width adds
+    if kind == "numeric" and cell.scales_differ:
+        # Zeros only behind a point: the 0 of 10 stays.
+        text = f"IF(LOCATE('.', {text}), TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text})), {text})"
+    if kind in _HOLD_COMMAS and not cell.collation.startswith(("utf8", "ascii")):
+        text = f"CONVERT({text} USING utf8mb4)"
+    length = f"CHAR_LENGTH({name})" if kind != "bytea" else f"LENGTH({name})"
+    if long:
+        text = _shorter(length, _LONG, f"SHA2({text if kind != 'bytea' else name}, 256)", text)
+    if kind in _HOLD_COMMAS:
+        return _behind_length(length, text, cell.nullable)
+    return (f"COALESCE({text}, '-')" if cell.nullable else text,)
+
+
+def _shorter(length: str, most: int, instead: str, text: str) -> str:
+    return f"CASE WHEN {length} > {most} THEN {instead} ELSE {text} END"
+
+
+def _behind_length(length: str, text: str, nullable: bool, cast: str = "") -> tuple[str, str]:
+    if not nullable:
+        return length, text
+    return f"coalesce({length}{cast}, '-')", f"coalesce({text}, '')"
