@@ -43,6 +43,7 @@ from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.progress import Progress
 from migrator.run.retention_watch import RetentionWatch
 from migrator.run.steps import step_hook
+from migrator.run.surrogates import with_key_maps
 from migrator.wiring_coordination import adopt, hints, leadership, look, own_event_log, requests
 from migrator.wiring_source import source_database, source_grants, source_numbers, source_parts
 from migrator.wiring_spark import executors_now, executors_read, executors_stage, spark
@@ -52,6 +53,7 @@ from migrator.wiring_target import (
     peek,
     target_database,
     target_grants,
+    target_key_maps,
     target_upkeep,
     target_writer,
 )
@@ -79,9 +81,13 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
     catalog, ports = source_parts(settings, step, executors_read(settings))
-    target, stager = target_writer(settings, step)
+    made = load_mapping(settings.mapping, lambda: spark(settings, master, conf))
+    surrogates = {each.name: dict(each.surrogates) for each in made if each.surrogates}
+    target, stager = with_key_maps(
+        *target_writer(settings, step), surrogates, lambda: target_key_maps(settings)
+    )
     return Parts(
-        mapping=load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
+        mapping=made,
         catalog=catalog,
         source=ports,
         target=target,
@@ -114,8 +120,9 @@ def grants(settings: Settings) -> list[Grants]:
     """
     made = mapping(settings)
     joined = any(target.grain is not None for target in made)
+    numbered = any(target.surrogates for target in made)
     names = [target.name for target in made]
-    return [source_grants(settings, source_tables(made)), target_grants(settings, names, joined)]
+    return [source_grants(settings, source_tables(made)), target_grants(settings, names, joined, numbered)]
 
 
 def mapping(settings: Settings) -> Mapping:

@@ -9,6 +9,7 @@ from sqlalchemy import URL, Engine
 from migrator.adapters.target_mysql import grants as mysql_grants
 from migrator.adapters.target_mysql import peek as mysql_peek
 from migrator.adapters.target_mysql import remap as mysql_remap
+from migrator.adapters.target_mysql.key_maps import key_maps as mysql_key_maps
 from migrator.adapters.target_mysql.sequences import MysqlNumbers
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.target import MysqlTargetWriter
@@ -16,6 +17,7 @@ from migrator.adapters.target_mysql.upkeep import MysqlUpkeep
 from migrator.adapters.target_postgres import grants as postgres_grants
 from migrator.adapters.target_postgres import peek as postgres_peek
 from migrator.adapters.target_postgres import remap as postgres_remap
+from migrator.adapters.target_postgres.key_maps import key_maps as postgres_key_maps
 from migrator.adapters.target_postgres.sequences import PostgresNumbers
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
@@ -23,6 +25,7 @@ from migrator.adapters.target_postgres.upkeep import PostgresUpkeep
 from migrator.config import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
+from migrator.ports.key_maps import KeyMaps
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
@@ -35,6 +38,13 @@ def target_writer(settings: Settings, step: Step) -> tuple[Target, Stager | None
         target = PostgresTargetWriter(_postgres(settings), step)
         return target, target
     return MysqlTargetWriter(_mysql(settings), step), None
+
+
+def target_key_maps(settings: Settings) -> KeyMaps:
+    """The numbers that stand for old keys. Connects to nothing yet."""
+    if settings.target.kind == "postgresql":
+        return postgres_key_maps(_postgres(settings))
+    return mysql_key_maps(_mysql(settings))
 
 
 def target_upkeep(settings: Settings) -> Upkeep:
@@ -77,11 +87,11 @@ def target_numbers(settings: Settings) -> TargetNumbers:
     return MysqlNumbers(_mysql(settings))
 
 
-def target_grants(settings: Settings, tables: Sequence[str], joined: bool) -> Grants:
-    """The least rights that writing these tables needs, some of them ``joined``. Connects to nothing."""
+def target_grants(settings: Settings, tables: Sequence[str], joined: bool, numbered: bool) -> Grants:
+    """The least rights that writing these tables needs, some of them joined or with key maps. Connects to nothing."""
     if settings.target.kind == "postgresql":
         return postgres_grants.target_grants(_postgres(settings), tables, joined)
-    return mysql_grants.target_grants(_mysql(settings), tables, joined)
+    return mysql_grants.target_grants(_mysql(settings), tables, joined, numbered)
 
 
 def _postgres(settings: Settings) -> PostgresTarget:

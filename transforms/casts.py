@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 _PRINTABLE = (T.BooleanType, T.IntegralType, T.DecimalType, T.DateType, T.TimestampNTZType)
+_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
 _HINTS: dict[tuple[type[T.DataType], type[T.DataType]], str] = {
     (T.TimestampNTZType, T.TimestampType): "say in which zone the naive time is: columns.instant(c, zone)",
     (
@@ -48,18 +49,23 @@ def cast_problem(found: T.DataType, wanted: T.DataType) -> str | None:
     return f"{found.simpleString()} does not become {wanted.simpleString()} by itself; {hint}"
 
 
-def cast_column(column: Column, name: str, found: T.DataType, wanted: T.DataType) -> Column:
+def cast_column(
+    column: Column, name: str, found: T.DataType, wanted: T.DataType, row: Column | None = None
+) -> Column:
     """The column in the wanted type, named ``name``; a value that doesn't fit raises in the Spark job.
 
-    Meant for pairs that :func:`cast_problem` allows, under ANSI mode (overflow raises).
+    Meant for pairs that :func:`cast_problem` allows. ``row``: text that tells the row apart, for the message.
     """
     if found == wanted:
         return column.alias(name)
-    cast = column.cast(wanted)
-    if _exact(found, wanted) or not _loses_digits(found, wanted):
-        return cast.alias(name)
+    if _exact(found, wanted) or _widens(found, wanted):
+        return column.cast(wanted).alias(name)
+    cast = column.try_cast(wanted)
     text = F.concat(
-        F.lit(f"column {name}: "), column.cast("string"), F.lit(f" is no exact {wanted.simpleString()}")
+        F.lit(f"column {name}: "),
+        column.cast("string"),
+        F.lit(f" is no exact {wanted.simpleString()}"),
+        *([] if row is None else [F.lit(", in the row with "), row]),
     )
     kept = column.isNull() | (cast.cast(found) == column)
     return F.when(kept, cast).otherwise(F.raise_error(text).cast(wanted)).alias(name)
@@ -86,11 +92,19 @@ def _checked(found: T.DataType, wanted: T.DataType) -> bool:
     )
 
 
-def _loses_digits(found: T.DataType, wanted: T.DataType) -> bool:
-    if isinstance(wanted, T.IntegralType):
-        return not isinstance(found, T.IntegralType)
+def _widens(found: T.DataType, wanted: T.DataType) -> bool:
+    """Whether every value of one kind of number is one of the other."""
     if isinstance(wanted, T.DecimalType):
-        return not isinstance(found, T.IntegralType) and not (
-            isinstance(found, T.DecimalType) and found.scale <= wanted.scale
+        if isinstance(found, T.IntegralType):
+            return wanted.precision - wanted.scale >= _DIGITS[type(found)]
+        return (
+            isinstance(found, T.DecimalType)
+            and found.scale <= wanted.scale
+            and found.precision - found.scale <= wanted.precision - wanted.scale
         )
-    return True  # into float or double
+    sizes = list(_DIGITS)
+    return (
+        type(found) in sizes
+        and type(wanted) in sizes
+        and sizes.index(type(found)) < sizes.index(type(wanted))
+    )

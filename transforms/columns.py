@@ -70,7 +70,7 @@ def instant(naive: Value, zone: Value) -> Column:
     if isinstance(zone, str):
         _check_zone(zone)
         zone = F.lit(zone)
-    return F.to_utc_timestamp(_column(naive).cast("timestamp"), zone)
+    return F.to_utc_timestamp(as_column(naive).cast("timestamp"), zone)
 
 
 def from_parts(year: Value, month: Value, day: Value, hhmm: Value) -> Column:
@@ -79,24 +79,24 @@ def from_parts(year: Value, month: Value, day: Value, hhmm: Value) -> Column:
     517 is 05:17, 0 is 00:00, 2400 is 00:00 of the next day. Other numbers with minutes beyond 59 or past
     2400, and dates that don't exist, fail.
     """
-    time = _column(hhmm).cast("int")
+    time = as_column(hhmm).cast("int")
     minute = time % 100
     valid = time.between(0, 2400) & (minute < 60)
     minutes = F.floor(time / 100).cast("int") * 60 + minute
-    checked = _checked(time, valid, minutes, "int", "is no time of day as hhmm")
-    midnight = F.make_date(_column(year), _column(month), _column(day)).cast("timestamp_ntz")
-    return midnight + F.make_dt_interval(mins=checked)
+    passed = checked(time, valid, minutes, "int", "is no time of day as hhmm")
+    midnight = F.make_date(as_column(year), as_column(month), as_column(day)).cast("timestamp_ntz")
+    return midnight + F.make_dt_interval(mins=passed)
 
 
 def blank_to_null(text: Value) -> Column:
     """NULL for text that is empty or only spaces; any other text unchanged, its own spaces kept."""
-    column = _column(text)
+    column = as_column(text)
     return F.when(F.trim(column) != "", column)
 
 
 def lower_ascii(text: Value) -> Column:
     """Text with A to Z in lower case and every other character as it is, unlike ``F.lower``."""
-    return F.translate(_column(text), _CAPITALS, _SMALL)
+    return F.translate(as_column(text), _CAPITALS, _SMALL)
 
 
 def slug(text: Value) -> Column:
@@ -120,7 +120,7 @@ def point_y(geometry: Value) -> Column:
 
 def zero_date_to_null(text: Value) -> Column:
     """NULL for MariaDB's zero date or datetime (``0000-00-00...``) in text; any other text unchanged."""
-    column = _column(text)
+    column = as_column(text)
     return F.when(~_is_zero(column), column)
 
 
@@ -140,15 +140,15 @@ def mysql_datetime(text: Value) -> Column:
 
 def flag(number: Value) -> Column:
     """A boolean from an integer flag: 0 false, 1 true. Others fail; ``c != 0`` is how to allow them."""
-    column = _column(number)
-    return _checked(column, column.isin(0, 1), column == 1, "boolean", "is no flag (0 or 1)")
+    column = as_column(number)
+    return checked(column, column.isin(0, 1), column == 1, "boolean", "is no flag (0 or 1)")
 
 
 def cents(amount: Value) -> Column:
     """An amount of money in whole cents, as bigint. Fractions of a cent and amounts beyond bigint fail."""
-    column = _column(amount)
+    column = as_column(amount)
     rounded = column.cast("decimal(20,2)")
-    return _checked(
+    return checked(
         column, rounded == column, (rounded * 100).cast("bigint"), "bigint", "is no whole number of cents"
     )
 
@@ -164,7 +164,7 @@ def ratio(dividend: Value, divisor: Value, digits: int) -> Column:
         divisor: the same.
         digits: 0 to 6.
     """
-    above, below = (_column(value).cast("decimal(28,0)") for value in (dividend, divisor))
+    above, below = (as_column(value).cast("decimal(28,0)") for value in (dividend, divisor))
     size = F.nullif(F.abs(below), F.lit(0)).cast("decimal(18,0)")
     doubled = F.abs(above) * F.lit(Decimal(2 * 10**digits))
     rounded = F.call_function("div", doubled + size, size * 2)
@@ -184,7 +184,7 @@ def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> list[list[Column]
         ) from error
     if not parts:
         raise MappingError("uuid5: no parts", remedy="name the columns that identify the row")
-    texts = [piece for part in parts for piece in (F.lit("|"), _column(part).cast("string"))][1:]
+    texts = [piece for part in parts for piece in (F.lit("|"), as_column(part).cast("string"))][1:]
     digest = F.sha1(F.concat(F.lit(prefix), F.concat(*texts).cast("binary")))
     # Version 5 in the high half of byte 6; variant 10 in the top two bits of byte 8 (RFC 9562, 5.5). Each time the
     # digest is written down here makes a plan with several ids longer to compile.
@@ -199,9 +199,9 @@ def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> list[list[Column]
 
 
 def _calendar(text: Value, pattern: str, spark_type: str) -> Column:
-    column = _column(text)
+    column = as_column(text)
     whole = column.rlike(pattern) & ~column.rlike("^0000|-00")
-    parsed = _checked(column, whole, column.cast(spark_type), spark_type, f"is no full {spark_type}")
+    parsed = checked(column, whole, column.cast(spark_type), spark_type, f"is no full {spark_type}")
     return F.when(~_is_zero(column), parsed)
 
 
@@ -214,7 +214,7 @@ def _ordinate(geometry: Value, place: int) -> Column:
 
     No function of Spark reads a double from its bytes (IEEE 754), so its parts are multiplied: every step is exact.
     """
-    digits = F.hex(_column(geometry))
+    digits = F.hex(as_column(geometry))
     first = 19 + 16 * place
     bits = F.concat(*(F.substring(digits, first + 2 * byte, 2) for byte in reversed(range(8))))
     head = F.conv(F.substring(bits, 1, 3), 16, 10).cast("bigint")
@@ -227,15 +227,17 @@ def _ordinate(geometry: Value, place: int) -> Column:
     scale = F.greatest(exponent, F.lit(1)) - (_EXPONENT_BIAS + _MANTISSA_BITS)
     size = significand.cast("double") * F.pow(F.lit(2.0), scale.cast("double"))
     signed = F.when((head >= _EXPONENT_VALUES) & (significand > 0), -size).otherwise(size)
-    return _checked(digits, valid & finite, signed, "double", "is no point of finite numbers")
+    return checked(digits, valid & finite, signed, "double", "is no point of finite numbers")
 
 
-def _checked(value: Column, valid: Column, result: Column, spark_type: str, complaint: str) -> Column:
+def checked(value: Column, valid: Column, result: Column, spark_type: str, complaint: str) -> Column:
+    """The result; where ``value`` is there and not valid, the job fails, saying what it ``is``."""
     message = F.concat(F.lit("value "), value.cast("string"), F.lit(f" {complaint}"))
     return F.when(value.isNull() | valid, result).otherwise(F.raise_error(message).cast(spark_type))
 
 
-def _column(value: Value) -> Column:
+def as_column(value: Value) -> Column:
+    """The column itself, or that of the name."""
     return F.col(value) if isinstance(value, str) else value
 
 

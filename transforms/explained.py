@@ -25,7 +25,7 @@ def explained(plan: MappingPlan, table: TargetTable) -> list[str]:
     name = plan.target.name
     return [
         f"{name} (key {', '.join(plan.target.key)}): {plan.kind.value}",
-        *(_INDENT + line for line in (*_grain(plan), *_changes(plan), *_open(plan, table))),
+        *(_INDENT + line for line in (*_grain(plan), *_changes(plan), *_numbers(plan), *_open(plan, table))),
     ]
 
 
@@ -75,6 +75,11 @@ def _changes(plan: MappingPlan) -> Iterator[str]:
                 if node.schema.id.name == name:
                     way = " -> ".join(reach.nodes[step].role for step in reach.path(index))
                     yield f"a change of {way} -> all rows linked to {grain(reach)} are mapped again"
+
+
+def _numbers(plan: MappingPlan) -> Iterator[str]:
+    for column, name in plan.target.surrogates:
+        yield f"number   {column} is the number that the key map {name} has for the mapping's value"
 
 
 def _open(plan: MappingPlan, table: TargetTable) -> Iterator[str]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DataType
 
 from migrator.errors import MappingError
 from transforms.casts import cast_column, spark_type
@@ -68,12 +69,21 @@ def map_rows(spark: SparkSession, plan: MappingPlan, frames: Mapping[str, DataFr
     result = call(plan.target, given)
     types = {field.name: field.dataType for field in result.schema.fields}
     quoted = {column.name: F.col(f"`{column.name.replace('`', '``')}`") for column in plan.columns}
+    row = F.concat_ws(", ", *(_named(name, quoted[name], types[name]) for name in plan.target.key))
     return result.select(
         *(
-            cast_column(quoted[column.name], column.name, types[column.name], spark_type(column.spark_type))
+            cast_column(
+                quoted[column.name], column.name, types[column.name], spark_type(column.spark_type), row
+            )
             for column in plan.columns
         )
     )
+
+
+def _named(name: str, column: Column, found: DataType) -> Column:
+    """``name=value``, for messages."""
+    text = F.hex(column) if isinstance(found, BinaryType) else column.cast("string")
+    return F.concat(F.lit(f"{name}="), F.coalesce(text, F.lit("NULL")))
 
 
 def map_delta(

@@ -41,6 +41,7 @@ class TargetMapping:
         links: how a joined target's tables belong together, as declared; None leaves it to the foreign keys.
         roles: further names for tables that take part more than once, with the table.
         values: per computed value its table, its name, and the function of the table's rows.
+        surrogates: target columns that hold numbers instead of what the function gives, each with its key map.
     """
 
     name: str
@@ -51,6 +52,7 @@ class TargetMapping:
     links: tuple[str, ...] | None = None
     roles: tuple[tuple[str, str], ...] = ()
     values: tuple[tuple[str, str, Value], ...] = ()
+    surrogates: tuple[tuple[str, str], ...] = ()
 
     def where(self) -> str:
         """The function with file and line, for messages."""
@@ -102,6 +104,7 @@ class Mapping:
         links: str | Sequence[str] | None = None,
         roles: MappingType[str, str] | None = None,
         values: MappingType[str, Value] | None = None,
+        surrogates: MappingType[str, str] | None = None,
         sources: Sequence[str] | None = None,
     ) -> Callable[[F], F]:
         """Declares that the decorated function makes target table ``name``.
@@ -115,6 +118,8 @@ class Mapping:
             roles: further names for source tables that take part more than once, to be used in ``links``.
             values: values computed from single rows, to be used in ``grain`` and ``links`` like columns:
                 ``{"title.code": lambda title: slug(title.title)}``.
+            surrogates: columns whose old keys become numbers of a key map, with the map's name:
+                ``{"person_id": "person"}``.
             sources: source tables in parameter order, where a table's name is no Python name.
 
         Raises:
@@ -135,6 +140,7 @@ class Mapping:
                     links=links,
                     roles=roles,
                     values=values,
+                    surrogates=surrogates,
                 )
             )
             return function
@@ -168,6 +174,7 @@ def declared(
     links: str | Sequence[str] | None,
     roles: MappingType[str, str] | None,
     values: MappingType[str, Value] | None,
+    surrogates: MappingType[str, str] | None = None,
 ) -> TargetMapping:
     """A target mapping from what was declared, in Python or above a query. Raises ``MappingError``."""
     return TargetMapping(
@@ -179,6 +186,7 @@ def declared(
         links=_links(links, grain, where),
         roles=_role_names(roles, grain, where),
         values=_values(values, grain, where),
+        surrogates=_surrogates(surrogates, where),
     )
 
 
@@ -295,3 +303,18 @@ def _values(values: object, grain: Grain, where: str) -> tuple[tuple[str, str, V
             remedy="use letters, digits and _ after the table's name",
         )
     return tuple(found)
+
+
+def _surrogates(surrogates: object, where: str) -> tuple[tuple[str, str], ...]:
+    if surrogates is None:
+        return ()
+    if not isinstance(surrogates, MappingType) or not surrogates:
+        raise MappingError(
+            "surrogates= can't be used like this",
+            where=where,
+            cause=f"surrogates={surrogates!r}",
+            remedy='give target columns with the name of their key map: surrogates={"person_id": "person"}',
+        )
+    return tuple(
+        (_name(c, "target column", where), _name(n, "key map", where)) for c, n in surrogates.items()
+    )

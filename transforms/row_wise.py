@@ -31,15 +31,18 @@ _CLOCKS = {
 _REPLACEABLE = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
 _CLOCK_WORDS = {"now", "today", "yesterday", "tomorrow"}
 _SUSPICIOUS = re.compile(
-    "collectlist|collectset|first|last|anyvalue|current|now|local_?time|today|yesterday|tomorrow|subquery|exists|listquery",
+    r"collectlist|collectset|first|last|anyvalue|listagg|aggregate\.mode\b|rownumber|ntile|nthvalue|expressions\.(lag|lead)\b"
+    "|current|now|local_?time|today|yesterday|tomorrow|subquery|exists|listquery",
     re.IGNORECASE,
 )
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
 _BY_CHANCE = {"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample", "LimitAndOffset"}
 """Which rows these keep depends on all rows of the table, or on their order: no grain can hold that."""
-_SORTED = {"SortArray", "ArraySort", "WindowExpression"}
+_SORTED = {"SortArray", "ArraySort"}
 _BY_ORDER = {"CollectList", "CollectSet", "First", "Last", "AnyValue"}
 """Aggregates that show in which order rows came, whatever Spark says of their determinism."""
+_OF_WINDOWS = {"RowNumber", "NTile", "NthValue", "Lag", "Lead"}
+"""The same of windows without an order, or with one by a constant."""
 _LEFT_SIDE = {"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}
 _RIGHT_SIDE = {"INNER", "CROSS", "RIGHT OUTER"}
 
@@ -125,8 +128,12 @@ class PlanWalk:
         elif (left and kind not in _LEFT_SIDE) or (right and kind not in _RIGHT_SIDE):
             self._refuse(f"{kind} Join that keeps constant rows, over {_list(left | right)}")
 
-    def _expression(self, expression: Any, ordered: bool = False) -> None:
-        """``ordered``: whether its array is sorted at once, or its rows are: then their order can't be seen."""
+    def _expression(self, expression: Any, ordered: bool = False, unordered: bool = False) -> None:
+        """Looks for what can't be repeated.
+
+        ``ordered``: whether its array is sorted at once, or its rows are: then their order can't be seen.
+        ``unordered``: whether it is a function over a window without an order.
+        """
         kind = _kind(expression)
         if kind in _SUBQUERIES:
             correlated = int(expression.outerAttrs().size() > 0)
@@ -138,7 +145,7 @@ class PlanWalk:
         children = list(_items(expression.children()))
         if is_instance_of(_gateway(), expression, _REPLACEABLE):  # to_date(x) stands for a cast, and so on
             children.append(expression.replacement())
-        by_order = kind in _BY_ORDER
+        by_order = kind in _BY_ORDER or (kind in _OF_WINDOWS and unordered) or _takes_any(expression, kind)
         chance = not expression.deterministic() and all(c.deterministic() for c in children)
         if kind in _CLOCKS or (not ordered if by_order else chance):
             self._unrepeatable(_function_name(expression, kind))
@@ -146,9 +153,13 @@ class PlanWalk:
             word = str(children[0].value()).strip().lower()  # "now", or "today Europe/Berlin"
             if word.split(" ")[0] in _CLOCK_WORDS and "string" not in expression.dataType().simpleString():
                 self._unrepeatable(f"'{word}'")
-        passed = kind in _SORTED or (ordered and kind == "AggregateExpression")
+        window = kind == "WindowExpression"
+        in_order = window and any(not one.child().foldable() for one in _items(_orders(expression)))
+        # an array of a window may be sorted behind it, in another node
+        kept = in_order or (window and _aggregate(children[0]) in ("CollectList", "CollectSet"))
+        passed = kind in _SORTED or kept or (ordered and kind == "AggregateExpression")
         for child in children:
-            self._expression(child, passed)
+            self._expression(child, passed, window and not in_order)
 
     def _refuse(self, text: str, never: bool = False) -> None:
         for found in (self.grains, self.never) if never else (self.grains,):
@@ -198,6 +209,21 @@ def _surely_repeatable(expression: Any) -> bool:
     whatever Spark holds to be nondeterministic, is walked node by node.
     """
     return bool(expression.deterministic()) and _SUSPICIOUS.search(expression.toJSON()) is None
+
+
+def _takes_any(expression: Any, kind: str) -> bool:
+    """``listagg`` and ``mode`` (where several are as frequent) have an order of their own, but needn't."""
+    if kind == "ListAgg":
+        return bool(expression.orderExpressions().isEmpty())
+    return kind == "Mode" and bool(expression.reverseOpt().isEmpty())
+
+
+def _aggregate(function: Any) -> str:
+    return _kind(function.aggregateFunction()) if _kind(function) == "AggregateExpression" else ""
+
+
+def _orders(window: Any) -> Any:
+    return window.windowSpec().orderSpec()
 
 
 def _function_name(expression: Any, kind: str) -> str:

@@ -24,7 +24,7 @@ from transforms.registry import Mapping, Value, declared
 from transforms.sql_query import SqlValue, parsed
 
 ONCE = ("target", "key", "grain")
-MANY = ("link", "role", "value")
+MANY = ("link", "role", "value", "surrogate")
 _ENTRY = re.compile(r"\s*--\s*(?P<name>[A-Za-z]+)\s*:\s*(?P<text>.*?)\s*")
 _COMMENT = re.compile(r"\s*(--.*)?")
 
@@ -75,7 +75,7 @@ def _add(mapping: Mapping, file: Path, head: Head, spark: Callable[[], SparkSess
     grain = head.listed("grain")
     pairs = {
         name: [_pair(file, name, *entry) for entry in head.entries.get(name, ())]
-        for name in ("role", "value")
+        for name in ("role", "value", "surrogate")
     }
     values: dict[str, Value] = {name: SqlValue(text) for name, text in pairs["value"]}
     mapping.add(
@@ -89,6 +89,7 @@ def _add(mapping: Mapping, file: Path, head: Head, spark: Callable[[], SparkSess
             links=[text for text, _ in head.entries["link"]] if "link" in head.entries else None,
             roles=dict(pairs["role"]) or None,
             values=values or None,
+            surrogates=dict(pairs["surrogate"]) or None,
         )
     )
 
@@ -149,6 +150,7 @@ _EXAMPLES = {
     "link": "-- link: order_line.order_id = orders.order_id",
     "role": "-- role: manager = employee",
     "value": "-- value: title.code = lower(title)",
+    "surrogate": "-- surrogate: person_id = person",
 }
 
 

@@ -17,6 +17,7 @@ from transforms.registry import TargetMapping
 from verify.chunk_sweep import CHUNK_ROWS
 from verify.differing import DIFFERING_FILE, write_differing
 from verify.explain import EXPLAINED_ROWS_MAX, explain
+from verify.key_maps import KeyMapReader, numbered
 from verify.live import MAX_ROUNDS, Limits, LiveComparison, Round, Step
 from verify.report import MEND, write_reports
 from verify.result import (
@@ -72,7 +73,7 @@ def verify(
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
     started_at, started = datetime.now(UTC), time.monotonic()
-    targets, scratch = _chosen(mapping_path, tables, spark), _scratch(report_dir)
+    targets, scratch = _chosen(mapping_path, tables, spark, target, migration), _scratch(report_dir)
     limits = Limits(wait_s, max_rounds, chunk_rows)
     live = _comparison(source, target, migration, spark, scratch, limits, step)
     try:
@@ -142,11 +143,15 @@ def _checked(spark: SparkSession) -> SparkSession:
 
 
 def _chosen(
-    mapping_path: Path, tables: Sequence[str] | None, spark: Callable[[], SparkSession]
+    mapping_path: Path,
+    tables: Sequence[str] | None,
+    spark: Callable[[], SparkSession],
+    server: ServerSettings,
+    migration: str,
 ) -> list[TargetMapping]:
-    mapping = load_mapping(mapping_path, spark)
+    mapping, maps = load_mapping(mapping_path, spark), KeyMapReader(server, migration)
     if tables is None:
-        return list(mapping.targets)
+        return [numbered(target, maps.entries) for target in mapping.targets]
     unknown = [name for name in tables if name not in mapping]
     if unknown or not tables:
         raise VerifyError(
@@ -154,7 +159,7 @@ def _chosen(
             where=", ".join(unknown),
             remedy=f"choose from {', '.join(target.name for target in mapping)}",
         )
-    return [mapping[name] for name in dict.fromkeys(tables)]
+    return [numbered(mapping[name], maps.entries) for name in dict.fromkeys(tables)]
 
 
 def _table(

@@ -28,14 +28,12 @@ Setting = tuple[str, tuple[str, ...], str, str]
 def version(found: str, where: str, product: str, least: tuple[int, ...]) -> Iterator[Finding]:
     """A server of the other product ("MySQL", "MariaDB"), or one that is too old; ``found`` as it says it itself."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", found)[: len(least)])
-    if ("mariadb" in found.lower()) is not (product == "MariaDB") or numbers < least:
-        needed = ".".join(map(str, least))
-        yield Finding(
-            "version",
-            where,
-            f"the server is {found}",
-            f"a {product} server of version {needed} or later is needed",
-        )
+    other = ("mariadb" in found.lower()) is not (product == "MariaDB")
+    if other or numbers < least:
+        needed = f"a {product} server of version {'.'.join(map(str, least))} or later is needed"
+        kind = "mysql" if product == "MariaDB" else "mariadb"
+        remedy = f'write kind = "{kind}" in [source]; for this kind {needed}' if other else needed
+        yield Finding("version", where, f"the server is {found}", remedy)
 
 
 def settings(connection: Any, where: str, wanted: Collection[Setting]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from migrator.errors import SourceError
+from migrator.errors import PreflightError, SourceError
 from migrator.model.finding import Finding
 from transforms.registry import Mapping
 
@@ -47,3 +47,14 @@ def gaps(mapping: Mapping) -> list[Finding]:
     """A finding for each target table that its author has left open."""
     remedy = "write a function or a query that makes it, or delete its line mapping.gap(...)"
     return [Finding("gap", table, f"not mapped yet: {why}", remedy) for table, why in mapping.gaps.items()]
+
+
+def refuse(findings: list[Finding]) -> None:
+    """Raises ``PreflightError`` with every fatal finding, if there is one."""
+    fatal = [finding for finding in findings if finding.fatal]
+    if fatal:
+        raise PreflightError(
+            f"preflight found {len(fatal)} problem(s)",
+            cause=" | ".join(f"{each.subject}: {each.problem}" for each in fatal),
+            remedy=" | ".join(each.remedy for each in fatal),
+        )

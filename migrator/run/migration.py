@@ -36,10 +36,11 @@ from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
+from migrator.run.head_start import head_start
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
 from migrator.run.leaders_folder import leaders_folder
-from migrator.run.mentions import gaps, mentioned, with_mentions
+from migrator.run.mentions import gaps, mentioned, refuse, with_mentions
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.recapture import Recapture, SetAside
 from migrator.run.resume import refuse_new_tables, resume
@@ -312,15 +313,19 @@ class Migration:
         )
         upkeep = looked_at(parts.upkeep, parts.mapping, targets, self.progress, stopping)
         try:
-            self._go(capture, apply, stopping, until)
+            self._go(capture, apply, stopping, until, checkpoint != ledger.checkpoint)
         finally:
             upkeep.join(timeout=5)
             job.close()
 
-    def _go(self, capture: CaptureLoop, apply: ApplyLoop, stopping: Stopping, until: Until | None) -> None:
+    def _go(
+        self, capture: CaptureLoop, apply: ApplyLoop, stopping: Stopping, until: Until | None, behind: bool
+    ) -> None:
         """Captures and applies until stopped; whoever waited for ``until`` gets all that was captured by then."""
         thread = stopping.thread("capture", lambda: capture.run(stopping))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
+        if behind:
+            head_start(self._parts.catalog.position, self.progress, stopping)
         try:
             apply.run(stopping)
         except MigratorError as error:
@@ -357,8 +362,8 @@ class Migration:
         grained = {name: plan for name, plan in found.items() if plan.kind is MappingKind.GRAIN}
         joined = None
         if grained:
-            size = parts.apply_limits.slice_grains
-            joined = JoinedJob(spark, grained, by_name, slots, size, say, parts.step)
+            limits = parts.apply_limits
+            joined = JoinedJob(spark, grained, by_name, slots, limits.slice_grains, say, parts.step)
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}
         rows = parts.apply_limits.staging_rows
@@ -372,17 +377,6 @@ class Migration:
             if until is not None and until(self.progress.snapshot()):
                 self._reached = True
                 stopping.request()
-
-
-def refuse(findings: list[Finding]) -> None:
-    """Raises ``PreflightError`` with every fatal finding, if there is one."""
-    fatal = [finding for finding in findings if finding.fatal]
-    if fatal:
-        raise PreflightError(
-            f"preflight found {len(fatal)} problem(s)",
-            cause=" | ".join(f"{each.subject}: {each.problem}" for each in fatal),
-            remedy=" | ".join(each.remedy for each in fatal),
-        )
 
 
 def caught_up(position: Callable[[], Position]) -> Until:

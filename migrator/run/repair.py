@@ -164,7 +164,10 @@ def _listed(
     if len(sources) != 1:
         return f"rows of it come from {len(sources)} source tables"
     schema = sources[0]
-    origin = key_origin(parts.spark(), plan.target, schema, table.key)
+    numbered = {column for column, _ in plan.target.surrogates}
+    origin = None
+    if not numbered & set(table.key):  # of numbers the mapping knows nothing
+        origin = key_origin(parts.spark(), plan.target, schema, table.key)
     if origin is None or not set(schema.key) <= set(origin):
         return f"the key of {schema.id.name} can't be told from its key"
     places = [origin.index(name) for name in schema.key]

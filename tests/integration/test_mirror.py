@@ -269,6 +269,24 @@ def test_a_mirror_that_is_not_at_the_ledgers_place_is_not_used(mysql_bench: Benc
     later.close()
 
 
+def test_a_migration_started_anew_begins_with_an_empty_mirror(bench: Bench) -> None:
+    bench.target.prepare_mirror([WORDS])
+    bench.apply(lambda mirror: mirror.mark_filled(WORDS), bench.dumped(WORD, (1, "vanishes")))
+    bench.target.close()
+    ledger = "migrator.ledger" if bench.new.kind == "postgresql" else "migrator_ledger"
+    bench.new.execute(f"DELETE FROM {ledger}")
+    bench.target, bench.segment = bench.another(), 0
+    bench.target.open(1)
+    bench.target.prepare_mirror([WORDS])
+
+    def seen(mirror: Mirror) -> tuple[list[dict[str, Any]], frozenset[tuple[str, str]]]:
+        return [row for part in mirror.whole(WORD) for row in part.to_pylist()], mirror.filled()
+
+    assert bench.apply(seen, bench.dumped(WORD, (2, "stays"))) == ([{"id": 2, "name": "stays"}], frozenset())
+    bench.target.prepare_mirror([WORDS])
+    assert bench.apply(seen)[0] == [{"id": 2, "name": "stays"}], "a mirror that is in use is kept"
+
+
 def test_a_link_by_floats_is_refused_by_name(mysql_bench: Bench) -> None:
     price = schema_of("price", ("id",), id="int32", amount="float64")
     with pytest.raises(TargetError, match="floating-point column"):

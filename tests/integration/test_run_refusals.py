@@ -151,3 +151,14 @@ def test_a_table_cannot_join_later(project: Project) -> None:
         '    """Rows of a table that came later."""\n    return later\n'
     )
     refused(project, MappingError, "later", "didn't capture from its start")
+
+
+def test_a_row_that_was_corrected_at_the_source_no_longer_stops_the_next_run(project: Project) -> None:
+    """Its first version is in the event log already: the next run must read on before it applies that."""
+    project.new.execute("ALTER TABLE purchase ADD CHECK (item_count < 100000)")
+    project.run_here()
+    for broken, mended in (("paid = 7", "paid = 1"), ("items = 200000", "items = 2")):
+        project.old.execute(f"UPDATE orders SET {broken} WHERE id = 5")
+        refused(project, MigratorError, "5")
+        project.old.execute(f"UPDATE orders SET {mended} WHERE id = 5")
+        ends_equal(project)

@@ -89,6 +89,13 @@ def test_links_roles_and_values_are_declared_in_the_head(spark: SparkSession, wr
     assert reach.grain[0].startswith("~kind")
 
 
+def test_surrogates_are_declared_in_the_head(spark: SparkSession, write: Write) -> None:
+    head = "-- surrogate: order_id = orders\n-- surrogate: buyer = person\n"
+    text = f"{HEAD}{head}SELECT order_id, customer AS buyer FROM orders"
+    [target] = load_mapping(write(text), lambda: spark)
+    assert target.surrogates == (("order_id", "orders"), ("buyer", "person"))
+
+
 def test_tables_are_those_of_the_parsed_plan(spark: SparkSession, write: Write) -> None:
     text = (
         HEAD

@@ -58,6 +58,30 @@ def test_collected_rows_are_repeatable_once_sorted(spark: SparkSession) -> None:
     assert "collect_list" in error.cause
 
 
+@pytest.mark.parametrize(
+    ("name", "expression"),
+    [
+        ("listagg", "listagg(dest, ',')"),
+        ("mode", "mode(dest)"),
+        ("first", "first(dest) OVER (PARTITION BY id)"),
+        ("row_number", "cast(row_number() OVER (PARTITION BY id ORDER BY 1) AS string)"),
+        ("lag", "lag(dest) OVER (PARTITION BY id ORDER BY 'x')"),
+        ("", "listagg(dest, ',') WITHIN GROUP (ORDER BY dest)"),
+        ("", "first(dest) OVER (PARTITION BY id ORDER BY delay, dest)"),
+        ("", "sort_array(collect_list(dest) OVER (PARTITION BY id))[0]"),
+    ],
+)
+def test_what_shows_the_order_of_rows_needs_an_order(spark: SparkSession, name: str, expression: str) -> None:
+    def function(flights: DataFrame) -> DataFrame:
+        made = F.expr(expression).alias("dest")
+        return flights.select("id", made) if "OVER" in expression else flights.groupBy("id").agg(made)
+
+    if not name:
+        assert plan_of(spark, function, grain="flights.id").kind is MappingKind.GRAIN
+        return
+    assert refusal(spark, function, grain="flights.id").cause == f"uses {name}"
+
+
 def test_a_grain_without_a_link_is_refused_by_table(spark: SparkSession) -> None:
     error = refusal(spark, GRAINS["join of two"][0], grain="flights.id")
     assert "nothing links table weather" in error.what

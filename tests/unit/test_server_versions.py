@@ -40,10 +40,10 @@ def test_servers_from_the_least_version_on_are_taken(product: str, found: str) -
     [
         ("MySQL", "5.7.44-log", "a MySQL server of version 8.0.17 or later"),
         ("MySQL", "8.0.16", "a MySQL server of version 8.0.17 or later"),
-        ("MySQL", "10.11.19-MariaDB", "a MySQL server"),
+        ("MySQL", "10.11.19-MariaDB", 'kind = "mariadb" in [source]'),
         ("MariaDB", "10.6.22-MariaDB-log", "a MariaDB server of version 10.11 or later"),
         ("MariaDB", "10.3.39-MariaDB", "a MariaDB server of version 10.11 or later"),
-        ("MariaDB", "9.7.4", "a MariaDB server"),
+        ("MariaDB", "9.7.4", 'kind = "mysql" in [source]'),
         ("MariaDB", "12.0.1", "a MariaDB server"),
     ],
 )

@@ -18,6 +18,15 @@ HEAD = "from transforms import Mapping\nmapping = Mapping()\n"
 TARGET = '@mapping.target("person", key="person_id")\ndef person(customer):\n    return customer\n'
 
 
+def test_surrogates_are_columns_with_their_key_map() -> None:
+    mapping = Mapping()
+    mapping.target("t", key="id", surrogates={"id": "person", "boss": "person"})(lambda a: a)
+    assert mapping["t"].surrogates == (("id", "person"), ("boss", "person"))
+    for wrong in ("person", {}, ["id"], {"id": ""}):
+        with pytest.raises(MappingError, match=r"surrogates|key map"):
+            mapping.target("u", key="id", surrogates=wrong)(lambda a: a)  # type: ignore[arg-type]
+
+
 def test_a_target_knows_its_key_sources_and_place() -> None:
     mapping = Mapping()
 

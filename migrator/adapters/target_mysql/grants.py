@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from migrator.adapters.target_mysql.key_maps import TABLES as KEY_MAPS
 from migrator.adapters.target_mysql.merge import qualified, quoted
 from migrator.adapters.target_mysql.mirror_names import mirror_database
 from migrator.adapters.target_mysql.mirror_tables import RIGHTS
@@ -17,8 +18,10 @@ _VERSIONS = "migrator_version"
 _SEQUENCES = "`migrator sequences --apply`"
 
 
-def target_grants(settings: MysqlTarget, names: Sequence[str], joined: bool) -> Grants:
-    """What writing these tables needs, some of them ``joined``: those need the mirror's database."""
+def target_grants(
+    settings: MysqlTarget, names: Sequence[str], joined: bool, numbered: bool = False
+) -> Grants:
+    """What writing these tables needs; ``joined``: with the mirror's database, ``numbered``: with key maps."""
     user = account(settings.user)
 
     def table(name: str) -> str:
@@ -31,6 +34,8 @@ def target_grants(settings: MysqlTarget, names: Sequence[str], joined: bool) -> 
         f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(MYSQL_LEDGER)} TO {user}",
         f"GRANT SELECT, INSERT, CREATE ON {table(_VERSIONS)} TO {user}",
     ]
+    if numbered:
+        needed += (f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(name)} TO {user}" for name in KEY_MAPS)
     if joined:
         mirror = quoted(mirror_database(settings.database))
         needed.append(f"CREATE DATABASE IF NOT EXISTS {mirror} CHARACTER SET utf8mb4")

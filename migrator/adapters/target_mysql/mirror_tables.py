@@ -47,6 +47,9 @@ _OF_TABLE = "WHERE table_schema = %s AND table_name = %s"
 _COLUMNS = f"SELECT column_name, column_type FROM information_schema.columns {_OF_TABLE}"
 _COMMENT = f"SELECT table_comment FROM information_schema.tables {_OF_TABLE}"
 _INDEXES = f"SELECT DISTINCT index_name FROM information_schema.statistics {_OF_TABLE}"
+_LEFT = (
+    "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND LOCATE(%s, table_name) = 1"
+)
 RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX"
 """On the mirror's database."""
 
@@ -79,6 +82,8 @@ class MirrorTables:
             for (comment,) in self._session.rows(_COMMENT, [database, "filled"]):
                 refuse_newer(_text(comment), f"database {database}")
             self._make(control_table(self._settings.database, "moved"), _MAKE_MOVED)
+            if self._ledger.segment == 0:
+                self._forget()
             schemas = {schema.id: schema for target in targets for schema in target.sources.values()}
             found = {}
             for schema in schemas.values():
@@ -96,6 +101,15 @@ class MirrorTables:
                 remedy=f"CREATE DATABASE {quoted(database)}; GRANT {RIGHTS} ON {quoted(database)}.* TO '{user}'",
             ) from None
         return found
+
+    def _forget(self) -> None:
+        """Drops what a migration of this name left before it was started anew: else rows that are gone would stay."""
+        target, migration = self._settings.database, self._settings.migration
+        for (name,) in self._session.rows(_LEFT, [mirror_database(target), f"{migration}."]):
+            self._session.run(f"DROP TABLE {qualified(TableId(mirror_database(target), _text(name)))}")
+        for kept in ("filled", "moved"):
+            self._session.run(f"DELETE FROM {control_table(target, kept)} WHERE migration = %s", [migration])
+        self._session.run("COMMIT")
 
     def _make(self, name: str, body: str, options: str = "ENGINE=InnoDB") -> None:
         self._session.run(f"CREATE TABLE IF NOT EXISTS {name} ({body}) {options}")

@@ -43,6 +43,10 @@ _COLUMNS = (
     "SELECT attname::text, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute"
     " WHERE attrelid = pg_catalog.to_regclass($1::text) AND attnum > 0 AND NOT attisdropped"
 )
+_LEFT = (
+    "SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = $1::text"
+    " AND pg_catalog.starts_with(tablename::text, $2::text)"
+)
 
 
 def mirror_table(migration: str, table: TableId) -> TableId:
@@ -130,6 +134,8 @@ def prepare(
             session.run(f"CREATE SCHEMA {SCHEMA}")
         _check_format(session)
         session.run(_MAKE_FILLED)
+        if ledger.segment == 0:
+            _forget(session, migration)
         schemas = {schema.id: schema for target in targets for schema in target.sources.values()}
         found = {}
         for schema in schemas.values():
@@ -144,6 +150,13 @@ def prepare(
             remedy=f"as the database's owner: CREATE SCHEMA {SCHEMA} AUTHORIZATION <the role that migrator uses>",
         ) from None
     return found
+
+
+def _forget(session: Session, migration: str) -> None:
+    """Drops what a migration of this name left before it was started anew: rows that vanished since would stay."""
+    for (name,) in session.rows(_LEFT, [SCHEMA, f"{migration}."]):
+        session.run(f"DROP TABLE {qualified(TableId(SCHEMA, name))}")
+    session.run(f"DELETE FROM {FILLED} WHERE migration = $1::text", [migration])
 
 
 def _check_format(session: Session) -> None:
