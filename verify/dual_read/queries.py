@@ -87,7 +87,7 @@ def names_in(query: str) -> set[str]:
 
 
 def only_reads(query: str) -> bool:
-    """Whether this looks like one statement of plain reading; the server has the last word, in a read-only transaction."""
+    """Whether this looks like one plain SELECT; the server has the last word, in a read-only transaction."""
     several = ";" in _ANY_QUOTES.sub("''", query).rstrip().removesuffix(";")
     return bool(_READS.match(query)) and not several and not _LOCKS.search(_QUOTED.sub("''", query))
 
