@@ -118,7 +118,7 @@ def read_differing(report: Path) -> Differing:
 
     Raises ``VerifyError`` for a report of another format, without the file, or that isn't one of ours.
     """
-    document = _document(report, report.read_text("utf-8") if report.is_file() else "")
+    document = _document(report, _text(report))
     if "differing_file" not in document:
         raise VerifyError(
             "the report doesn't name the keys that differ",
@@ -127,8 +127,9 @@ def read_differing(report: Path) -> Differing:
             remedy="verify again with this version, or name table and keys: migrator repair --table T --key K",
         )
     path = report.parent / str(document["differing_file"])
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-    head = _document(path, lines[0] if lines else "")
+    # only where the writer ended one: cells may hold U+2028 and the like, which `splitlines` takes for ends as well
+    lines = _text(path).removesuffix("\n").split("\n")
+    head = _document(path, lines[0])
     if head.get("format") != DIFFERING_FORMAT:
         raise VerifyError(
             "the file of differing keys has another format",
@@ -136,26 +137,38 @@ def read_differing(report: Path) -> Differing:
             cause=f"its format is {head.get('format')}, this version knows format {DIFFERING_FORMAT}",
             remedy="verify again with this version",
         )
-    return Differing(
-        head["migration"],
-        tuple(
-            DifferingTable(
-                each["table"],
-                tuple(each["key"]),
-                tuple((name, native, base) for name, native, base in each["columns"]),
-                each["differ"],
-                each["listed"],
-                each["verdict"],
-            )
-            for each in head["tables"]
-        ),
-        tuple(_key(_document(path, line)) for line in lines[1:]),
+    try:
+        return _differing(head, [_document(path, line) for line in lines[1:]])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _no_report(path, f"a field is missing or has another form: {error}") from error
+
+
+def _differing(head: dict[str, Any], lines: Sequence[dict[str, Any]]) -> Differing:
+    tables = tuple(
+        DifferingTable(
+            each["table"],
+            tuple(each["key"]),
+            tuple((name, native, base) for name, native, base in each["columns"]),
+            each["differ"],
+            each["listed"],
+            each["verdict"],
+        )
+        for each in head["tables"]
     )
+    return Differing(head["migration"], tables, tuple(map(_key, lines)))
 
 
 def _key(line: dict[str, Any]) -> DifferingKey:
     mapped, target = (None if line[side] is None else tuple(line[side]) for side in ("mapped", "target"))
     return DifferingKey(line["table"], line["status"], tuple(line["key"]), mapped, target)
+
+
+def _text(path: Path) -> str:
+    """What the file holds, nothing if it isn't there."""
+    try:
+        return path.read_text("utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise _no_report(path, f"it can't be read: {error}") from error
 
 
 def _document(path: Path, text: str) -> dict[str, Any]:
@@ -166,7 +179,11 @@ def _document(path: Path, text: str) -> dict[str, Any]:
         cause = "it holds no object"
     except ValueError as error:
         cause = f"{error}" if text else "there is no such file, or it is empty"
-    raise VerifyError(
+    raise _no_report(path, cause)
+
+
+def _no_report(path: Path, cause: str) -> VerifyError:
+    return VerifyError(
         "this is no report of `migrator verify`",
         where=str(path),
         cause=cause,

@@ -1,9 +1,10 @@
-"""Canonical text as people read it: numbers of days and microseconds become dates."""
+"""Canonical text as people read it: numbers of days become dates, and nothing moves a terminal."""
 
 from __future__ import annotations
 
 import datetime
 
+_WIDTH_MAX = 60
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _INFINITE = {
@@ -27,3 +28,11 @@ def shown(kind: str, text: str | None) -> str | None:
     except (ValueError, OverflowError):
         return text
     return moment.isoformat(sep=" ") + ("Z" if kind == "timestamptz" else "")
+
+
+def on_terminal(value: str | None) -> str:
+    """A value within a line: cut if it is long, quoted where it could be taken for something else."""
+    if value is None:
+        return "NULL"
+    text = value if len(value) <= _WIDTH_MAX else value[: _WIDTH_MAX - 1] + "…"
+    return repr(text) if text != text.strip() or not text.isprintable() or not text else text

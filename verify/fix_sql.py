@@ -1,56 +1,81 @@
 """Statements that would make a target equal to what was verified, for those who want to read and run them.
 
 Each statement is guarded by the row as the judge saw it, so one that the pipeline has changed since is left alone
-(0 rows). They know nothing of the stream: `migrator repair --apply` does.
+(0 rows). They know nothing of the stream: `migrator repair --apply` does. Rows that point at others go before these,
+and come after them, so that foreign keys hold at each statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from psycopg import sql
 from pymysql.converters import escape_string
 
+from migrator.errors import VerifyError
 from verify.compare import DIFFERENT, EXTRA, MISSING
 from verify.differing import Differing, DifferingKey, DifferingTable
 from verify.mysql_session import quoted
 
-_UNGUARDED = ("json", "jsonb", "xml", "float4")
+_UNGUARDED = ("json", "jsonb", "xml", "float4", "float")
 """Types that have no equality, or whose text isn't the value: left out of the guard."""
 
 
-def write_fix_sql(differing: Differing, kind: str, schema: str, path: Path) -> int:
+def write_fix_sql(
+    differing: Differing, kind: str, schema: str, path: Path, children_first: Sequence[str] = ()
+) -> int:
     """Writes the statements, readable by this user only; returns their number.
 
     Args:
         differing: keys and both sides' cells.
         kind: ``postgresql``, ``mysql`` or ``mariadb``.
         schema: of the target tables, on PostgreSQL.
-        path: the file.
+        path: the file. Raises ``VerifyError`` if it can't be written.
+        children_first: the tables that differ, those whose rows point at others' before these; empty: as they are.
     """
     dialect = _Postgres(schema) if kind == "postgresql" else _MySQL()
     number = 0
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    with path.open("w", encoding="utf-8") as file:
-        file.write(
-            f"-- migration {differing.migration}: read before running; a row changed since is left alone\n"
-        )
-        file.write(dialect.begin)
-        for table in differing.tables:
-            for key in (each for each in differing.keys if each.table == table.table):
+    try:
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        with path.open("w", encoding="utf-8") as file:
+            file.write(
+                f"-- migration {differing.migration}: read before running; a row changed since is left alone\n"
+            )
+            file.write(dialect.begin)
+            for table, key in _ordered(differing, children_first):
                 for line in _statement(dialect, table, key):
                     file.write(line + "\n")
                     number += not line.startswith("--")
-        file.write("COMMIT;\n")
+            file.write("COMMIT;\n")
+    except OSError as error:
+        raise VerifyError(
+            "the file of statements can't be written",
+            where=str(path),
+            cause=error.strerror or str(error),
+            remedy="name a file in a folder that is there and may be written to",
+        ) from error
     return number
+
+
+def _ordered(
+    differing: Differing, children_first: Sequence[str]
+) -> Iterator[tuple[DifferingTable, DifferingKey]]:
+    """What is removed, children first; then all else, parents first."""
+    rank = {name: place for place, name in enumerate(children_first)}
+    tables = sorted(differing.tables, key=lambda table: rank.get(table.table, 0))
+    for removed in (True, False):
+        for table in tables if removed else reversed(tables):
+            for key in differing.keys:
+                if key.table == table.table and (key.status == EXTRA) == removed:
+                    yield table, key
 
 
 def _statement(dialect: _Dialect, table: DifferingTable, key: DifferingKey) -> Iterator[str]:
     names = [name for name, _, _ in table.columns]
     shown = ", ".join(f"{n}={v}" for n, v in zip(table.key, key.key, strict=True))
-    yield "-- " + f"{key.status}: {table.table} {shown}".replace("\n", " ").replace("\r", " ")
+    yield "-- " + _one_line(f"{key.status}: {table.table} {shown}")
     if key.status == MISSING and key.mapped is not None:
         values = ", ".join(
             dialect.literal(value, base)
@@ -72,6 +97,11 @@ def _statement(dialect: _Dialect, table: DifferingTable, key: DifferingKey) -> I
         yield "-- no statement can choose between the mapping's rows: correct the mapping"
 
 
+def _one_line(text: str) -> str:
+    """Without what ends a comment, or what clients and terminals act upon."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
 def _guard(dialect: _Dialect, table: DifferingTable, target: tuple[str | None, ...]) -> str:
     """The row exactly as it was seen, its key first."""
     cells = list(zip(table.columns, target, strict=True))
@@ -89,7 +119,10 @@ def _guard(dialect: _Dialect, table: DifferingTable, target: tuple[str | None, .
 class _Postgres:
     """Quoting of PostgreSQL: untyped literals take the column's type."""
 
-    begin = "SET TIME ZONE 'UTC';\nBEGIN;\n"
+    begin = (
+        "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nSET TIME ZONE 'UTC';\n"
+        "SET DateStyle = ISO;\nSET IntervalStyle = postgres;\nBEGIN;\n"
+    )
 
     def __init__(self, schema: str):
         self._schema = schema
@@ -116,7 +149,11 @@ class _Postgres:
 class _MySQL:
     """Quoting of MySQL and MariaDB."""
 
-    begin = "SET NAMES utf8mb4;\nSET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES';\nBEGIN;\n"
+    # a zero in an AUTO_INCREMENT column is a value
+    begin = (
+        "SET NAMES utf8mb4;\n"
+        "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO';\nBEGIN;\n"
+    )
 
     def name(self, name: str) -> str:
         return quoted(name)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
+
+_CALLS, _STACK_BYTES = 60_000, 256 * 1024**2
+"""For documents nested so deep that each level takes some calls. Memory of a stack is taken as it is used."""
 
 
 def canonical_json(text: str | None) -> str | None:
@@ -14,6 +20,33 @@ def canonical_json(text: str | None) -> str | None:
     """
     if text is None:
         return None
+    try:
+        return _canonical(text)
+    except RecursionError:
+        return _deep(text)
+
+
+def _deep(text: str) -> str:
+    """A document that PostgreSQL takes and Python's stack doesn't; beyond all bounds it stays as it is."""
+    found: list[str] = []
+
+    def walk() -> None:
+        with suppress(RecursionError):
+            found.append(_canonical(text))
+
+    stack, calls = threading.stack_size(_STACK_BYTES), sys.getrecursionlimit()
+    sys.setrecursionlimit(_CALLS)
+    try:
+        thread = threading.Thread(target=walk)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(stack)
+        sys.setrecursionlimit(calls)
+    return found[0] if found else text
+
+
+def _canonical(text: str) -> str:
     try:
         document = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_refuse)
     except ValueError:

@@ -64,7 +64,9 @@ def target_kind(engine: str, column: TargetColumnText) -> str | None:
         return _PRINTED.get(column.base, TEXT)
     if _CHARACTERS.match(native):
         return TEXT
-    if column.base in ("uuid", "time", "float4", "float8", "bool") or native.startswith("bit"):
+    if column.base in ("uuid", "time", "float4", "float8", "float", "double", "bool") or native.startswith(
+        "bit"
+    ):
         return None
     return _PRINTED.get(column.base)
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import uniform
 from shutil import rmtree
@@ -110,6 +110,7 @@ class LiveComparison:
         directory: scratch space for snapshots; its content is removed between rounds.
         limits: bounds.
         step: see ``Step``.
+        in_vain: positions at which the ledger stood through a whole wait: while it does, no table waits again.
     """
 
     source: SourceReader
@@ -120,6 +121,7 @@ class LiveComparison:
     directory: Path
     limits: Limits
     step: Step = lambda _: None
+    in_vain: set[int] = field(default_factory=set)
 
     def run(
         self, targets: Sequence[TargetMapping]
@@ -297,7 +299,8 @@ class LiveComparison:
                     return Waited(True, pending.detail)
                 if pending.stopped:
                     return Waited(False, f"the pipeline is not running, and {pending.detail}")
-            if now >= deadline:
+            if now >= deadline or ledger.order in self.in_vain:
+                self.in_vain.add(ledger.order)
                 return Waited(
                     False, f"the ledger did not reach the source read in {self.limits.wait_s:g} s; {detail}"
                 )

@@ -6,7 +6,7 @@ its values: ``tinyint(1)`` is read as ``bool``, ``datetime`` as ``timestamp``, `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,12 @@ _BASES = {
     "uuid": "uuid",
     "char": "bpchar",
 }
+_BASES_OF_MARIADB = {**_BASES, "float": "float", "double": "double"}
 # What a rule can't express (a zero date) keeps the server's own text, which no mapped value has.
 _TEXTS = {
     "bool": "CASE {0} WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE CAST({0} + 0 AS CHAR) END",
     "int8": "CAST({0} + 0 AS CHAR)",
-    "float4": "CAST({0} + 0e0 AS CHAR)",  # as a float it would print six digits
+    **dict.fromkeys(("float4", "float"), "CAST({0} + 0e0 AS CHAR)"),  # as a float it would print six digits
     "date": "COALESCE(CAST(DATEDIFF({0}, '1970-01-01') AS CHAR), CAST({0} AS CHAR))",
     "timestamp": "COALESCE(CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {0}) AS CHAR), CAST({0} AS CHAR))",
     "bytea": "LOWER(HEX({0}))",
@@ -113,11 +114,12 @@ class MySQLTarget:
                 where=self._settings.where(),
                 remedy="bring the target's schema up to date (alembic upgrade head), or correct the mapping",
             )
+        bases = _BASES_OF_MARIADB if self._settings.kind == "mariadb" else _BASES
         return tuple(
             TargetColumnText(
                 column,
                 native,
-                _base(str(kind).lower(), str(native).lower()),
+                _base(str(kind).lower(), str(native).lower(), bases),
                 str(generated) == "1",
                 collation,
             )
@@ -147,10 +149,10 @@ def _read_rows(
     return total
 
 
-def _base(kind: str, native: str) -> str:
+def _base(kind: str, native: str, bases: Mapping[str, str]) -> str:
     if native == "bit(1)" or (native.startswith("tinyint(1)") and "unsigned" not in native):
         return "bool"
-    return _BASES.get(kind, "text")
+    return bases.get(kind, "text")
 
 
 def _text(column: TargetColumnText) -> str:

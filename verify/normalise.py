@@ -54,6 +54,9 @@ EQUIVALENCES: tuple[Equivalence, ...] = (
                 "equal texts are equal bits; PostgreSQL keeps the sign of zero, so losing it is a change"),
     Equivalence("float4", ("float4",), "the 32-bit value printed by one routine; -0.0 and 0.0 differ, NaN is NaN",
                 "equal texts are equal bits; a double that no 32-bit value equals differs"),
+    Equivalence("double", ("double",), "as float8, and -0.0 is 0.0",
+                "MariaDB's: it keeps no sign of zero, so that there is none to be lost"),
+    Equivalence("float", ("float",), "as float4, and -0.0 is 0.0", "the same of its 32-bit values"),
     Equivalence("boolean", ("bool",), "true or false", "there are no other values"),
     Equivalence("date", ("date",), "days since 1970-01-01, infinities as PostgreSQL's extreme numbers",
                 "one number per day, also before Christ and beyond year 9999"),
@@ -73,6 +76,7 @@ EQUIVALENCES: tuple[Equivalence, ...] = (
                 "every byte counts"),
 )  # fmt: skip
 
+_UNSIGNED_ZERO = {"double": "float8", "float": "float4"}
 _KINDS = {name: line.kind for line in EQUIVALENCES for name in line.types}
 
 
@@ -86,7 +90,9 @@ def target_text(columns: Sequence[TargetColumnText]) -> list[Column]:
     texts = []
     for column in columns:
         value, kind = F.col(_quoted(column.name)), kind_of(column)
-        if kind == "numeric":
+        if kind in _UNSIGNED_ZERO:
+            texts.append(_unsigned_zero(_canonical(value, _UNSIGNED_ZERO[kind])))
+        elif kind == "numeric":
             texts.append(_without_trailing_zeros(value))
         elif kind in ("integer", "uuid"):  # the server prints them canonically
             texts.append(value)
@@ -132,6 +138,8 @@ def _mapped(value: Column, found: T.DataType, kind: str, name: str) -> Column:
             where=f"column {name}",
             remedy="turn it into text in the mapping, e.g. with F.to_json",
         )
+    if kind in _UNSIGNED_ZERO:
+        return _unsigned_zero(_mapped(value, found, _UNSIGNED_ZERO[kind], name))
     special = _mapped_special(value, found, kind)
     if special is not None:
         return special
@@ -161,6 +169,10 @@ def _mapped_special(value: Column, found: T.DataType, kind: str) -> Column | Non
     if kind == "timestamptz":
         return _parsed(value, found, T.TimestampType, "timestamp", F.unix_micros)
     return None
+
+
+def _unsigned_zero(text: Column) -> Column:
+    return F.when(text == "-0.0", F.lit("0.0")).otherwise(text)
 
 
 def _micros(naive: Column) -> Column:

@@ -96,16 +96,24 @@ def _number(right: bool) -> str:
 
 
 def value(text: str | None) -> str:
-    """A cell's value as it is: NULL, empty text and spaces at an end can be seen."""
+    """A cell's value as it is: what can't be seen (NULL, empty, spaces at an end, controls) is written."""
     if text is None:
         return '<span class="null">NULL</span>'
     if not text:
         return '<span class="null">empty</span>'
-    inner = text.strip()
-    if inner == text or not inner:
-        return f'<span class="v">{escape(text) if inner else "␣" * len(text)}</span>'
-    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    return f'<span class="v">{"␣" * len(before)}{escape(inner)}{"␣" * len(after)}</span>'
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())
+    seen = "".join(
+        _character(character, at_end=not first <= place < last) for place, character in enumerate(text)
+    )
+    return f'<bdi class="v">{seen}</bdi>'
+
+
+def _character(character: str, at_end: bool) -> str:
+    if character == " ":
+        return "␣" if at_end else " "
+    if character.isprintable() or (character in "\n\t" and not at_end):
+        return escape(character)
+    return f'<span class="null">U+{ord(character):04X}</span>'
 
 
 def browser(statuses: Sequence[str], groups: Sequence[str], items: Sequence[str], noun: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 
+from verify.display import on_terminal
 from verify.files import json_document, write_private
 from verify.junit import Case, junit
 from verify.likely import likely_causes
@@ -19,7 +20,6 @@ from verify.report_html import html_report
 from verify.result import FORMAT, Sample, TableResult, Verdict, VerifyResult
 
 MEND = "migrator repair"
-_WIDTH_MAX = 60
 _STATUSES = ("equal", "different", "missing", "extra", "duplicate", "set_aside")
 
 
@@ -143,7 +143,7 @@ def _details(table: TableResult) -> list[str]:
             lines.append(
                 f"  causes from {column.explained_rows:,} of them (sample of {table.explained_rows_cap:,} rows)"
             )
-        lines += [f"  {_value(a)} -> {_value(b)}" for a, b in column.examples]
+        lines += [f"  {on_terminal(a)} -> {on_terminal(b)}" for a, b in column.examples]
     if table.samples:
         lines.append(
             f"{table.target}: {len(table.samples)} samples (mapped row -> target row, > marks what differs)"
@@ -154,29 +154,22 @@ def _details(table: TableResult) -> list[str]:
 
 
 def _sample(sample: Sample) -> list[str]:
-    key = ", ".join(f"{name}={_value(value)}" for name, value in sample.key)
+    key = ", ".join(f"{name}={on_terminal(value)}" for name, value in sample.key)
     lines = [f"  {sample.status}  {key}"]
     if sample.status == "duplicate":
         lines.append(f"    {sample.rows_mapped} rows in mapping(source), {sample.rows_target} in the target")
     for old in sample.old_rows:
-        values = ", ".join(f"{name}={_value(value)}" for name, value in old.values)
+        values = ", ".join(f"{name}={on_terminal(value)}" for name, value in old.values)
         lines.append(f"    old row of {old.table}: {values}")
     for cell in sample.cells:
         mark = ">" if cell.differs else " "
         if not sample.rows_mapped:
-            text = _value(cell.target)
+            text = on_terminal(cell.target)
         elif not sample.rows_target or not cell.differs:
-            text = _value(cell.mapped)
+            text = on_terminal(cell.mapped)
         else:
-            text = f"{_value(cell.mapped)} -> {_value(cell.target)}" + (
+            text = f"{on_terminal(cell.mapped)} -> {on_terminal(cell.target)}" + (
                 f"   ({cell.cause})" if cell.cause else ""
             )
         lines.append(f"  {mark} {cell.column}: {text}")
     return lines
-
-
-def _value(value: str | None) -> str:
-    if value is None:
-        return "NULL"
-    text = value if len(value) <= _WIDTH_MAX else value[: _WIDTH_MAX - 1] + "…"
-    return repr(text) if text != text.strip() or not text.isprintable() or not text else text

@@ -177,8 +177,8 @@ def _table(
     if shape and (differing is not None or aside is not None):
         taken = take_samples(differing, aside, shape)
         samples = finished_samples(spark(), table.target, taken, shape, table.columns, snapshot)
-    verdict = table_verdict(counts, table.unknown)
-    reason = table.unknown
+    reason = table.unknown or ("" if table.rounds else "no round compared it")
+    verdict = table_verdict(counts, reason)
     if verdict is Verdict.UNKNOWN and not reason:
         last = rounds[-1]
         if last.reached:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from migrator import config as configuration
-from migrator.cli.options import config_option
+from migrator.cli.options import SECONDS, config_option
 from migrator.cli.verify import EXIT_CODES, server_settings
 from verify.dual_read.queries import load_queries
 from verify.dual_read.query_log import FORMATS
@@ -43,10 +43,20 @@ def dual_read() -> None:
 )
 @click.option("--seed", default=1, show_default=True, help="Of parameters, and of which side is asked first.")
 @click.option(
-    "--wait", "wait_s", default=120.0, show_default=True, help="Longest to follow a difference, in seconds."
+    "--wait",
+    "wait_s",
+    default=120.0,
+    show_default=True,
+    type=SECONDS,
+    help="Longest to follow a difference, in seconds.",
 )
 @click.option(
-    "--timeout", "timeout_s", default=30.0, show_default=True, help="Longest for one query, in seconds."
+    "--timeout",
+    "timeout_s",
+    default=30.0,
+    show_default=True,
+    type=SECONDS,
+    help="Longest for one query, in seconds.",
 )
 def run(
     config: Path,

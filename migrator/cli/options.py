@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,19 @@ import click
 
 from migrator import config as configuration
 from migrator.config import Settings
+
+
+class _Seconds(click.FloatRange):
+    """A duration. What is no number would be waited for without an end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if not isfinite(seconds):
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return seconds
+
+
+SECONDS = _Seconds(min=0)
 
 config_option = click.option(
     "--config",

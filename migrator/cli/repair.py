@@ -12,17 +12,18 @@ from shlex import join
 import click
 
 from migrator import wiring
-from migrator.cli.options import OnSpark, on_spark, repair_words
-from migrator.cli.repair_choice import Choice, chosen
+from migrator.cli.options import SECONDS, OnSpark, on_spark, repair_words
+from migrator.cli.repair_choice import Choice, chosen, not_differing
 from migrator.cli.repair_forms import RepairReport, file_name, lines, write_reports
 from migrator.cli.repair_report import Outcome, outcome, planned_lines, planned_outcome
 from migrator.cli.verify import verified
 from migrator.config import Settings
 from migrator.errors import RequestError
-from migrator.run.repair import RepairStep, Wanted, repair_steps
+from migrator.run.repair import RepairStep, Wanted, children_first, repair_steps
 from migrator.wiring_repair import await_repair, begin_repair, running_leader
 from verify.compare import DUPLICATE
 from verify.differing import Differing, read_differing
+from verify.display import on_terminal
 from verify.fix_sql import write_fix_sql
 
 
@@ -60,7 +61,12 @@ class _Began:
     help="Write statements to FILE, to be read and run by hand, instead.",
 )
 @click.option(
-    "--wait", "wait_s", default=300.0, show_default=True, help="Longest wait for the run, in seconds."
+    "--wait",
+    "wait_s",
+    default=300.0,
+    show_default=True,
+    type=SECONDS,
+    help="Longest wait for the run, in seconds.",
 )
 def repair(
     project: OnSpark,
@@ -89,8 +95,10 @@ def repair(
     choice, began = Choice(tables, keys, key_range), _Began()
     found = read_differing(report) if report is not None else _verified(project, tables)
     differing = chosen(found, choice, settings.name)
+    for key in not_differing(differing, choice):
+        click.echo(f"{differing.tables[0].table}: {on_terminal(key)} isn't among the keys that differ")
     if sql is not None:
-        return _statements(settings, differing, sql)
+        return _statements(project, differing, sql)
     again = _command(settings, choice)
     parts = wiring.parts(settings, project.master, project.options)
     steps = repair_steps(parts, _wanted(differing), settings.target.kind == "postgresql")
@@ -111,8 +119,12 @@ def _command(settings: Settings, choice: Choice, apply_from: Path | None = None)
     return join([*repair_words(settings), *source, *choice.options()])
 
 
-def _statements(settings: Settings, differing: Differing, file: Path) -> int:
-    number = write_fix_sql(differing, settings.target.kind, settings.target.schema or "public", file)
+def _statements(project: OnSpark, differing: Differing, file: Path) -> int:
+    settings = project.settings
+    names = [table.table for table in differing.tables]
+    target = wiring.parts(settings, project.master, project.options).target
+    order = children_first(names, target.tables(names))
+    number = write_fix_sql(differing, settings.target.kind, settings.target.schema or "public", file, order)
     click.echo(
         f"{number} statements in {file}: read them, stop the run or be sure of the rows, then run them"
     )

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from migrator.errors import RequestError
 from verify.differing import Differing, DifferingTable
 
-_NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8")
+_NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8", "float", "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,41 +55,68 @@ def chosen(differing: Differing, choice: Choice, migration: str) -> Differing:
     names = choice.tables or tuple(known)
     keys = [key for key in differing.keys if key.table in names]
     if choice.keys:
-        listed = {_parsed(text, known[names[0]]) for text in choice.keys}
-        keys = [key for key in keys if key.key in listed]
+        table = known[names[0]]
+        listed = {_ordered(_parsed(text, table), table) for text in choice.keys}
+        keys = [key for key in keys if _ordered(key.key, table) in listed]
     if choice.key_range is not None:
         table = known[names[0]]
         low, high = (_ordered(_parsed(text, table), table) for text in choice.key_range)
+        if low > high:
+            raise RequestError(
+                "the range ends before it begins",
+                where=f"--range {' '.join(choice.key_range)}",
+                remedy="give the lower key first",
+            )
         keys = [key for key in keys if low <= _ordered(key.key, table) <= high]
     tables = tuple(table for table in differing.tables if table.table in names)
     return replace(differing, tables=tables, keys=tuple(keys))
 
 
+def not_differing(found: Differing, choice: Choice) -> list[str]:
+    """The listed keys that ``found``, what was chosen, doesn't have."""
+    if not choice.keys:
+        return []
+    (table,) = found.tables
+    has = {_ordered(key.key, table) for key in found.keys}
+    return [text for text in choice.keys if _ordered(_parsed(text, table), table) not in has]
+
+
 def _parsed(text: str, table: DifferingTable) -> tuple[str, ...]:
-    parts = tuple([text] if len(table.key) == 1 else next(csv.reader([text]), []))
-    if len(parts) != len(table.key):
+    parts: tuple[str, ...] = (text,)
+    cause = ""
+    if len(table.key) != 1:
+        try:
+            parts = tuple(next(csv.reader([text], strict=True), ()))
+        except csv.Error as error:
+            cause = f"it is no row of CSV: {error}"
+    if cause or len(parts) != len(table.key):
         raise RequestError(
             f"{text!r} isn't a key of {table.table}",
             where=text,
-            cause=f"it has {len(parts)} value(s), the key is ({', '.join(table.key)})",
+            cause=cause or f"it has {len(parts)} value(s), the key is ({', '.join(table.key)})",
             remedy="give one value for each column of the key, separated by commas, quoted as in CSV",
         )
     return parts
 
 
-def _ordered(key: tuple[str, ...], table: DifferingTable) -> tuple[Decimal | str, ...]:
-    """A key in its order: numbers as such, all else by its characters."""
+def _ordered(key: tuple[str, ...], table: DifferingTable) -> tuple[tuple[int, Decimal] | str, ...]:
+    """A key in its order, however it is written: numbers as such, NaN last; all else by its characters."""
     bases = {name: base for name, _, base in table.columns}
     return tuple(
-        _number(value, name) if bases.get(name) in _NUMBERS else value
+        _number(value, name)
+        if bases.get(name) in _NUMBERS
+        else value.lower()
+        if bases.get(name) == "uuid"
+        else value
         for name, value in zip(table.key, key, strict=True)
     )
 
 
-def _number(text: str, column: str) -> Decimal:
+def _number(text: str, column: str) -> tuple[int, Decimal]:
     try:
-        return Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
         raise RequestError(
-            f"{text!r} is no number", where=f"--range, column {column}", remedy="give a number"
+            f"{text!r} is no number", where=f"key column {column}", remedy="give a number"
         ) from None
+    return (1, Decimal(0)) if number.is_nan() else (0, number)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from migrator.cli.repair_html import html_report
-from migrator.cli.repair_report import Outcome, counted, step_line
+from migrator.cli.repair_report import Outcome, counted, key_words, step_line
 from verify.files import json_document, write_private
 from verify.junit import Case, junit
 from verify.result import Verdict
@@ -102,14 +102,14 @@ def lines(done: Outcome) -> list[str]:
     if done.dry_run:
         return [
             *(_summary(done, table) for table in done.before),
-            *(f"{status} in {table}: {', '.join(key)}" for table, status, key in done.left),
+            *(f"{status} in {table}: {key_words(key)}" for table, status, key in done.left),
             *(step_line(step) for step in done.planned),
             *(f"{table}: could not be judged wholly; what is listed differs for sure" for table in done.open),
             "dry run: nothing was written to any database",
         ]
     found = [f"request {name}  {state}  {reason}".rstrip() for name, state, reason in done.requests]
     found += [_summary(done, table) for table in done.before]
-    found += [f"still {status} in {table}: {', '.join(key)}" for table, status, key in done.left]
+    found += [f"still {status} in {table}: {key_words(key)}" for table, status, key in done.left]
     found += [f"{table}: not every key settled: verify again when less is written" for table in done.open]
     found += [
         f"{table}: {number:,} other keys differ, which weren't to be repaired"

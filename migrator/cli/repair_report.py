@@ -10,6 +10,7 @@ from migrator.model.request import DumpRequest, RequestState
 from migrator.run.repair import RepairStep
 from verify.compare import DUPLICATE, EXTRA
 from verify.differing import Differing, DifferingKey, Values
+from verify.display import on_terminal
 
 REPAIRED, UNKNOWN, EQUAL = "repaired", "unknown", "equal"
 _SAMPLE = 5
@@ -123,7 +124,8 @@ def planned_lines(differing: Differing, steps: Sequence[RepairStep]) -> list[str
         doubles = sum(key.status == DUPLICATE for key in keys)
         if doubles:
             lines.append(
-                f"  {doubles:,} keys the mapping makes twice: correct the mapping, no repair can choose"
+                f"  {doubles:,} keys come twice, and no repair can choose: correct the mapping, or, if the target"
+                " lost its unique index, remove the spare rows there"
             )
     lines += [step_line(each) for each in planned(steps)]
     return lines or ["nothing differs: there is nothing to repair"]
@@ -148,11 +150,14 @@ def step_line(step: Planned) -> str:
     )
 
 
+def key_words(key: tuple[str, ...]) -> str:
+    """A key for a terminal."""
+    return ", ".join(map(on_terminal, key))
+
+
 def _sample(key: DifferingKey) -> str:
-    does = "is removed" if key.status == EXTRA else "is dumped again"
-    return (
-        f"{key.status}  {', '.join(key.key)}: {does}" if key.status != DUPLICATE else f"duplicate  {key.key}"
-    )
+    does = {EXTRA: ": is removed", DUPLICATE: ""}.get(key.status, ": is dumped again")
+    return f"{key.status}  {key_words(key.key)}{does}"
 
 
 def outcome(

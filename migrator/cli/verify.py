@@ -11,7 +11,7 @@ from shlex import join
 import click
 
 from migrator import wiring
-from migrator.cli.options import OnSpark, on_spark, repair_words
+from migrator.cli.options import SECONDS, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.config import Server, Settings
 from migrator.run.failure import Stopping
@@ -34,10 +34,19 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     "--table", "tables", multiple=True, help="A target table to verify; may be repeated. Default: all."
 )
 @click.option(
-    "--wait", "wait_s", default=60.0, show_default=True, help="Longest wait for the target, in seconds."
+    "--wait",
+    "wait_s",
+    default=60.0,
+    show_default=True,
+    type=SECONDS,
+    help="Longest wait for the target, in seconds.",
 )
 @click.option(
-    "--max-rounds", default=MAX_ROUNDS, show_default=True, help="Rounds at most, for keys that keep changing."
+    "--max-rounds",
+    default=MAX_ROUNDS,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Rounds at most, for keys that keep changing.",
 )
 @click.option(
     "--whole",

@@ -7,7 +7,7 @@ sure to hold every row that could map to a doubted key. Joined targets: derived 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -86,7 +86,10 @@ def repair_steps(parts: Parts, wanted: Sequence[Wanted], postgres_target: bool) 
     by_name = {schema.id.name: schema for schema in schemas}
     tables = {table.id.name: table for table in targets}
     steps: list[RepairStep] = []
-    for each in _children_first(wanted, tables):
+    asked = {each.target: each for each in wanted}
+    # a doubted row stays while another row points at it
+    for name in children_first(asked, targets):
+        each = asked[name]
         table, plan = tables[each.target], found[each.target]
         places = [each.columns.index(name) for name in table.key]
         keys = tuple(tuple(key[place] for place in places) for key in each.keys)
@@ -117,14 +120,15 @@ def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:
     return [request.name() for request in store.update(started).requests[-count:]] if count else []
 
 
-def _children_first(wanted: Sequence[Wanted], tables: dict[str, TargetTable]) -> list[Wanted]:
-    """A doubted row stays while another row points at it, so rows that point go first."""
+def children_first(names: Iterable[str], tables: Iterable[TargetTable]) -> list[str]:
+    """The names of target tables, those whose rows point at others' before these; else in their order."""
+    known = {table.id.name: table for table in tables}
 
     def depth(name: str, seen: frozenset[str]) -> int:
-        references = [one.name for one in tables[name].references if one.name in tables]
+        references = [one.name for one in known[name].references if one.name in known]
         return 1 + max((depth(one, seen | {name}) for one in references if one not in seen), default=0)
 
-    return sorted(wanted, key=lambda each: -depth(each.target, frozenset((each.target,))))
+    return sorted(names, key=lambda name: -depth(name, frozenset((name,))))
 
 
 def _remapped(

@@ -143,11 +143,42 @@ def test_what_the_new_side_raises_is_counted(seed: int) -> None:
     assert "Broken" in pair.reason
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+def test_not_even_an_exit_of_the_new_side_reaches_the_application(
+    error: BaseException, inline: bool, seed: int
+) -> None:
+    def leaves() -> int:
+        raise error
+
+    dual = DualRead(inline=inline, seed=seed, limits=Limits(threads=1))
+    assert [dual.call("new", lambda: 1, leaves) for _ in range(3)] == [1, 1, 1]
+    pair = closed(dual)
+    assert (pair.unknown, type(error).__name__ in pair.reason) == (3, True)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_application_may_change_the_answer_that_it_got(seed: int) -> None:
+    dual, changed = DualRead(seed=seed), threading.Event()
+
+    def new() -> list[list[int]]:
+        changed.wait(10)
+        return [[1, 2]]
+
+    answer = dual.call("changed", lambda: [[1, 2]], new)
+    answer[0].append(3)
+    answer.clear()
+    changed.set()
+    assert closed(dual).match == 1
+
+
 def test_without_positions_a_difference_is_unknown() -> None:
     dual = DualRead()
     assert dual.call("different", lambda: 1, lambda: 2) == 1
     pair = closed(dual)
     assert (pair.verdict, pair.unknown) == (Verdict.UNKNOWN, 1)
+    assert "without engines" in pair.reason
 
 
 def test_an_answer_that_can_not_be_compared_is_unknown_and_untouched() -> None:

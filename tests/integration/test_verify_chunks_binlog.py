@@ -140,3 +140,26 @@ def test_what_a_session_wrote_past_the_log_is_found(
     assert judged(old_binlog, new_pg, spark, tmp_path, 2).verdict is Verdict.DIFFERENT
     keys = read_differing(tmp_path / "r" / "verify.json").keys
     assert {(each.status, each.key[1]) for each in keys} == {("different", "3"), ("extra", "4")}
+
+
+def test_a_sign_of_zero_that_mariadb_cannot_keep_is_no_difference(
+    old_mysql: Database, new_maria: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = "(part int, {} int, ratio double, small float, PRIMARY KEY (part, {}))"
+    values = "(1, 1, -0e0, -0e0), (1, 2, 0e0, 0e0), (1, 3, 0.1, 0.1), (1, 4, NULL, NULL)"
+    old_mysql.execute(
+        f"CREATE TABLE thing {columns.format('id', 'id')}", f"INSERT INTO thing VALUES {values}"
+    )
+    new_maria.execute(
+        f"CREATE TABLE item {columns.format('item_id', 'item_id')}",
+        f"INSERT INTO item VALUES {values}",
+        LEDGER.format("migrator_ledger").replace("numeric", "decimal"),
+    )
+    assert old_mysql.query("SELECT CAST(ratio AS CHAR) FROM thing WHERE id = 1") == [("-0",)]
+    assert new_maria.query("SELECT CAST(ratio AS CHAR) FROM item WHERE item_id = 1") == [("0",)]
+    with new_maria.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO migrator_ledger VALUES (%s, %s, %s, %s, %s, %s)", ledger(old_mysql))
+    assert judged(old_mysql, new_maria, spark, tmp_path, 100).verdict is Verdict.EQUAL
+    new_maria.execute("UPDATE item SET ratio = 5e-324, small = 1e-45 WHERE item_id = 1")
+    table = judged(old_mysql, new_maria, spark, tmp_path, 100).tables[0]
+    assert (table.counts.equal, {column.column for column in table.columns}) == (3, {"ratio", "small"})

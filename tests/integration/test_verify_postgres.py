@@ -61,7 +61,7 @@ CORRUPTIONS = [  # column, new value, row, likely cause
     ("at", "at + interval '1 us'", 17, "one microsecond"),
     ("at", "at + interval '2 h'", 18, "2 h apart: a time zone"),
     ("flag", "NOT flag", 19, "another value"),
-    ("raw", "raw || '\\x00'::bytea", 20, "another value"),
+    ("raw", "raw || '\\x00'::bytea", 20, "zero bytes at the end"),
     ("ref", "gen_random_uuid()", 21, "another value"),
     ("doc", "jsonb_set(doc, '{b}', '22.000000000000000000000000000000001')", 22, "another value"),
     ("tags", "ARRAY['a', 'NULL', '23']", 23, "another value"),
@@ -128,6 +128,11 @@ def test_empty_tables_are_equal_only_when_the_dump_is_complete(project: Project)
     assert result.verdict is Verdict.UNKNOWN
     assert "dump of source table thing is not complete" in result.tables[0].reason
     assert result.tables[0].counts.compared == 0
+
+
+def test_no_round_is_unknown(project: Project) -> None:
+    result = project.verify(max_rounds=0)
+    assert (result.verdict, result.tables[0].reason) == (Verdict.UNKNOWN, "no round compared it")
 
 
 def test_no_ledger_is_unknown(project: Project) -> None:

@@ -217,3 +217,21 @@ def test_a_silent_table_is_told_by_the_age_of_its_last_change() -> None:
     told = last_change(1_700_000_000_000_000, 1_700_001_234.0)
     assert told == "last change 2023-11-14 22:13:20 UTC, 1,234 s ago"
     assert last_change(2_000_000, 1.0).endswith(" 0 s ago"), "clocks may differ"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["verify", "--wait", "nan"], "no number of seconds"),
+        (["verify", "--wait", "inf"], "no number of seconds"),
+        (["verify", "--wait=-1"], "not in the range"),
+        (["verify", "--max-rounds", "0"], "not in the range"),
+        (["repair", "--wait", "nan"], "no number of seconds"),
+        (["dual-read", "run", "queries.yaml", "--wait", "nan"], "no number of seconds"),
+        (["dual-read", "run", "queries.yaml", "--timeout", "inf"], "no number of seconds"),
+    ],
+)
+def test_bounds_that_bound_nothing_are_refused(words: list[str], said: str) -> None:
+    """Whatever is waited for until NaN seconds have passed is waited for without an end."""
+    done = CliRunner().invoke(cli, words)
+    assert (done.exit_code, said in done.output) == (2, True), done.output

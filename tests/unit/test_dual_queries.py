@@ -97,8 +97,20 @@ def test_names_of_parameters_are_not_casts_or_texts() -> None:
 def test_reading_is_told_by_its_first_word_and_by_locks() -> None:
     assert only_reads(" select 'for update' FROM t")
     assert only_reads("(SELECT 1) UNION (SELECT 2)")
+    assert only_reads("SELECT 'a;''b;' AS \"x;y\" FROM `t;u` ; ")
+    assert not only_reads("SELECT 1; COMMIT; DROP TABLE t"), (
+        "each statement after the first would run as well"
+    )
+    assert not only_reads("SELECT 1; SELECT 2")
     assert not only_reads("UPDATE t SET a = 1")
     assert not only_reads("SELECT 1 FROM t LOCK IN SHARE MODE")
+
+
+def test_a_missing_format_hides_no_other_problem() -> None:
+    with pytest.raises(ConfigError) as caught:
+        pairs_of({"queries": [{**GOOD, "order": "some"}]}, "x")
+    assert "begin with format: 1" in caught.value.where
+    assert "p.order" in caught.value.where
 
 
 def test_every_combination_or_a_fair_choice_of_them() -> None:

@@ -14,6 +14,7 @@ import pytest
 from verify.compare import Counts
 from verify.likely import likely_causes
 from verify.live import Round
+from verify.page import value
 from verify.report import json_report, junit_report, repair_command, text_report, write_reports
 from verify.report_html import html_report
 from verify.result import (
@@ -146,10 +147,35 @@ def test_a_page_is_whole_and_asks_nobody(result: VerifyResult) -> None:
 
 def test_values_are_shown_as_they_are_and_never_run() -> None:
     seen = Seen(html_report(DIFFERENT))
-    assert EVIL.replace("\x00", "") in seen.text.replace("\x00", "").replace("\ufffd", "")
+    assert EVIL.replace("\x00", "U+0000") in seen.text
     assert "NULL" in seen.text
     assert "empty" in seen.text
     assert "Ann␣" in seen.text
+
+
+@pytest.mark.parametrize(
+    ("mapped", "target"),
+    [
+        ("a ", "a\u00a0"),
+        ("a ", "a\n"),
+        ("ab", "a\u200bb"),
+        ("a b", "a\u00a0b"),
+        ("ab", "a\u00adb"),
+        ("abc", "a\u202ecb"),
+        ("a\n", "a\r\n"),
+        (" ", ""),
+        ("", None),
+        ("a\x1b[2J", "a[2J"),
+    ],
+)
+def test_values_that_differ_look_different(mapped: str | None, target: str | None) -> None:
+    shown = [Seen(value(each)).text for each in (mapped, target)]
+    assert shown[0] != shown[1]
+    assert all(each.isprintable() for each in shown)
+
+
+def test_a_value_written_from_right_to_left_stays_in_its_place() -> None:
+    assert value("العربية").startswith("<bdi")
 
 
 def test_every_difference_can_be_found_by_status_and_table() -> None:

@@ -5,7 +5,8 @@
     total = dual.call("total", lambda: old_repository.total(7), lambda: new_repository.total(7))
 
 Nothing that happens on the new side, or in the comparison, is ever raised into the application, or keeps it waiting
-for longer than ``limit_s`` (inline) or at all (in the background). What the *old* side raises passes unchanged.
+for longer than ``limit_s`` (inline) or at all (in the background; but the old answer is copied, for the
+application may change what it got). What the *old* side raises passes unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Engine, text
 
 from migrator.errors import ConfigError
-from verify.dual_read.answer import answer_of
+from verify.dual_read.answer import Answer, answer_of
 from verify.dual_read.callable_side import CallableReads, EngineReads, Positions, failure
 from verify.dual_read.engine_side import NewEngine, OldEngine
 from verify.dual_read.result import DualReadResult
@@ -191,7 +192,7 @@ class DualRead:
             if running is None and not new_first:
                 self._room.release()
             raise
-        job.old.set_result((result, elapsed_s))
+        job.old.set_result((_copied(result), elapsed_s))
         if not new_first:
             running = self._submit(job)
         if self._inline and running is not None:
@@ -211,21 +212,27 @@ class DualRead:
         """The first look, in a thread of ours. What differs is followed in another, so that nobody waits for lag."""
         try:
             new = job.reads.new()
-            result, elapsed_s = job.old.result()
+            answer, elapsed_s = job.old.result()
             job.tally.timed("old", elapsed_s)
+            if not isinstance(answer, Answer):
+                raise answer
             if not isinstance(new.result, Failure):
                 job.tally.timed("new", new.elapsed_s)
-            old = Read(answer_of(result), None, self._old.view().high if self._old else None, elapsed_s)
+            old = Read(answer, None, self._old.view().high if self._old else None, elapsed_s)
             found = first_verdict(old, new, job.rules) or self._follow(job, old, new)
             if found is not None:
                 job.tally.take(found, job.values, old, new)
-        except Exception as error:
+        except (
+            BaseException
+        ) as error:  # also of sys.exit(): the thread is ours, an inline caller would get it
             self._failed(job, error)
         finally:
             self._room.release()
 
     def _follow(self, job: _Job, old: Read, new: Read) -> Verdict | None:
         """Hands a difference to the followers; a verdict where that can't be."""
+        if self._new is None:
+            return Verdict(Outcome.UNKNOWN, "they differ, and without engines nobody can tell lag from a bug")
         if job.tally.wrong_so_far() >= self._limits.follow_ups:
             return Verdict(Outcome.UNKNOWN, "not followed: so many were wrong already")
         if not self._follow_room.acquire(blocking=False):
@@ -243,12 +250,12 @@ class DualRead:
             job.tally.take(
                 settle(job.reads, old, new, job.rules, self._watch, deadline), job.values, old, new
             )
-        except Exception as error:
+        except BaseException as error:  # as above
             self._failed(job, error)
         finally:
             self._follow_room.release()
 
-    def _failed(self, job: _Job, error: Exception) -> None:
+    def _failed(self, job: _Job, error: BaseException) -> None:
         text = failure(error).text
         _log.warning("dual read of %s: the comparison failed: %s", job.tally.name, text)
         job.tally.take(Verdict(Outcome.UNKNOWN, f"the comparison failed: {text}"), job.values, None, None)
@@ -266,7 +273,15 @@ class _Job:
     reads: Reads
     rules: Rules
     values: Mapping[str, Any]
-    old: Future[tuple[Any, float]]
+    old: Future[tuple[Answer | Exception, float]]
+
+
+def _copied(result: Any) -> Answer | Exception:
+    """The application's answer as it is now, or why it can't be compared."""
+    try:
+        return answer_of(result)
+    except Exception as error:
+        return error
 
 
 def _shown(engine: Engine | None) -> str:

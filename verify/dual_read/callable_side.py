@@ -45,7 +45,7 @@ class CallableReads:
             result, elapsed_s = _timed(self.ask_old)
             high = self.positions.source().high if self.positions else None
             return Read(answer_of(result), low, high, elapsed_s)
-        except Exception as error:
+        except BaseException as error:  # also of sys.exit(): we are in a thread of our own
             return Read(failure(error), None, None, 0.0)
 
     def new(self) -> Read:
@@ -55,7 +55,7 @@ class CallableReads:
             result, elapsed_s = _timed(self.ask_new)
             high = _place(self.positions.ledger()) if self.positions else None
             return Read(answer_of(result), low, high, elapsed_s)
-        except Exception as error:
+        except BaseException as error:  # also of sys.exit(): we are in a thread of our own
             return Read(failure(error), None, None, 0.0)
 
 
@@ -78,7 +78,7 @@ class EngineReads:
         return self.new_side.read(self.new_query, self.parameters)
 
 
-def failure(error: Exception) -> Failure:
+def failure(error: BaseException) -> Failure:
     """A callable that raised: it may be down, and it may be wrong, nobody can tell."""
     return Failure(failure_of(error).text)
 

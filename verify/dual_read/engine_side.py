@@ -217,7 +217,7 @@ def _guarded(read: Callable[[], Read]) -> Read:
         return Read(failure_of(error), None, None, 0.0)
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: BaseException) -> Failure:
     """What a side failed with, in one line, without the parameters that SQLAlchemy would print."""
     orig = error.orig if isinstance(error, DBAPIError) and error.orig else error
     # MySQL's 42000 means a wrong statement or a missing right: there the number tells which.

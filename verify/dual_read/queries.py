@@ -44,6 +44,7 @@ _LOCKS = re.compile(
 """What a read-only transaction of MySQL or MariaDB doesn't refuse, although it locks rows or writes a file."""
 _PARAMETER = re.compile(r"(?<![:\w\\]):([A-Za-z_]\w*)(?!:)")
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
+_ANY_QUOTES = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,9 @@ def names_in(query: str) -> set[str]:
 
 
 def only_reads(query: str) -> bool:
-    """Whether a statement looks like plain reading; the server has the last word, in a read-only transaction."""
-    return bool(_READS.match(query)) and not _LOCKS.search(_QUOTED.sub("''", query))
+    """Whether this looks like one plain SELECT; the server has the last word, in a read-only transaction."""
+    several = ";" in _ANY_QUOTES.sub("''", query).rstrip().removesuffix(";")
+    return bool(_READS.match(query)) and not several and not _LOCKS.search(_QUOTED.sub("''", query))
 
 
 def load_queries(file: Path) -> tuple[QueryPair, ...]:
@@ -135,7 +137,8 @@ class _Checked:
             self.problems.append(
                 f"format: {found!r} is not {FORMAT}: {NEWER if found else f'begin with format: {FORMAT}'}"
             )
-            return ()
+            if found is not None:
+                return ()
         self.problems += [
             f"{key}: unknown; there are format, queries" for key in set(document) - {"format", "queries"}
         ]
