@@ -6,6 +6,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+OURS = "__"
+"""How the names of our own columns begin that stand beside a source's."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
