@@ -193,5 +193,5 @@ def _changed(table: TableId, cause: str) -> SchemaError:
         "a captured table was changed in a way that can't be carried on",
         where=str(table),
         cause=cause,
-        remedy="undo the change, or adapt the mapping and start a new dump of the table",
+        remedy="undo the change, or adapt the mapping and start the migration anew (docs/operating.md)",
     )

@@ -153,5 +153,5 @@ def _wrong(column: Column, value: Value) -> SourceError:
     return SourceError(
         "a key value doesn't fit its column",
         where=f"column {column.name} ({column.source_type}), value {value!r}",
-        remedy="the stored dump progress belongs to another schema: start a new dump of the table",
+        remedy="the stored dump progress belongs to another schema: start the migration anew (docs/operating.md)",
     )

@@ -48,7 +48,8 @@ class MariaLogReader(BinlogReader):
                     where=str(place),
                     cause=f"the server's log ends at GTID {gtid_text(last.gtids) or 'none'}: it was reset or "
                     "restored, or this is a replica that lags behind the server read before",
-                    remedy="connect to the server read before, wait for the replica, or start a new dump",
+                    remedy="connect to the server read before, wait for the replica, or "
+                    "start the migration anew (docs/operating.md)",
                 )
         return DomainTrack(place.gtids, place.undecided)
 
