@@ -11,7 +11,7 @@ from migrator.binlog.row_codec import RowCodec
 from migrator.binlog.row_forms import RowForm, forms_of
 from migrator.binlog.table_map import LoggedColumn, TableMap, parse_table_map, table_of
 from migrator.errors import SchemaError
-from migrator.model.table import OURS, Column, TableId, TableSchema
+from migrator.model.table import Column, TableId, TableSchema
 
 _NOT_SEEN = object()
 _MOST_LAYOUTS = 10_000
@@ -170,13 +170,12 @@ class CapturedTables:
             for column in layout.columns
         ]
         names = [column.name for column in layout.columns if column.name in by_name]
-        ours = next((name for name in names if name.startswith(OURS)), None)
-        if ours is not None:
-            raise _changed(table, f"column {ours!r}: names beginning with two underscores are ours")
         key = self._keys[table]
         if not set(key) <= set(names):
             raise _changed(table, f"the log's rows lack a column of the key ({', '.join(key)})")
         schema = TableSchema(table, tuple(by_name[name] for name in names), key)
+        for name, why in schema.unfit_names().items():
+            raise _changed(table, f"column {name!r}: {why}")
         return logged_table(schema, layout.columns, declared, self._charsets, self._dialect)
 
     @staticmethod

@@ -60,6 +60,8 @@ def test_every_unfit_table_is_named_with_its_remedy(old_pg: Database) -> None:
         "CREATE TABLE deferred (k int PRIMARY KEY DEFERRABLE)",
         "ALTER TABLE deferred REPLICA IDENTITY FULL",
         'CREATE TABLE "Odd ""name" (k int PRIMARY KEY)',
+        'CREATE TABLE twins (k int PRIMARY KEY, a int, "A" int)',
+        "ALTER TABLE twins REPLICA IDENTITY FULL",
     )
     names = [
         "no_identity",
@@ -71,6 +73,7 @@ def test_every_unfit_table_is_named_with_its_remedy(old_pg: Database) -> None:
         "part",
         "deferred",
         'Odd "name',
+        "twins",
         "x",
     ]
     found = fatal(old_pg, *names)
@@ -84,6 +87,7 @@ def test_every_unfit_table_is_named_with_its_remedy(old_pg: Database) -> None:
         ("replica_identity", "public.part_1"),
         ("key", "public.deferred"),
         ("replica_identity", 'public.Odd "name'),
+        ("column_name", "public.twins"),
         ("table", "public.x"),
     }
     for check, subject in found:

@@ -8,7 +8,7 @@ from typing import Any
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, reflect
 from migrator.adapters.postgres.whole_images import name_of, quoted
 from migrator.model.finding import Finding
-from migrator.model.table import OURS, TableId
+from migrator.model.table import TableId
 
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 _PERSISTENCE = {"u": "unlogged", "t": "temporary"}
@@ -147,7 +147,5 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: 
             f"{within} is printed with a name from the catalog: a rename there changes values, and no row in the log",
             "store the number instead (oid), or the name as text",
         )
-    for column in reflected.schema.columns:
-        if column.name.startswith(OURS):
-            problem = f"column {column.name!r}: names beginning with two underscores are ours"
-            yield Finding("column_name", name, problem, "rename the column")
+    for column_name, why in reflected.schema.unfit_names().items():
+        yield Finding("column_name", name, f"column {column_name!r}: {why}", "rename the column")

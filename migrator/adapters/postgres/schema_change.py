@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from migrator.errors import SchemaError
-from migrator.model.table import OURS, Column, TableSchema
+from migrator.model.table import Column, TableSchema
 
 _LIMITED = re.compile(r"(character varying|bit varying)\((\d+)\)")
 _UNLIMITED = {"character varying": ("character varying", "text"), "bit varying": ("bit varying",)}
@@ -44,9 +44,8 @@ def carried_on(
         for place, column in enumerate(seen)
     )
     changed = TableSchema(known.id, columns, known.key)
-    ours = next((name for name in changed.names() if name.startswith(OURS)), None)
-    if ours is not None:
-        raise _stop(known, f"column {ours!r}: names beginning with two underscores are ours", where)
+    for name, why in changed.unfit_names().items():
+        raise _stop(known, f"column {name!r}: {why}", where)
     missing = [name for name in known.key if name not in changed.names()]
     if missing:
         raise _stop(known, f"key column {missing[0]!r} isn't in the log", where)
