@@ -16,6 +16,7 @@ pytestmark = pytest.mark.integration
 STOPS = {
     "DROP COLUMN v; ALTER TABLE t ADD COLUMN v int": "column 'v' was dropped and added again",
     "ALTER COLUMN v TYPE int USING v + 1": "column 'v' was altered",
+    "REPLICA IDENTITY FULL; ALTER TYPE pair ADD ATTRIBUTE c int": "the attributes of type public.pair were changed",
 }
 GOES_ON = [
     "ALTER TABLE t ADD COLUMN w uuid DEFAULT gen_random_uuid()",
@@ -25,6 +26,7 @@ GOES_ON = [
     "VACUUM FREEZE t",
     "TRUNCATE t",
     "CREATE INDEX ON t (v)",
+    "ALTER TYPE pair RENAME ATTRIBUTE a TO z",
     "ALTER TABLE t RENAME COLUMN x TO y; ALTER TABLE t RENAME COLUMN y TO x",
 ]
 
@@ -33,9 +35,10 @@ GOES_ON = [
 def captured(old_pg: Database) -> Capturing:
     """Three rows, dumped; nobody reads any more."""
     old_pg.execute(
-        "CREATE TABLE t (k int PRIMARY KEY, v int, x int)",
+        "CREATE TYPE pair AS (a int, b int)",
+        "CREATE TABLE t (k int PRIMARY KEY, v int, x int, p pair[])",
         "ALTER TABLE t REPLICA IDENTITY FULL",
-        "INSERT INTO t VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)",
+        "INSERT INTO t SELECT g, g, g, ARRAY[ROW(1, 2)::pair] FROM generate_series(1, 3) g",
     )
     capture = capturing(old_pg, ["t"], CaptureLimits(linger_s=0.01))
     capture.run(capture.dumped)
@@ -64,7 +67,8 @@ def test_what_is_done_beside_the_reader_stops_by_the_next_look(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
-    old_pg.execute("CREATE TABLE t (k int PRIMARY KEY, v int)", "ALTER TABLE t REPLICA IDENTITY FULL")
+    old_pg.execute("CREATE TYPE pair AS (a int, b int)", "CREATE TABLE t (k int PRIMARY KEY, v int, p pair)")
+    old_pg.execute("ALTER TABLE t REPLICA IDENTITY FULL")
     source = source_of(old_pg)
     with log_reader(source, prepared(source, "t")) as reader:
         reader.read(0.0)
@@ -90,4 +94,4 @@ def test_what_leaves_values_as_they_are_goes_on(old_pg: Database, captured: Capt
         old_pg.execute(*statement.split("; "), f"INSERT INTO t VALUES ({number + 10}, 1, 1)")
         captured.run(captured.caught_up())
     (table,) = captured.schemas
-    assert set(captured.held()[table]) == {(number,) for number in range(15, 18)}
+    assert set(captured.held()[table]) == {(number,) for number in range(15, 19)}

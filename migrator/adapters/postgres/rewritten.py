@@ -4,6 +4,7 @@
 - ALTER COLUMN ... TYPE ... USING writes all rows anew, also where the type stays what it was. The table then has
   another file (``pg_class.relfilenode``) and the column another version (``pg_attribute.xmin``). Either of them alone
   is harmless: VACUUM FULL, CLUSTER and TRUNCATE give another file, a default or NOT NULL another version.
+- ALTER TYPE ... ADD, DROP, ALTER ATTRIBUTE of a composite type: all rows that have it are printed otherwise.
 - Rows of a table that inherits from it are read by SELECT, and logged as that table's.
 """
 
@@ -29,15 +30,33 @@ _COLUMNS = """
 SELECT a.attrelid::int8, a.attname::text, a.attnum::int4, a.xmin::text FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = ANY($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 """
+_TYPES = """
+WITH RECURSIVE made (relid, oid) AS (
+  SELECT a.attrelid, a.atttypid FROM pg_catalog.pg_attribute a
+  WHERE a.attrelid = ANY($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+  UNION
+  SELECT m.relid, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
+    VALUES (t.typelem), (t.typbasetype)
+    UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+              WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+  ) AS p(oid) WHERE p.oid <> 0
+)
+SELECT m.relid::int8, t.oid::pg_catalog.regtype::text,
+       pg_catalog.string_agg(a.attnum || ' ' || a.atttypid || ' ' || a.atttypmod, ',' ORDER BY a.attnum)
+FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid JOIN pg_catalog.pg_attribute a
+  ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped GROUP BY m.relid, t.oid
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A table's file, and its columns' numbers and versions, as a look found them."""
+    """A table's file, its columns' numbers and versions, and what its composite types have, as a look found them."""
 
     oid: int
     file: int
     columns: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def became(self, later: Structure) -> str:
         """What was done to rows that both looks' table had; empty if nothing."""
@@ -53,25 +72,37 @@ class Structure:
                 return (
                     f"all rows were written anew, and column {name!r} was altered: its values may be others"
                 )
+        for name, attributes in self.types.items():
+            if later.types.get(name, attributes) != attributes:
+                return f"the attributes of type {name} were changed: all its values are printed otherwise"
         return ""
 
     def to_json(self) -> list[Any]:
         """To be noted."""
-        return [self.oid, self.file, {name: list(facts) for name, facts in self.columns.items()}]
+        return [
+            self.oid,
+            self.file,
+            {name: list(facts) for name, facts in self.columns.items()},
+            {**self.types},
+        ]
 
     @staticmethod
     def from_json(noted: Sequence[Any]) -> Structure:
         """Inverse of ``to_json``."""
-        oid, file, columns = noted
-        return Structure(oid, file, {name: (facts[0], facts[1]) for name, facts in columns.items()})
+        oid, file, columns, types = noted
+        return Structure(oid, file, {name: (facts[0], facts[1]) for name, facts in columns.items()}, types)
 
 
 def found_structures(query: Query, tables: Sequence[TableId]) -> dict[TableId, Structure]:
     """The tables as they are now. Raises ``SchemaError`` for one that another table inherits from."""
     files = query(_FILES, [[each.schema for each in tables], [each.name for each in tables]])
     columns: dict[int, dict[str, tuple[int, str]]] = {}
-    for oid, name, number, version in query(_COLUMNS, [[row[2] for row in files]]):
+    types: dict[int, dict[str, str]] = {}
+    oids = [row[2] for row in files]
+    for oid, name, number, version in query(_COLUMNS, [oids]):
         columns.setdefault(oid, {})[name] = (number, version)
+    for oid, name, attributes in query(_TYPES, [oids]):
+        types.setdefault(oid, {})[name] = attributes
     for schema, name, _, _, child in files:
         if child is not None:
             raise SchemaError(
@@ -81,7 +112,7 @@ def found_structures(query: Query, tables: Sequence[TableId]) -> dict[TableId, S
                 remedy=f"ALTER TABLE {child} NO INHERIT {name}; then start again",
             )
     return {
-        TableId(schema, name): Structure(oid, file, columns.get(oid, {}))
+        TableId(schema, name): Structure(oid, file, columns.get(oid, {}), types.get(oid, {}))
         for schema, name, oid, file, _ in files
     }
 
