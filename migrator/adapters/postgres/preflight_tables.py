@@ -119,7 +119,7 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: 
             "key",
             name,
             "neither an immediate primary key nor a unique index on columns that are NOT NULL "
-            "(a deferrable key does not count)",
+            "(a deferrable key does not count, nor one of a type that an extension compares: citext, ltree)",
             f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY (...);",
         )
     generated: list[tuple[Any, ...]] = query(_GENERATED, [reflected.oid])
