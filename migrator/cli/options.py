@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -12,6 +13,20 @@ import click
 
 from migrator import config as configuration
 from migrator.config import Settings
+
+
+class Amount(click.FloatRange):
+    """A number within bounds that is one: click's own takes ``nan``, and ``inf`` where there is no upper bound."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """As click's. Fails for what isn't finite."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
 
 config_option = click.option(
     "--config",

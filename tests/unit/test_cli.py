@@ -154,7 +154,15 @@ def test_a_wrong_dump_request_is_refused_with_place_and_remedy(
 
 
 @pytest.mark.parametrize(
-    "option", [("--chunk-rows", "-1"), ("--delay", "soon"), ("--p95", "-0.1"), ("--share", "2")]
+    "option",
+    [
+        ("--chunk-rows", "-1"),
+        ("--delay", "soon"),
+        ("--p95", "-0.1"),
+        ("--share", "2"),
+        ("--delay", "inf"),
+        ("--max-lag", "nan"),
+    ],
 )
 def test_a_wrong_pace_is_refused(
     project: Path, monkeypatch: pytest.MonkeyPatch, option: tuple[str, str]
