@@ -6,6 +6,7 @@ places that the file names (see ``migrator.config_secret``); they are never prin
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -368,4 +369,8 @@ _TYPE_NAMES = {
 def _fits(value: object, wanted: type) -> bool:
     if isinstance(value, bool):
         return wanted is bool
-    return isinstance(value, (int, float) if wanted is float else wanted)
+    if wanted is float:
+        return isinstance(value, int) or (
+            isinstance(value, float) and math.isfinite(value)
+        )  # TOML has nan, inf
+    return isinstance(value, wanted)

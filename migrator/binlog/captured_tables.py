@@ -174,6 +174,8 @@ class CapturedTables:
         if not set(key) <= set(names):
             raise _changed(table, f"the log's rows lack a column of the key ({', '.join(key)})")
         schema = TableSchema(table, tuple(by_name[name] for name in names), key)
+        for name, why in schema.unfit_names().items():
+            raise _changed(table, f"column {name!r}: {why}")
         return logged_table(schema, layout.columns, declared, self._charsets, self._dialect)
 
     @staticmethod
@@ -190,5 +192,5 @@ def _changed(table: TableId, cause: str) -> SchemaError:
         "a captured table was changed in a way that can't be carried on",
         where=str(table),
         cause=cause,
-        remedy="undo the change, or adapt the mapping and start a new dump of the table",
+        remedy="undo the change, or adapt the mapping and start the migration anew (docs/operating.md)",
     )

@@ -12,6 +12,9 @@ from migrator.model.table import Column, TableSchema
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'")
+_IN_LABEL = re.compile(r"''|\\(.)")
+_ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 _NUMERIC = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year")
 
 Quote = Callable[[str], str]
@@ -119,8 +122,12 @@ def literal(column: Column, value: Value, quote_text: Quote) -> str:
 
 
 def labels(column: Column) -> list[str]:
-    """The labels of an enum or set, from its declaration."""
-    return [found.replace("''", "'").replace("\\\\", "\\") for found in _LABEL.findall(column.source_type)]
+    """The labels of an enum or set, from its declaration, which has a ``?`` for each character beyond the BMP."""
+    return [_IN_LABEL.sub(_unescaped, found) for found in _LABEL.findall(column.source_type)]
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return "'" if found[1] is None else _ESCAPED.get(found[1], found[1])
 
 
 def _label_number(column: Column, kind: str, value: str) -> int:
@@ -128,15 +135,23 @@ def _label_number(column: Column, kind: str, value: str) -> int:
     known = labels(column)
     try:
         if kind == "set":
-            return sum(1 << known.index(label) for label in value.split(",") if value)
-        return known.index(value) + 1 if value in known or value else 0
+            return sum(1 << _place(known, label) for label in value.split(",") if value)
+        return _place(known, value) + 1 if value in known or value else 0
     except ValueError as error:
         raise _wrong(column, value) from error
+
+
+def _place(known: Sequence[str], label: str) -> int:
+    """Raises ``ValueError`` for none of them, or where the declaration can't tell which."""
+    shown = _BEYOND_BMP.sub("?", label)
+    if shown != label and known.count(shown) > 1:
+        raise ValueError(label)
+    return known.index(shown)
 
 
 def _wrong(column: Column, value: Value) -> SourceError:
     return SourceError(
         "a key value doesn't fit its column",
         where=f"column {column.name} ({column.source_type}), value {value!r}",
-        remedy="the stored dump progress belongs to another schema: start a new dump of the table",
+        remedy="the stored dump progress belongs to another schema: start the migration anew (docs/operating.md)",
     )

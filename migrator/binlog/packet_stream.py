@@ -133,14 +133,15 @@ class PacketStream:
                 "the source log no longer holds the place to go on from",
                 where=self._source.where,
                 cause=message,
-                remedy="start a new dump (and keep binlogs longer: expire_logs_days, binlog_expire_logs_seconds)",
+                remedy="start the migration anew (docs/operating.md)"
+                " (and keep binlogs longer: expire_logs_days, binlog_expire_logs_seconds)",
             )
         if code == _FATAL_READING_LOG and "anonymous transaction" in message:
             return SourceError(  # trying again would meet it again
                 "the log holds a transaction without a GTID",
                 where=self._source.where,
                 cause=f"gtid_mode was not ON when it was written: {message}",
-                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start a new dump",
+                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start the migration anew (docs/operating.md)",
             )
         if code in (_FATAL_READING_LOG, _SAME_SERVER_ID):
             return SourceError(

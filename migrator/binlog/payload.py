@@ -58,5 +58,6 @@ def _damaged(cause: str) -> SourceError:
     return SourceError(
         "a compressed transaction can't be read",
         cause=cause,
-        remedy="SET GLOBAL binlog_transaction_compression = OFF, reconnect the writers, then start a new dump",
+        remedy="SET GLOBAL binlog_transaction_compression = OFF, reconnect the writers, then "
+        "start the migration anew (docs/operating.md)",
     )

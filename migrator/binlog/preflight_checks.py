@@ -17,7 +17,7 @@ from migrator.binlog.sql import query, quote, quote_table, variable
 from migrator.binlog.undecided import prepared_now
 from migrator.binlog.watermark import WATERMARK_TABLE
 from migrator.model.finding import Finding
-from migrator.model.table import TableId
+from migrator.model.table import OURS, OURS_ONLY, TableId
 
 SHORT_RETENTION_S = 86_400
 _ACCESS_DENIED = 1227
@@ -217,6 +217,8 @@ def columns(
     )
     for name, data_type, column_type, charset, extra in rows:
         subject = f"{table}.{name}"
+        if name.startswith(OURS):
+            yield Finding("column name", subject, OURS_ONLY, "rename the column")
         if logical_type(data_type.lower(), column_type.lower()) is None:
             yield Finding(
                 "column type",

@@ -56,6 +56,7 @@ def whole_images_at(kind: int, body: bytes, table: LoggedTable) -> int:
                 "a row image in the log is not complete",
                 where=str(table.schema.id),
                 cause="the session wrote with binlog_row_image other than FULL",
-                remedy="SET GLOBAL binlog_row_image = 'FULL', reconnect the writers, then start a new dump",
+                remedy="SET GLOBAL binlog_row_image = 'FULL', reconnect the writers, then "
+                "start the migration anew (docs/operating.md)",
             )
     return at

@@ -303,6 +303,7 @@ def starts_alter(cursor: Words) -> bool:
 
 
 def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statement:
+    ignoring = "IGNORE" in [word.upper() for word in cursor.words[: cursor.at]]
     table = cursor.table()
     known = captured(table) if table is not None else None
     if known is None:
@@ -312,6 +313,8 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     cursor.skip("NOWAIT")
     clauses = clauses_of(cursor.words[cursor.at :])
     why = next(filter(None, (_why_refused(clause, logs_cascades) for clause in clauses)), "")
+    if ignoring:
+        why = "ALTER IGNORE TABLE: rows that don't fit what it adds vanish without row events"
     indexes = tuple(_unquoted(found[1]) for clause in clauses if (found := _INDEX_GONE.match(clause)))
     return Statement(StatementKind.ALTERED, tables=(known,), indexes=indexes, refused=why)
 

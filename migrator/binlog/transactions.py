@@ -202,7 +202,7 @@ class TransactionAssembler:
             raise refusals.broken(
                 "a transaction in the log has no end",
                 cause=f"another one begins while {self._open().name} is open",
-                remedy="the server crashed while it wrote its log; start a new dump",
+                remedy="the server crashed while it wrote its log; start the migration anew (docs/operating.md)",
             )
         self._clear()
         opening = self._track.begin(event)
@@ -335,7 +335,7 @@ class TransactionAssembler:
             raise refusals.broken(
                 "rows that were delivered already were rolled back",
                 cause=f"{what} in a transaction of more than {self._part_rows} rows",
-                remedy="raise part_rows, then start a new dump",
+                remedy="raise part_rows, then start the migration anew (docs/operating.md)",
             )
         self._changes.forget_from(index - self._delivered)
 

@@ -12,7 +12,7 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring, wiring_coordination
-from migrator.cli.options import config_option
+from migrator.cli.options import Amount, config_option
 from migrator.errors import RequestError
 from migrator.model.limits import MOST_WORKERS
 from migrator.model.progress import TableDump
@@ -122,13 +122,11 @@ def list_requests(config: Path, as_json: bool) -> None:
 @click.option(
     "--chunk-rows", type=click.IntRange(0), default=None, help="Rows of a chunk; 0: adapt to its time."
 )
-@click.option(
-    "--delay", "delay_s", type=click.FloatRange(0), default=None, help="Seconds between two chunks."
-)
+@click.option("--delay", "delay_s", type=Amount(0), default=None, help="Seconds between two chunks.")
 @click.option(
     "--p95",
     "p95_s",
-    type=click.FloatRange(0),
+    type=Amount(0),
     default=None,
     help="Seconds that 95% of chunk reads should stay below: else smaller chunks, longer pauses. 0: no bound.",
 )
@@ -148,13 +146,13 @@ def list_requests(config: Path, as_json: bool) -> None:
 @click.option(
     "--max-lag",
     "replica_lag_s",
-    type=click.FloatRange(0),
+    type=Amount(0),
     default=None,
     help="While a replica of the source is more seconds behind, the same. 0: as configured.",
 )
 @click.option(
     "--share",
-    type=click.FloatRange(0, 1),
+    type=Amount(0, 1),
     default=None,
     help="Share of the time that chunks are read while others work on the source; 1: all. 0: as configured.",
 )

@@ -8,7 +8,7 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring
-from migrator.cli.options import config_option
+from migrator.cli.options import Amount, config_option
 from migrator.cli.signals import stop_on_signals
 from migrator.errors import ConfigError
 from migrator.run.event_stream import EventStream
@@ -32,7 +32,7 @@ _COMMIT_S = {"json": 0.2, "parquet": 10.0}
 @click.option(
     "--commit-every",
     "commit_s",
-    type=click.FloatRange(min=0.0, min_open=True),
+    type=Amount(min=0.0, min_open=True),
     default=None,
     metavar="SECONDS",
     help="Make the output durable this often while events come (JSON lines: 0.2, Parquet: 10, a folder each).",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,21 @@ from migrator import config as configuration
 from migrator.config import Settings
 
 
-class _Seconds(click.FloatRange):
-    """A duration. What is no number would be waited for without an end."""
+class Amount(click.FloatRange):
+    """A number within bounds that is one: click's own takes ``nan``, and ``inf`` where there is no upper bound."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        seconds = super().convert(value, param, ctx)
-        if not isfinite(seconds):
-            self.fail(f"{value} is no number of seconds.", param, ctx)
-        return seconds
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """As click's. Fails for what isn't finite."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
-SECONDS = _Seconds(min=0)
+SECONDS = Amount(min=0)
+"""A duration: what is no number would be waited for without an end."""
 
 config_option = click.option(
     "--config",

@@ -6,7 +6,7 @@ import click
 
 from migrator import wiring
 from migrator.cli.display import Display
-from migrator.cli.options import OnSpark, on_spark, repair_words
+from migrator.cli.options import Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.cli.verifier import Verifier, command
 from migrator.run.failure import Stopping
@@ -35,7 +35,7 @@ from verify.continuous import DEFAULT_RATE
     "--verify-rate",
     default=DEFAULT_RATE,
     show_default=True,
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(min=0, min_open=True),
     help="Rows of both sides that the verifier reads a second, on average.",
 )
 def run(

@@ -11,7 +11,7 @@ from shlex import join
 import click
 
 from migrator import wiring
-from migrator.cli.options import SECONDS, OnSpark, on_spark, repair_words
+from migrator.cli.options import SECONDS, Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.config import Server, Settings
 from migrator.run.failure import Stopping
@@ -67,7 +67,7 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     "--rate",
     default=DEFAULT_RATE,
     show_default=True,
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(min=0, min_open=True),
     help="Of --continuous: rows of both sides read a second, on average.",
 )
 def verify(

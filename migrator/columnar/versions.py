@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from migrator.columnar.types import arrow_type
+from migrator.columnar.types import arrow_type, image_schema
 from migrator.model.table import Column, TableSchema
 
 
 def extends(newer: TableSchema, older: TableSchema) -> bool:
-    """Whether ``newer`` is ``older`` with nothing but columns appended: same key, same logical types, same order."""
-    if newer.id != older.id or newer.key != older.key or len(newer.columns) < len(older.columns):
-        return False
-    pairs = zip(newer.columns, older.columns, strict=False)
-    return all(new.name == old.name and new.type == old.type for new, old in pairs)
+    """Whether ``newer`` is ``older`` with nothing but columns added, at any place: same key, same logical types."""
+    types = {column.name: column.type for column in newer.columns}
+    return (
+        newer.id == older.id
+        and newer.key == older.key
+        and all(types.get(column.name) == column.type for column in older.columns)
+    )
 
 
 def unite_images(parts: Sequence[tuple[TableSchema, pa.Table]]) -> tuple[TableSchema, pa.Table]:
@@ -27,9 +29,13 @@ def unite_images(parts: Sequence[tuple[TableSchema, pa.Table]]) -> tuple[TableSc
     newest = parts[-1][0]
     if not all(extends(newest, schema) for schema, _ in parts):
         raise ValueError(f"the row schemas of {newest.id} don't extend each other")
-    return newest, pa.concat_tables(
-        [with_nulls(rows, newest.columns[len(schema.columns) :]) for schema, rows in parts]
-    )
+    return newest, pa.concat_tables([_images_in(newest, schema, rows) for schema, rows in parts])
+
+
+def _images_in(newest: TableSchema, schema: TableSchema, rows: pa.Table) -> pa.Table:
+    known = {column.name for column in schema.columns}
+    whole = with_nulls(rows, [column for column in newest.columns if column.name not in known])
+    return whole.select(image_schema(newest).names)
 
 
 def with_nulls(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:

@@ -6,6 +6,9 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+OURS = "__"
+"""How the names of our own columns begin that stand beside a source's."""
+OURS_ONLY = "names beginning with two underscores are ours"
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
@@ -61,6 +64,20 @@ class TableSchema:
         """Places of the key columns in a row."""
         names = self.names()
         return tuple(names.index(name) for name in self.key)
+
+    def unfit_names(self) -> dict[str, str]:
+        """The columns whose names can't be used, each with the reason."""
+        unfit: dict[str, str] = {}
+        spelt: dict[str, str] = {}
+        for name in self.names():
+            other = spelt.setdefault(name.lower(), name)
+            if other != name:
+                unfit[name] = (
+                    f"it differs from column {other!r} in case only, which Spark does not tell apart"
+                )
+            if name.startswith(OURS):
+                unfit[name] = OURS_ONLY
+        return unfit
 
     def version(self) -> str:
         """A short digest that changes whenever names, types or the key change."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -329,6 +330,16 @@ class EventLogContract:
         assert delta.schema == WIDER
         assert sorted(pairs(delta.after)) == [(1, "a", None), (2, "b", Decimal("1.50")), (3, "x", None)]
         assert [(schema, rows) for schema, _, rows in batch.chunks] == [(ITEM, 1), (WIDER, 1)]
+
+    def test_a_column_added_between_others_is_null_in_older_images_of_its_segment(
+        self, log: EventLogUnderTest
+    ) -> None:
+        between = replace(WIDER, columns=(WIDER.columns[2], *ITEM.columns))
+        newer = images((1, 1, 1, Decimal("1.50"), 2, "b"), schema=between)  # type: ignore[arg-type]
+        log.writer(1).append(content(1, images((1, 0, 1, 1, "a")), newer))
+        (delta,) = read(log.reader()).deltas
+        assert delta.schema == between
+        assert sorted(pairs(delta.after), key=str) == [(Decimal("1.50"), 2, "b"), (None, 1, "a")]
 
     def test_a_batch_ends_before_columns_change_otherwise(self, log: EventLogUnderTest) -> None:
         writer = log.writer(1)

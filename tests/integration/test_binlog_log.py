@@ -201,6 +201,7 @@ def test_added_columns_are_a_schema_change_in_their_place(
         ("DROP TABLE other, account", SourceError),
         ("ALTER TABLE account DROP COLUMN name", SchemaError),
         ("ALTER TABLE account ADD x int, MODIFY balance decimal(10,1)", SchemaError),
+        ("ALTER TABLE account ADD __sign int; INSERT INTO account VALUES (1, 'a', 1, 1)", SchemaError),
         ("ALTER TABLE account RENAME TO gone", SchemaError),
         ("ALTER TABLE account DROP PRIMARY KEY, ADD PRIMARY KEY (id, name)", SchemaError),
         ("SET SESSION binlog_format = 'STATEMENT'; INSERT INTO account VALUES (1, 'a', 1)", SourceError),

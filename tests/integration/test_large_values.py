@@ -11,9 +11,11 @@ import pytest
 
 from migrator.adapters.files.segment_reader import FileSegmentReader
 from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.mariadb.catalog import UntoldPlaceError, visible_end
+from migrator.adapters.mariadb.log_walk import gtids_at
+from migrator.adapters.mariadb.position import parse_gtids
 from migrator.binlog import transactions
 from migrator.core.capture import EmitChunk, EmitPart
-from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import TransactionPart
 from migrator.model.progress import Checkpoint, TableDump
@@ -126,20 +128,32 @@ def test_a_row_larger_than_max_allowed_packet(engine: BinlogEngine, spare_databa
     assert chunk.rows.to_pylist() == [{"id": 1, "b0": row[1], "b1": row[2], "b2": row[3]}]
 
 
-def test_mariadb_can_not_look_behind_an_event_larger_than_its_packets(spare_mariadb: MariaDBServer) -> None:
-    """BINLOG_GTID_POS knows nothing there, so a first start stops by name; its remedy helps."""
+def test_a_first_start_on_mariadb_behind_an_event_larger_than_its_packets(
+    spare_mariadb: MariaDBServer,
+) -> None:
+    """BINLOG_GTID_POS knows nothing there, so the file is read. With larger packets it says the same."""
     with fresh_database(spare_mariadb, "old") as database, max_allowed_packet(database, 1 << 20):
-        database.execute("CREATE TABLE t (id int PRIMARY KEY, b longblob)", "FLUSH BINARY LOGS")
         database.execute(
-            "INSERT INTO t VALUES (1, REPEAT('x', 900000))", "UPDATE t SET b = REPEAT('y', 900000)"
+            "CREATE TABLE t (id int PRIMARY KEY, b longblob)",
+            "FLUSH BINARY LOGS",
+            "INSERT INTO t VALUES (1, REPEAT('x', 900000))",
+            "UPDATE t SET b = REPEAT('y', 900000)",
+            "SET SESSION gtid_domain_id = 7",
+            "INSERT INTO t VALUES (2, 'z')",
         )
         source = source_of(database)
-        with pytest.raises(SourceError, match="larger than max_allowed_packet") as caught:
-            MARIADB.started(source, "t")
-        assert "FLUSH BINARY LOGS" in caught.value.remedy
-        database.execute("FLUSH BINARY LOGS")
+        with database.connect() as connection, pytest.raises(UntoldPlaceError) as untold:
+            visible_end(connection)
+        place = untold.value.snapshot
         reader, _ = MARIADB.started(source, "t")
+        database.execute("INSERT INTO t VALUES (3, 'after')")
+        changes = read_to(reader, MARIADB.end(source)).changes()
         reader.close()
+        database.execute(f"SET GLOBAL max_allowed_packet = {64 << 20}")
+        ((told,),) = database.query("SELECT BINLOG_GTID_POS(%s, %s)", (place.file, place.position))
+        ((before,),) = database.query("SELECT BINLOG_GTID_POS(%s, %s)", (place.file, 4))
+        assert gtids_at(source, place) == parse_gtids(told) != parse_gtids(before)
+    assert [change.after for change in changes] == [("3", b"after")]
 
 
 def test_on_postgresql(old_pg: Database, tmp_path: Path) -> None:

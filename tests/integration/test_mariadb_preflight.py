@@ -29,7 +29,8 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         "CREATE VIEW seen AS SELECT * FROM fine",
         "CREATE TABLE history (id int PRIMARY KEY) WITH SYSTEM VERSIONING",
         "CREATE TABLE types (id int PRIMARY KEY, u uuid, i inet6, c varchar(900) COMPRESSED, b blob COMPRESSED,"
-        " y year(2), g varchar(10) CHARACTER SET gbk, ok varchar(10) CHARACTER SET latin7)",
+        " y year(2), g varchar(10) CHARACTER SET gbk, ok varchar(10) CHARACTER SET latin7,"
+        " __sign int)",
     )
     name = spare_database.database
     tables = ["child", "fine", "keyless", "old_engine", "seen", "history", "types", "absent"]
@@ -41,4 +42,5 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         f"table: {name}.history",
         f"column type: {name}.types.y",
         f"table: {name}.absent",
+        f"column name: {name}.types.__sign",
     }

@@ -25,7 +25,7 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         "CREATE TABLE old_engine (id int PRIMARY KEY) ENGINE = MyISAM",
         "CREATE VIEW seen AS SELECT * FROM fine",
         "CREATE TABLE types (id int PRIMARY KEY, g varchar(10) CHARACTER SET gbk,"
-        " ok varchar(10) CHARACTER SET latin7)",
+        " ok varchar(10) CHARACTER SET latin7, __sign int)",
     )
     name = spare_database.database
     tables = ["fine", "keyless", "old_engine", "seen", "types", "absent"]
@@ -34,6 +34,7 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         f"engine: {name}.old_engine",
         f"table: {name}.seen",
         f"table: {name}.absent",
+        f"column name: {name}.types.__sign",
     }
 
 

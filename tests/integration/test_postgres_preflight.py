@@ -58,8 +58,15 @@ def test_every_unfit_table_is_named_with_its_remedy(old_pg: Database) -> None:
         "CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1)",
         "ALTER TABLE part REPLICA IDENTITY FULL",
         "CREATE TABLE deferred (k int PRIMARY KEY DEFERRABLE)",
+        "CREATE OPERATOR CLASS own FOR TYPE int USING btree AS FUNCTION 1 btint4cmp(int, int),"
+        " OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >",
+        "CREATE TABLE compared (k int NOT NULL)",
+        "CREATE UNIQUE INDEX ON compared (k own)",
+        "ALTER TABLE compared REPLICA IDENTITY FULL",
         "ALTER TABLE deferred REPLICA IDENTITY FULL",
         'CREATE TABLE "Odd ""name" (k int PRIMARY KEY)',
+        'CREATE TABLE twins (k int PRIMARY KEY, a int, "A" int)',
+        "ALTER TABLE twins REPLICA IDENTITY FULL",
     )
     names = [
         "no_identity",
@@ -70,7 +77,9 @@ def test_every_unfit_table_is_named_with_its_remedy(old_pg: Database) -> None:
         "parent",
         "part",
         "deferred",
+        "compared",
         'Odd "name',
+        "twins",
         "x",
     ]
     found = fatal(old_pg, *names)
@@ -83,7 +92,9 @@ def test_every_unfit_table_is_named_with_its_remedy(old_pg: Database) -> None:
         ("inheritance", "public.parent"),
         ("replica_identity", "public.part_1"),
         ("key", "public.deferred"),
+        ("key", "public.compared"),
         ("replica_identity", 'public.Odd "name'),
+        ("column_name", "public.twins"),
         ("table", "public.x"),
     }
     for check, subject in found:

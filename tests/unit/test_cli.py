@@ -154,7 +154,15 @@ def test_a_wrong_dump_request_is_refused_with_place_and_remedy(
 
 
 @pytest.mark.parametrize(
-    "option", [("--chunk-rows", "-1"), ("--delay", "soon"), ("--p95", "-0.1"), ("--share", "2")]
+    "option",
+    [
+        ("--chunk-rows", "-1"),
+        ("--delay", "soon"),
+        ("--p95", "-0.1"),
+        ("--share", "2"),
+        ("--delay", "inf"),
+        ("--max-lag", "nan"),
+    ],
 )
 def test_a_wrong_pace_is_refused(
     project: Path, monkeypatch: pytest.MonkeyPatch, option: tuple[str, str]
@@ -222,13 +230,13 @@ def test_a_silent_table_is_told_by_the_age_of_its_last_change() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["verify", "--wait", "nan"], "no number of seconds"),
-        (["verify", "--wait", "inf"], "no number of seconds"),
+        (["verify", "--wait", "nan"], "not a finite number"),
+        (["verify", "--wait", "inf"], "not a finite number"),
         (["verify", "--wait=-1"], "not in the range"),
         (["verify", "--max-rounds", "0"], "not in the range"),
-        (["repair", "--wait", "nan"], "no number of seconds"),
-        (["dual-read", "run", "queries.yaml", "--wait", "nan"], "no number of seconds"),
-        (["dual-read", "run", "queries.yaml", "--timeout", "inf"], "no number of seconds"),
+        (["repair", "--wait", "nan"], "not a finite number"),
+        (["dual-read", "run", "queries.yaml", "--wait", "nan"], "not a finite number"),
+        (["dual-read", "run", "queries.yaml", "--timeout", "inf"], "not a finite number"),
     ],
 )
 def test_bounds_that_bound_nothing_are_refused(words: list[str], said: str) -> None:

@@ -78,6 +78,7 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
         (("chunk_rows = 1000", "chunk_rows = 0"), "capture.chunk_rows: 0 is not above 0"),
         (("chunk_rows = 1000", "dump_share = 1.5"), "capture.dump_share: it is a share of the time"),
         (("chunk_rows = 1000", "dump_share = 0"), "capture.dump_share: 0 is not above 0"),
+        (("chunk_rows = 1000", "chunk_target_s = inf"), "capture.chunk_target_s: inf is not a number"),
         (('kind = "mariadb"', 'kind = "oracle"'), "source.kind: 'oracle' is none of"),
         (('name = "shop"', 'name = "My Shop"'), "migration.name"),
         (('user = "writer"', ""), "[target] needs the setting 'user'"),

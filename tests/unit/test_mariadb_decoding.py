@@ -191,6 +191,8 @@ def judged(text: str, database: str = "old") -> Statement:
         "RENAME TABLE fresh TO account",
         "CREATE OR REPLACE TABLE account (id int)",
         "ALTER TABLE account DROP COLUMN x",
+        "ALTER IGNORE TABLE account ADD UNIQUE (a)",
+        "ALTER ONLINE IGNORE TABLE account ADD CHECK (a > 5)",
         "ALTER TABLE account ADD a int, CHANGE b c int",
         "ALTER TABLE account CONVERT TO CHARACTER SET utf8mb4",
         "ALTER TABLE account DROP PARTITION p",

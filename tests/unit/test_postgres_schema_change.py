@@ -65,6 +65,8 @@ def test_a_longer_limit_is_carried_on(wider: str) -> None:
             (ID, replace(NAME, source_type="character varying(5)")), None, "'name' changed", id="shorter"
         ),
         pytest.param((ID, replace(NAME, source_type="uuid")), None, "to uuid", id="other text type"),
+        pytest.param((ID, NAME, replace(NOTE, name="__note")), None, "'__note'", id="a name of ours"),
+        pytest.param((ID, NAME, replace(NOTE, name="Name")), None, "in case only", id="differs in case"),
         pytest.param((ID, NAME), replace(KNOWN, key=("name",)), "key changed from (id) to (name)", id="key"),
         pytest.param((ID, NAME), replace(KNOWN, key=()), "key changed from (id) to ()", id="key dropped"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 from migrator.adapters.mariadb.position import LogPlace, parse_gtids
 from migrator.adapters.mariadb.preflight import preflight
 from migrator.adapters.mariadb.types import logical_type
-from migrator.adapters.mariadb.witness import begin_snapshot
+from migrator.adapters.mariadb.witness import Snapshot, begin_snapshot
 from migrator.binlog import catalog
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.catalog import BinlogCatalog
@@ -36,6 +36,19 @@ def log_end(connection: Any) -> Position:
     return LogPlace(parse_gtids(gtids), "", 0).position()
 
 
+class UntoldPlaceError(SourceError):
+    """The server doesn't say which GTIDs stand before a snapshot's place; see ``log_walk``."""
+
+    def __init__(self, snapshot: Snapshot):
+        super().__init__(
+            "the server doesn't say where its snapshot stands in the log",
+            where=f"binlog_snapshot_file {snapshot.file!r}, binlog_snapshot_position {snapshot.position}",
+            cause="BINLOG_GTID_POS knows no GTID state there",
+            remedy="turn the binary log on (log_bin) if it is off",
+        )
+        self.snapshot = snapshot
+
+
 def visible_end(connection: Any) -> Position:
     """The newest place of which everything before is visible: where a first start begins.
 
@@ -43,7 +56,7 @@ def visible_end(connection: Any) -> Position:
     AFTER_SYNC). Beginning behind such a commit, the log reader never delivers it, and a chunk read before it becomes
     visible doesn't hold it either: it would be lost. A consistent snapshot says where it stands in the log.
 
-    Raises ``SourceError`` when the server doesn't say.
+    Raises ``UntoldPlaceError`` when the server doesn't say, ``SourceError``.
     """
     # only under REPEATABLE READ is the snapshot taken at once
     query(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -51,13 +64,7 @@ def visible_end(connection: Any) -> Position:
     ((gtids,),) = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", (snapshot.file, snapshot.position))
     query(connection, "COMMIT")
     if gtids is None:
-        raise SourceError(
-            "the server doesn't say where its snapshot stands in the log",
-            where=f"binlog_snapshot_file {snapshot.file!r}, binlog_snapshot_position {snapshot.position}",
-            cause="BINLOG_GTID_POS knows no GTID state there",
-            remedy="turn the binary log on (log_bin) if it is off; else FLUSH BINARY LOGS and start again: the file "
-            "was purged just now, or the server can't look behind an event there larger than max_allowed_packet",
-        )
+        raise UntoldPlaceError(snapshot)
     return LogPlace(parse_gtids(gtids), "", 0).position()
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from migrator.adapters.mariadb.catalog import log_end, read_table, server_name, visible_end
+from migrator.adapters.mariadb.catalog import (
+    UntoldPlaceError,
+    log_end,
+    read_table,
+    server_name,
+    visible_end,
+)
 from migrator.adapters.mariadb.dialect import MARIADB
 from migrator.adapters.mariadb.log_request import open_stream
-from migrator.adapters.mariadb.position import gtid_text, parse_position
+from migrator.adapters.mariadb.log_walk import gtids_at
+from migrator.adapters.mariadb.position import LogPlace, gtid_text, parse_position
 from migrator.adapters.mariadb.track import DomainTrack
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.charsets import load_charsets
@@ -27,7 +34,10 @@ class MariaLogReader(BinlogReader):
         return Server(load_charsets(connection, MARIADB.collations), logs_cascades=False)
 
     def _visible(self, connection: Any) -> Position:
-        return visible_end(connection)
+        try:
+            return visible_end(connection)
+        except UntoldPlaceError as untold:
+            return LogPlace(gtids_at(self._source, untold.snapshot), "", 0).position()
 
     def _log_end(self, connection: Any) -> Position:
         return log_end(connection)
@@ -48,7 +58,8 @@ class MariaLogReader(BinlogReader):
                     where=str(place),
                     cause=f"the server's log ends at GTID {gtid_text(last.gtids) or 'none'}: it was reset or "
                     "restored, or this is a replica that lags behind the server read before",
-                    remedy="connect to the server read before, wait for the replica, or start a new dump",
+                    remedy="connect to the server read before, wait for the replica, or "
+                    "start the migration anew (docs/operating.md)",
                 )
         return DomainTrack(place.gtids, place.undecided)
 

@@ -52,7 +52,8 @@ class DomainTrack:
             raise SourceError(
                 "the log's GTIDs are out of order",
                 cause=f"{gtid} follows {last}",
-                remedy="SET GLOBAL gtid_strict_mode = ON on the source, then start a new dump",
+                remedy="SET GLOBAL gtid_strict_mode = ON on the source, then "
+                "start the migration anew (docs/operating.md)",
             )
         self._open = None if known else gtid
         if self._number is None:

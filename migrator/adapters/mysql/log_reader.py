@@ -47,7 +47,8 @@ class MysqlLogReader(BinlogReader):
                 where=str(place),
                 cause=f"the server's log ends at {last}: it was reset or restored, or this is a replica that lacks "
                 "transactions of the server read before",
-                remedy="connect to the server read before, wait for the replica, or start a new dump",
+                remedy="connect to the server read before, wait for the replica, or "
+                "start the migration anew (docs/operating.md)",
             )
         return SetTrack(place.gtids, place.undecided)
 

@@ -61,7 +61,7 @@ class SetTrack:
             raise SourceError(
                 "the log holds a transaction without a GTID",
                 cause="gtid_mode was not ON when it was written",
-                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start a new dump",
+                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start the migration anew (docs/operating.md)",
             )
         tagged = event.type == events.MYSQL_TAGGED_GTID
         if tagged:
@@ -80,7 +80,8 @@ class SetTrack:
             raise SourceError(
                 "a GTID came twice in the log",
                 cause=name,
-                remedy="RESET BINARY LOGS AND GTIDS or gtid_purged was misused on the source; start a new dump",
+                remedy="RESET BINARY LOGS AND GTIDS or gtid_purged was misused on the source; "
+                "start the migration anew (docs/operating.md)",
             )
         self._open = origin, number
         return Opening(name, transaction_id(origin, number), begun=False)

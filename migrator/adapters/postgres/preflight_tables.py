@@ -119,7 +119,7 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: 
             "key",
             name,
             "neither an immediate primary key nor a unique index on columns that are NOT NULL "
-            "(a deferrable key does not count)",
+            "(a deferrable key does not count, nor one of a type that an extension compares: citext, ltree)",
             f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY (...);",
         )
     generated: list[tuple[Any, ...]] = query(_GENERATED, [reflected.oid])
@@ -147,7 +147,5 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: 
             f"{within} is printed with a name from the catalog: a rename there changes values, and no row in the log",
             "store the number instead (oid), or the name as text",
         )
-    for column in reflected.schema.columns:
-        if column.name.startswith("__"):
-            problem = f"column {column.name!r}: names beginning with two underscores are ours"
-            yield Finding("column_name", name, problem, "rename the column")
+    for column_name, why in reflected.schema.unfit_names().items():
+        yield Finding("column_name", name, f"column {column_name!r}: {why}", "rename the column")

@@ -6,7 +6,9 @@ dump doesn't read them either. What a mapping needs of them it computes itself.
 
 The key is the primary key, else the narrowest unique index that is immediate, valid, without expressions,
 predicate or nullable columns. A deferrable key isn't one: two rows may share it inside a transaction, and
-then the log's images can't be told apart by key.
+then the log's images can't be told apart by key. Nor is an index that orders by an extension's operators (citext,
+ltree): our sessions see pg_catalog's only, and would compare a citext as text while the server sorts it as citext, so
+that chunks would leave keys out.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k(number, plac
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
 WHERE i.indrelid = $1::int8::oid AND i.indisunique AND i.indimmediate AND i.indisvalid
   AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(i.indclass) AS c(oid) JOIN pg_catalog.pg_opclass o ON o.oid = c.oid
+                  WHERE o.opcnamespace <> 'pg_catalog'::pg_catalog.regnamespace)
 ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid, k.place
 """
 _DOMAINS = "SELECT oid::int8, typbasetype::int8, typtypmod::int4 FROM pg_catalog.pg_type WHERE typtype = 'd'"

@@ -44,6 +44,8 @@ def carried_on(
         for place, column in enumerate(seen)
     )
     changed = TableSchema(known.id, columns, known.key)
+    for name, why in changed.unfit_names().items():
+        raise _stop(known, f"column {name!r}: {why}", where)
     missing = [name for name in known.key if name not in changed.names()]
     if missing:
         raise _stop(known, f"key column {missing[0]!r} isn't in the log", where)

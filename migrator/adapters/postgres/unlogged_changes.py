@@ -3,10 +3,11 @@
 - The publication: what is written to a table while it is taken out is missing from the stream.
 - Partitions: see ``partitions``.
 - Labels of enums: one that is renamed is another in every row that has it.
+- Values that were written anew in all rows: see ``rewritten``.
 
 A look finds what is different from the one before. Somebody may have put it back meanwhile, so the catalog rows' own
-versions (``xmin``) are compared. Partitions and labels are noted for the next reader: what was done to them while
-nobody looked is found by its first look. It stops until somebody has asked for the table's rows once more
+versions (``xmin``) are compared. Partitions, labels and columns are noted for the next reader: what was done to them
+while nobody looked is found by its first look. It stops until somebody has asked for the table's rows once more
 (``run.resume.asked_again``, the note is given up then): whoever starts it again may not have read why.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 from migrator.adapters.postgres.partitions import PartitionWatch, Tree, found_partitions
 from migrator.adapters.postgres.publication import changed_publication, check_covers
 from migrator.adapters.postgres.reflection import Query
+from migrator.adapters.postgres.rewritten import Structure, found_structures, rewritten
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import SchemaError
 from migrator.log_notes import LogNotes
@@ -53,7 +55,7 @@ SELECT m.schema, m.name, e.oid::int8, e.enumtypid::pg_catalog.regtype::text, e.e
        e.enumsortorder::float8, e.xmin::text
 FROM made m JOIN pg_catalog.pg_enum e ON e.enumtypid = m.oid
 """
-_ENUMS, _TREE = "labels", "partitions"
+_ENUMS, _TREE, _COLUMNS = "labels", "partitions", "columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,12 @@ class UnloggedChanges:
         self._partitions = PartitionWatch()
 
     def look(self, query: Query, tables: Sequence[TableId]) -> None:
-        """Raises GapError for the publication, SchemaError for partitions and labels, all named."""
+        """Raises GapError for the publication, SchemaError for all else, named."""
         check_covers(self._source, query, tables)
         self._look_at_memberships(query, tables)
         self._look_at_partitions(query, tables)
         self._look_at_labels(query, tables)
+        self._look_at_columns(query, tables)
 
     def _look_at_memberships(self, query: Query, tables: Sequence[TableId]) -> None:
         wanted = {TableId("", ""), *tables}
@@ -172,6 +175,19 @@ class UnloggedChanges:
         for table, labels in found.items():
             self._note(table, _ENUMS, _noted(labels))
 
+    def _look_at_columns(self, query: Query, tables: Sequence[TableId]) -> None:
+        found = found_structures(query, tables)
+        changed = {
+            table: cause
+            for table, now in found.items()
+            if (noted := _parsed(self._notes.of(table)).get(_COLUMNS))
+            and (cause := Structure.from_json(noted).became(now))
+        }
+        if changed:
+            raise rewritten(changed)
+        for table, now in found.items():
+            self._note(table, _COLUMNS, now.to_json())
+
 
 def _parsed(note: str) -> dict[str, Any]:
     """A note's parts. One that is a list has labels only: so are all of before partitions were noted."""
@@ -181,7 +197,7 @@ def _parsed(note: str) -> dict[str, Any]:
 
 def _text(parts: Mapping[str, Any]) -> str:
     """Inverse of ``_parsed``."""
-    told: Any = parts if parts.get(_TREE) else parts.get(_ENUMS)
+    told: Any = parts if parts.get(_TREE) or parts.get(_COLUMNS) else parts.get(_ENUMS)
     return json.dumps(told, ensure_ascii=False, separators=(",", ":")) if told else ""
 
 
