@@ -231,7 +231,7 @@ def test_a_range_that_is_open_above_misses_its_last_row(
     assert table.counts.compared < ROWS
 
 
-def skips_nulls(_: object, __: object, pairs: list[Pair]) -> Pushed:
+def skips_nulls(_: object, __: object, pairs: list[Pair], key: object) -> Pushed:
     def numbers(names: list[str]) -> str:
         text = f"concat_ws(',', {', '.join(names)})"
         return f"count(*), count(*), coalesce(sum(hashtextextended({text}, 1)), 0)::text"
@@ -242,7 +242,7 @@ def skips_nulls(_: object, __: object, pairs: list[Pair]) -> Pushed:
     )
 
 
-def adds_up_cells(_: object, __: object, pairs: list[Pair]) -> Pushed:
+def adds_up_cells(_: object, __: object, pairs: list[Pair], key: object) -> Pushed:
     def numbers(names: list[str]) -> str:
         cells = ", ".join(f"{name}::text" for name in names)
         return (
