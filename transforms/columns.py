@@ -24,8 +24,10 @@ _CAPITALS, _SMALL = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _POINT = "0101000000"
 _MANTISSA_BITS, _EXPONENT_VALUES, _EXPONENT_BIAS = 52, 2048, 1023
 _OFFSET = re.compile(r"(Z|UTC|GMT|[+-](0\d|1[0-8]):[0-5]\d)")
-_DATE = r"^\d{4}-\d{2}-\d{2}$"
-_DATETIME = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
+FULL_DATE = r"^\d{4}-\d{2}-\d{2}$"
+FULL_DATETIME = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
+"""What the text of a date and of a datetime looks like, and what is in it where a part of the date is zero."""
+ZERO_PART = "^0000|-00"
 
 
 def uuid5(namespace: str, *parts: Value) -> Column:
@@ -126,7 +128,7 @@ def zero_date_to_null(text: Value) -> Column:
 
 def mysql_date(text: Value) -> Column:
     """A date from the text ``YYYY-MM-DD``. The zero date is NULL; partial ones (``2024-05-00``) fail."""
-    return _calendar(text, _DATE, "date")
+    return _calendar(text, FULL_DATE, "date")
 
 
 def mysql_datetime(text: Value) -> Column:
@@ -135,7 +137,7 @@ def mysql_datetime(text: Value) -> Column:
     The zero datetime is NULL; partial ones fail. TIMESTAMP columns arrive in UTC: wrap them in
     ``instant(mysql_datetime(c), "UTC")``.
     """
-    return _calendar(text, _DATETIME, "timestamp_ntz")
+    return _calendar(text, FULL_DATETIME, "timestamp_ntz")
 
 
 def flag(number: Value) -> Column:
@@ -200,7 +202,7 @@ def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> list[list[Column]
 
 def _calendar(text: Value, pattern: str, spark_type: str) -> Column:
     column = as_column(text)
-    whole = column.rlike(pattern) & ~column.rlike("^0000|-00")
+    whole = column.rlike(pattern) & ~column.rlike(ZERO_PART)
     parsed = checked(column, whole, column.cast(spark_type), spark_type, f"is no full {spark_type}")
     return F.when(~_is_zero(column), parsed)
 

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from migrator.model.table import TableSchema
+from migrator.model.table import Column, TableSchema
+from transforms.expressions import Expression
 from transforms.key_origin import HandedColumns, handed_columns
 from transforms.registry import TargetMapping
 from verify.chunk_keys import KeyColumn
 from verify.chunk_reader import SourceChunks, TargetChunks
 from verify.digest import Pair, Pushed, pushed
+from verify.in_mysql import in_mysql
 from verify.in_postgres import in_postgres
 from verify.key_kinds import agreed_kind
+from verify.made import Made
 from verify.mapped_side import mapping_failure
 from verify.snapshot import TargetColumnText
 
@@ -85,15 +88,15 @@ def choose(
     filled = _filled(handed, rows.columns)
     made = None
     pairs = {name: Pair(column, columns[name]) for name, column in handed_on.items()}
-    if handed.one_to_one and kinds[0] == "postgresql":
-        pairs |= _in_sql(handed, rows.columns, source.schema)
+    if handed.one_to_one:
+        pairs |= _in_sql(kinds, handed, rows.columns, source.schema)
     if handed.one_to_one and len(pairs) == len(handed.columns) + len(handed.computed):
         made = pushed(kinds, (source.dialect, rows.dialect), [pairs[column.name] for column in filled], key)
     return ChunkPlan(source.schema.id.name, tuple(key), filled, made)
 
 
 def _in_sql(
-    handed: HandedColumns, columns: Sequence[TargetColumnText], schema: TableSchema
+    kinds: tuple[str, str], handed: HandedColumns, columns: Sequence[TargetColumnText], schema: TableSchema
 ) -> dict[str, Pair]:
     """The computed columns that the source's server can compute, by target column."""
     found = {}
@@ -102,10 +105,16 @@ def _in_sql(
             name for name in handed.computed if name.lower() == column.name.lower()
         ]
         expression = handed.expressions.get(names[0]) if names else None
-        made = in_postgres(expression, schema.columns) if expression is not None else None
+        made = _in_words(kinds, expression, schema.columns) if expression is not None else None
         if made is not None and not column.generated:
             found[column.name] = Pair(made, column)
     return found
+
+
+def _in_words(kinds: tuple[str, str], expression: Expression, columns: Sequence[Column]) -> Made | None:
+    if kinds[0] == "postgresql":
+        return in_postgres(expression, columns)
+    return in_mysql(expression, columns, kinds[1])
 
 
 def _by_target_column(handed: HandedColumns, columns: dict[str, TargetColumnText]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Digests of pieces that servers compute: the number of rows and the sum of their 64-bit hashes.
 
-Only of columns that are the source's columns themselves, or that PostgreSQL can make of them in the mapping's sense
-(``verify.in_postgres``), and only by expressions that are at least as strict as the listed equivalences
+Only of columns that are the source's columns themselves, or that its server can make of them in the mapping's sense
+(``verify.words``), and only by expressions that are at least as strict as the listed equivalences
 (``verify.normalise``): rows whose digests agree would compare as equal, and where digests disagree the rows are read
 and compared as ever. So an expression may be too strict, never too lenient.
 
@@ -29,7 +29,7 @@ from secrets import randbits
 
 from migrator.model.table import Column
 from verify.chunk_keys import Dialect, KeyColumn
-from verify.in_postgres import Made
+from verify.made import Made
 from verify.row_hash import Hashed, row_hash
 from verify.snapshot import TargetColumnText
 from verify.spark_numbers import WHOLE
@@ -63,7 +63,9 @@ _MADE_CLASSES = {
     "timestamp_ntz": "timestamp",
     "timestamp": "timestamptz",
 }
-"""By Spark's type, of what PostgreSQL makes; all others are numbers."""
+"""By Spark's type, of what a server makes; all others are numbers."""
+_AS_READ = ("bool", "date", "timestamp", "timestamptz")
+"""Classes of MySQL's that are what ``verify.mysql_target`` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +87,24 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A target column, and the source column that it is, or how PostgreSQL makes it of the source's row."""
+    """A target column, and the source column that it is, or how the source's server makes it of its row."""
 
     source: Column | Made
     target: TargetColumnText
 
-    def words(self, dialect: Dialect) -> str:
-        """The source's side in SQL."""
+    def words(self, kind: str, dialect: Dialect) -> str:
+        """The source's side in SQL. ``kind``: its engine."""
         if not isinstance(self.source, Made):
             return dialect.quoted(self.source.name)
         # A number that the type can't hold isn't known, so that row's hash is never computed.
-        return f"({self.source.sql})::int8" if self.source.type in WHOLE else self.source.sql
+        whole = self.source.type in WHOLE and kind == "postgresql"
+        return f"({self.source.sql})::int8" if whole else self.source.sql
+
+    def declared(self) -> tuple[str, str]:
+        """The types of both sides, or one like it where the source's side is computed."""
+        if not isinstance(self.source, Made):
+            return self.source.source_type, self.target.native
+        return "datetime" if self.source.whole_seconds else "datetime(6)", self.target.native
 
     def scales_differ(self) -> bool:
         """Whether one number may be written with more decimals than the other."""
@@ -124,40 +133,46 @@ def pushed(
     if not pairs or len(classes) < len(pairs):
         return None
     names = [
-        [pair.words(dialects[0]) for pair in pairs],
+        [pair.words(kinds[0], dialects[0]) for pair in pairs],
         [dialects[1].quoted(pair.target.name) for pair in pairs],
     ]
     made = [pair.source for pair in pairs if isinstance(pair.source, Made)]
+    unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
     if kinds == ("postgresql", "postgresql"):
-        unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
         return Pushed(_by_hash(names[0], pairs, classes, unknown), _by_hash(names[1], pairs, classes, []))
-    if made or any(name not in CLASSES and not name.startswith("mysql ") for name in classes):
+    if any(name not in CLASSES and not name.startswith("mysql ") for name in classes):
         return None
-    long = [may_be_long(name, _declared_types(pair)[0]) for name, pair in zip(classes, pairs, strict=True)]
+    long = [may_be_long(name, pair.declared()[0]) for name, pair in zip(classes, pairs, strict=True)]
     order = [
         [dialects[0].quoted(column.source) for column in key],
         [dialects[1].quoted(column.target) for column in key],
     ]
-    old, new = (
-        select_list(kinds[side], _cells(names[side], pairs, classes, side == 0), long, order[side], side == 1)
-        for side in (0, 1)
-    )
+    cells = [_cells(names[side], pairs, classes, side == 0) for side in (0, 1)]
+    old = select_list(kinds[0], cells[0], long, order[0], False, unknown)
+    new = select_list(kinds[1], cells[1], long, order[1], True)
     return Pushed(old, new, rows_max=max(1, CELLS_MAX // len(pairs)))
 
 
 def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
     """The class of values that both columns belong to."""
+    target = _declared(kinds[1], pair.target.native)
+    if kinds[1] != "postgresql" and pair.target.base in _AS_READ:
+        if kinds[0] == "postgresql" or isinstance(pair.source, Made):
+            target = pair.target.base
+        elif pair.target.base == "bool":
+            return None
     if isinstance(pair.source, Made):
-        declared = _declared(kinds[1], pair.target.native)
         found = _MADE_CLASSES.get(pair.source.type, "numeric")
-        if pair.source.type in WHOLE and declared in ("int4", "integer"):
+        if pair.source.type in WHOLE and target in ("int4", "integer"):
             return "integer"
-        return found if declared == found or (found == "numeric" and declared in _NUMBERS) else None
-    source, target = _declared(kinds[0], pair.source.source_type), _declared(kinds[1], pair.target.native)
+        return found if target == found or (found == "numeric" and target in _NUMBERS) else None
+    source = _declared(kinds[0], pair.source.source_type)
     if {source, target} == {"int4", "integer"}:
         return "integer"
     if source != target and {source, target} <= _NUMBERS:
         return "numeric"
+    if {source, target} == {"mysql double", "float8"}:  # unless it is printed with so many decimals, no more
+        return None if "(" in "".join(pair.declared()) else "float8"
     if source is None or source != target:
         return None
     if source.startswith("mysql ") and kinds[0] != kinds[1]:
@@ -171,8 +186,6 @@ def _declared(kind: str, native: str) -> str | None:
         # Others only by the text that the type's output function makes, and only of the very same declaration.
         return _POSTGRES_CLASSES.get(plain, f"as {native}")
     word = plain.split(" ")[0]
-    if word == "tinyint" and native.lower().startswith("tinyint(1)") and "unsigned" not in native.lower():
-        return None  # a boolean on a target's side
     return _MYSQL_CLASSES.get(word) or (f"mysql {word}" if word in _OTHERS_OF_MYSQL else None)
 
 
@@ -205,14 +218,15 @@ def _cells(
     """The columns of one side."""
     made = []
     for name, pair, kind in zip(names, pairs, classes, strict=True):
-        declared = _declared_types(pair)[0 if of_source else 1]
-        collation = (
-            pair.source.collation if of_source and isinstance(pair.source, Column) else pair.target.collation
-        )
-        made.append(Cell(name, kind, declared, collation, pair.source.nullable, pair.scales_differ()))
+        declared = pair.declared()[0 if of_source else 1]
+        # Whether a computed value is NULL is asked for each: to ask for all at once would compute them once more.
+        nullable = isinstance(pair.source, Made) or pair.source.nullable
+        scales_differ = pair.scales_differ() if kind == "numeric" else "(" in declared
+        made.append(Cell(name, kind, declared, _collation(pair, of_source), nullable, scales_differ))
     return made
 
 
-def _declared_types(pair: Pair) -> tuple[str, str]:
-    assert isinstance(pair.source, Column)
-    return pair.source.source_type, pair.target.native
+def _collation(pair: Pair, of_source: bool) -> str:
+    if not of_source:
+        return pair.target.collation
+    return "utf8mb4" if isinstance(pair.source, Made) else pair.source.collation

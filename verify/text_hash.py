@@ -9,6 +9,8 @@ row by row and add up costs most of its time in turning hashes into numbers, so 
 - *Cells* are separated by commas; one that may hold commas itself comes behind its length in characters.
 - *Long texts* are hashed by themselves, so that a piece's text stays small. Where the source's type has room for
   short ones only, PostgreSQL as the target replaces those that are too long to be equal.
+- *Floating point* is written with as few digits as tell a number from all others. Very large and very small ones are
+  written in different ways, so that their pieces are read.
 - *NULL* is something of its own where a column may have it. Where the source says that it can't, a row that has one
   is replaced by a text that the other side can't have.
 - *A text that a server cuts off*, or gives up, comes with a warning. MariaDB's can't be longer than a packet.
@@ -34,6 +36,11 @@ _POSTGRES = {
     "numeric": "trim_scale({0}::numeric)",
     "text": "{0}::text",
     "bytea": "encode({0}, 'hex')",
+    "float8": "{0}::text",
+    "bool": "({0})::int",
+    "date": "{0}::text",
+    "timestamp": "{0}::text",
+    "timestamptz": "({0} AT TIME ZONE interval '0')::text",
 }
 _POSTGRES_LONG = {
     "text": "encode(sha256(convert_to({0}::text, 'UTF8')), 'hex')",
@@ -41,13 +48,25 @@ _POSTGRES_LONG = {
 }
 _MYSQL = {
     "integer": "{0}",
-    "numeric": "CAST({0} AS CHAR)",
-    "text": "{0}",
     "bytea": "LOWER(HEX({0}))",
-    "float": "CAST({0} + 0e0 AS CHAR)",
+    "float": "{0} + 0e0",
+    "bool": "{0} + 0",
+    **dict.fromkeys(("numeric", "text", "float8", "date", "timestamp", "timestamptz"), "{0}"),
 }
-CLASSES = tuple(_MYSQL)
+CLASSES = (
+    "integer",
+    "numeric",
+    "text",
+    "bytea",
+    "float",
+    "float8",
+    "bool",
+    "date",
+    "timestamp",
+    "timestamptz",
+)
 """Classes of values (``verify.digest``) that all engines write alike."""
+_TIMES = ("timestamp", "timestamptz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +74,12 @@ class Cell:
     """One column on one side.
 
     Attributes:
-        name: quoted.
+        name: quoted, or an expression.
         kind: the class of its values.
         declared: its type on this side.
         collation: of MySQL's texts; else empty.
         nullable: whether NULL may be in it, as the source says.
-        scales_differ: whether one number may be written with more decimals than the other.
+        scales_differ: whether one number or time may be written with more decimals than the other.
     """
 
     name: str
@@ -80,7 +99,12 @@ def may_be_long(kind: str, declared: str) -> bool:
 
 
 def select_list(
-    engine: str, cells: Sequence[Cell], long: Sequence[bool], key: Sequence[str], is_target: bool
+    engine: str,
+    cells: Sequence[Cell],
+    long: Sequence[bool],
+    key: Sequence[str],
+    is_target: bool,
+    unknown: Sequence[str] = (),
 ) -> str:
     """What an engine is asked for: rows, on PostgreSQL those with a hash, and the hash of them all.
 
@@ -90,30 +114,38 @@ def select_list(
         long: of which of them ``may_be_long`` is true.
         is_target: whether longer values than the source's type has room for may be met.
         key: names of the columns that rows are in the order of, quoted.
+        unknown: conditions, never NULL, of rows that are to agree with none.
     """
     if engine == "postgresql":
-        return _by_postgres(cells, long, key, is_target)
-    return _by_mysql(cells, long)
+        return _by_postgres(cells, long, key, is_target, unknown)
+    return _by_mysql(cells, long, unknown)
 
 
-def _by_postgres(cells: Sequence[Cell], long: Sequence[bool], key: Sequence[str], is_target: bool) -> str:
+def _by_postgres(
+    cells: Sequence[Cell], long: Sequence[bool], key: Sequence[str], is_target: bool, unknown: Sequence[str]
+) -> str:
     parts = [part for each, big in zip(cells, long, strict=True) for part in _postgres(each, big, is_target)]
     row = f"concat_ws(',', {', '.join(parts)})"
     sure = [each.name for each in cells if not each.nullable]
     if sure:
         row = f"CASE WHEN num_nulls({', '.join(sure)}) = 0 THEN {row} ELSE '{token_hex()}' END"
+    row = _unless(unknown, row)
     text = f"string_agg({row}, ';' ORDER BY {', '.join(key)})"
     hash_ = f"('x' || encode(substr(sha256(convert_to({text}, 'UTF8')), 1, 8), 'hex'))::bit(64)::int8"
     return f"count(*), count(*), coalesce({hash_}, 0)::text"
 
 
-def _by_mysql(cells: Sequence[Cell], long: Sequence[bool]) -> str:
+def _by_mysql(cells: Sequence[Cell], long: Sequence[bool], unknown: Sequence[str]) -> str:
     """Whether the text is whole is seen by the absence of warnings."""
     parts = [part for each, big in zip(cells, long, strict=True) for part in _mysql(each, big)]
     in_row = ", ',', ".join(parts)
     row = f"COALESCE(CONCAT({in_row}), '{token_hex()}')"
-    text = f"GROUP_CONCAT({row} SEPARATOR ';')"
+    text = f"GROUP_CONCAT({_unless(unknown, row)} SEPARATOR ';')"
     return f"COUNT(*), COALESCE(CONV(LEFT(SHA2({text}, 256), 16), 16, 10), '0')"
+
+
+def _unless(unknown: Sequence[str], row: str) -> str:
+    return f"CASE WHEN {' OR '.join(unknown)} THEN '{token_hex()}' ELSE {row} END" if unknown else row
 
 
 def _postgres(cell: Cell, long: bool, is_target: bool) -> tuple[str, ...]:
@@ -134,9 +166,10 @@ def _mysql(cell: Cell, long: bool) -> tuple[str, ...]:
     text = _MYSQL.get(kind, "CAST({0} AS CHAR)").format(name)
     if kind in ("integer", "numeric") and "zerofill" in cell.declared.lower():
         text = f"{name} + 0"  # no zeros that a column's display width adds
-    if kind == "numeric" and cell.scales_differ:
-        # Zeros only behind a point: the 0 of 10 stays.
-        text = f"IF(LOCATE('.', {text}), TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text})), {text})"
+    if cell.scales_differ and kind in ("numeric", *_TIMES):
+        shorter = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
+        # A time with a fraction has a point. Zeros only behind one: the 0 of 10 stays.
+        text = shorter if kind in _TIMES else f"IF(LOCATE('.', {text}), {shorter}, {text})"
     if kind in _HOLD_COMMAS and not cell.collation.startswith(("utf8", "ascii")):
         text = f"CONVERT({text} USING utf8mb4)"
     length = f"CHAR_LENGTH({name})" if kind != "bytea" else f"LENGTH({name})"

@@ -32,7 +32,7 @@ from transforms.frames import parquet_frame
 from transforms.key_origin import handed_columns
 from transforms.registry import Mapping
 from verify import in_postgres
-from verify.in_postgres import Made
+from verify.made import Made
 from verify.read_postgres import PostgresSource
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]

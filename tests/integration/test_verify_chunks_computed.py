@@ -1,0 +1,168 @@
+"""Computed columns whose digests servers of two engines compute: all that is equal is, all that differs is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.integration.test_verify_binlog import settings
+from tests.integration.test_verify_chunks_binlog import LEDGER, ledger
+from tests.servers import Database
+from verify.differing import read_differing
+from verify.result import Verdict, VerifyResult
+from verify.run import verify
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+MAPPING = """
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from transforms import Mapping
+from transforms.columns import cents, flag, instant, mysql_date, mysql_datetime
+
+mapping = Mapping()
+
+
+@mapping.target("item", key="id")
+def item(thing: DataFrame) -> DataFrame:
+    return thing.select(
+        "id",
+        F.lower("note").alias("note"),
+        cents("total").alias("total_cents"),
+        mysql_date("born").alias("born"),
+        mysql_datetime("seen").alias("seen"),
+        instant(mysql_datetime("at"), "UTC").alias("at"),
+        flag("paid").alias("is_paid"),
+        "ratio",
+    )
+"""
+OLD = """
+CREATE TABLE thing (id int PRIMARY KEY, note varchar(20) CHARACTER SET latin1 NOT NULL, total decimal(12,2),
+ born date, seen datetime NOT NULL, at timestamp(6) NULL, paid smallint NOT NULL, ratio double)
+"""
+VALUES = """
+INSERT INTO thing VALUES
+ (1, 'Plain, sir', 1.50, '2024-02-29', '2024-03-31 02:30:00', '2024-03-31 02:30:00.500000', 1, 0.1),
+ (2, '', -0.01, '0000-00-00', '0000-00-00', NULL, 0, NULL),
+ (3, ' X ', NULL, NULL, '9999-12-31 23:59:59', '1970-01-01 00:00:01', 1, -1234567.875),
+ (4, 'ABC', 9999999999.99, '0001-01-01', '1000-01-01 00:00:00', '2038-01-19 03:14:07.999999', 0, 123456.75)
+"""
+NEW = {
+    "postgresql": "CREATE TABLE item (id int PRIMARY KEY, note text, total_cents bigint, born date, seen timestamp,"
+    " at timestamptz, is_paid boolean, ratio double precision)",
+    "mysql": "CREATE TABLE item (id int PRIMARY KEY, note varchar(20) CHARACTER SET utf8mb4, total_cents bigint,"
+    " born date, seen datetime(6), at timestamp(6) NULL, is_paid tinyint(1), ratio double)",
+}
+ROWS = [
+    (1, "plain, sir", 150, "2024-02-29", "2024-03-31 02:30:00", "2024-03-31 02:30:00.500000", True, 0.1),
+    (2, "", -1, None, None, None, False, None),
+    (
+        3,
+        " x ",
+        None,
+        None,
+        "9999-12-31 23:59:59",
+        "1970-01-01 00:00:01",
+        True,
+        -1234567.875,
+    ),
+    (
+        4,
+        "abc",
+        999999999999,
+        "0001-01-01",
+        "1000-01-01 00:00:00",
+        "2038-01-19 03:14:07.999999",
+        False,
+        123456.75,
+    ),
+]
+PLANTED = {
+    "note": ["note = 'abd' WHERE id = 4", "note = 'x' WHERE id = 3"],
+    "total_cents": ["total_cents = 0 WHERE id = 3", "total_cents = 999999999998 WHERE id = 4"],
+    "born": ["born = '2024-03-01' WHERE id = 1", "born = NULL WHERE id = 4"],
+    "seen": ["seen = '2024-03-31 02:30:00.000001' WHERE id = 1", "seen = '1999-12-31' WHERE id = 2"],
+    "at": ["at = '1970-01-01 00:00:01.000001' WHERE id = 3", "at = NULL WHERE id = 1"],
+    "is_paid": ["is_paid = true WHERE id = 2", "is_paid = NULL WHERE id = 1"],
+    "ratio": ["ratio = 0.10000000000000002 WHERE id = 1", "ratio = 0 WHERE id = 2"],
+}
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def pair(request: pytest.FixtureRequest, old_binlog: Database) -> tuple[Database, Database]:
+    """Both databases, filled alike; the new one is PostgreSQL's, or of the source's own engine."""
+    own = "new_mysql" if old_binlog.kind == "mysql" else "new_maria"
+    new: Database = request.getfixturevalue("new_pg" if request.param == "postgresql" else own)
+    with old_binlog.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = ''")
+        cursor.execute(OLD)
+        cursor.execute(VALUES)
+        connection.commit()
+    state = ledger(old_binlog)
+    postgres = request.param == "postgresql"
+    table = LEDGER.format("migrator.ledger" if postgres else "migrator_ledger")
+    with new.connect() as connection, connection.cursor() as cursor:
+        if postgres:
+            cursor.execute(f"ALTER DATABASE \"{new.database}\" SET TimeZone = 'UTC'")
+            cursor.execute("SET TimeZone = 'UTC'")
+            cursor.execute("CREATE SCHEMA migrator")
+        else:  # it may be the source's log
+            cursor.execute("SET SESSION sql_log_bin = 0")
+        cursor.execute(table if postgres else table.replace("numeric", "decimal"))
+        cursor.execute(NEW[request.param])
+        cursor.executemany(f"INSERT INTO item VALUES ({', '.join(['%s'] * 8)})", ROWS)
+        name = "migrator.ledger" if postgres else "migrator_ledger"
+        cursor.execute(f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s, %s)", state)
+        connection.commit()
+    return old_binlog, new
+
+
+def judged(pair: tuple[Database, Database], spark: SparkSession, folder: Path) -> VerifyResult:
+    mapping = folder / "mapping.py"
+    mapping.write_text(MAPPING)
+    sides = settings(pair[0]), settings(pair[1])
+    return verify(*sides, "m", mapping, None, lambda: spark, folder / "r", wait_s=5)
+
+
+def test_no_row_of_an_equal_table_is_read_and_every_difference_is(
+    pair: tuple[Database, Database], spark: SparkSession, tmp_path: Path
+) -> None:
+    table = judged(pair, spark, tmp_path).tables[0]
+    assert (table.counts.equal, table.counts.compared) == (4, 4)
+    assert table.method.endswith("hashes computed by both servers, no row read")
+    new = pair[1]
+    for column, changes in PLANTED.items():
+        for change in changes:
+            with new.connect() as connection, connection.cursor() as cursor:
+                if new.kind != "postgresql":
+                    cursor.execute("SET SESSION sql_log_bin = 0")
+                key = change.rpartition(" ")[2]
+                cursor.execute(f"SELECT {column} FROM item WHERE id = {key}")
+                before = cursor.fetchone()
+                cursor.execute(f"UPDATE item SET {change}")
+                connection.commit()
+                result = judged(pair, spark, tmp_path)
+                assert result.verdict is Verdict.DIFFERENT, change
+                found = read_differing(tmp_path / "r" / "verify.json").keys
+                assert [(each.status, each.key) for each in found] == [("different", (key,))], change
+                assert {each.column for each in result.tables[0].columns} == {column}
+                cursor.execute(f"UPDATE item SET {column} = %s WHERE id = {key}", before)
+                connection.commit()
+
+
+def test_a_row_that_the_mapping_refuses_is_not_taken_for_equal(
+    pair: tuple[Database, Database], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The same impossible day on both sides, where the target can have one; or a flag that is none."""
+    old, new = pair
+    both = new.kind != "postgresql"
+    change = "born = '2024-02-00'" if both else "paid = 2"
+    for database, table in ((old, "thing"), (new, "item"))[: 2 if both else 1]:
+        with database.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION sql_mode = '', sql_log_bin = 0")
+            cursor.execute(f"UPDATE {table} SET {change} WHERE id = 1")
+            connection.commit()
+    with pytest.raises(Exception, match=r"is no flag|is no full date"):
+        judged(pair, spark, tmp_path)

@@ -1,0 +1,285 @@
+"""Columns of a mapping in the words of MySQL and MariaDB give what Spark makes of them, or say they don't know it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from migrator.model.table import TableSchema
+from tests.integration.judged import settings_of
+from tests.servers import Database, MariaDBServer, fresh_database
+from transforms.columns import (
+    blank_to_null,
+    cents,
+    flag,
+    instant,
+    lower_ascii,
+    mysql_date,
+    mysql_datetime,
+    slug,
+)
+from transforms.frames import parquet_frame
+from transforms.key_origin import handed_columns
+from transforms.registry import Mapping
+from verify.in_mysql import in_mysql
+from verify.made import Made
+from verify.mysql_session import open_session, rows_and_warnings
+from verify.read_mariadb import MariaDBSource
+from verify.read_mysql import MySQLSource
+from verify.spark_numbers import is_number
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+TABLE = """
+CREATE TABLE r (k int PRIMARY KEY, s smallint, i int, l bigint, u bigint unsigned, z int unsigned zerofill,
+ n decimal(12,2), w decimal(38,0), t text, v varchar(40) CHARACTER SET latin1, c char(8), e enum('a','ß','it''s'),
+ y year, d date, at datetime, mu datetime(6), ts timestamp(3) NULL, f double, j json, d2 date NOT NULL)
+CHARACTER SET utf8mb4
+"""
+TEXTS = [
+    None, "", " ", "a", " A b ", "ABC", "ß", "İ", "ΑΣ", "é", "\u00a0", "\tx", "it's", "😀 x", "1", "a,b", "x" * 40,
+]  # fmt: skip
+LATIN = [None, "", "  ", "a", "ABC ", "ß", "é€", "it's", "ÀÉ", "x,y"]
+DAYS = [None, "1970-01-01", "2024-02-29", "0001-01-01", "9999-12-31", "0000-00-00"]
+ODD_DAYS = ["2024-05-00", "2024-00-10", "0000-05-10", "0000-00-05", "2023-02-29", "2024-04-31"]
+TIMES = [*DAYS, "2024-03-31 02:30:00", "1900-01-01 00:00:01", "9999-12-31 23:59:59", "0000-00-00 10:00:00"]
+MICROS = [*TIMES, "2024-03-31 02:30:00.000001", "2024-03-31 23:59:59.999999", "2024-03-31 10:00:00.500000"]
+NUMBERS = [None, 0, 1, -1, 2, 7, 100]
+COLUMNS = 20
+
+
+def rows(number: int) -> list[tuple[Any, ...]]:
+    """Rows from a seed: whatever is at an edge, in any company."""
+    chance = random.Random(number)
+
+    def one(options: Sequence[Any], *more: Any) -> Any:
+        return chance.choice([*options, *more])
+
+    return [
+        (
+            k,
+            one(NUMBERS, 32767, -32768),
+            one(NUMBERS, 2**31 - 1, -(2**31)),
+            one(NUMBERS, 2**63 - 1, -(2**63), 2**53 + 1),
+            one([None, 0, 1, 2**64 - 1]),
+            one([None, 0, 7, 2**32 - 1]),
+            one([None, "0", "-0.01", "1.50", "0.99", "9999999999.99", "-9999999999.99"]),
+            one([None, "0", "9" * 38, "-1", str(2**63), str(-(2**63) - 1)]),
+            one(TEXTS),
+            one(LATIN),
+            one([None, "a", "a b"]),
+            one([None, "a", "ß", "it's"]),
+            one([None, 0, 1999, 2024]),
+            one(DAYS, *ODD_DAYS),
+            one(TIMES, *ODD_DAYS),
+            one(MICROS, *ODD_DAYS),
+            one([None, "0000-00-00", "1970-01-02 00:00:00.5", "2024-03-31 02:30:00"]),
+            one([None, 0.0, -1.5]),
+            one([None, "{}"]),
+            one(DAYS[1:], *ODD_DAYS),
+        )
+        for k in range(number, number + 150)
+    ]
+
+
+SAID: dict[str, Callable[[DataFrame], Column]] = {
+    "constant": lambda _: F.lit("it's \\ {0} %s"),
+    "null": lambda _: F.lit(None).cast("timestamp"),
+    "lower": lambda _: F.lower("t"),
+    "upper of another character set": lambda _: F.upper("v"),
+    "lower_ascii": lambda _: lower_ascii("t"),
+    "some letters": lambda _: F.translate("t", "Aß", "ax"),
+    "trimmed": lambda _: F.trim("t"),
+    "left and right": lambda _: F.concat(F.ltrim("t"), F.lit("|"), F.rtrim("v")),
+    "blank_to_null": lambda _: blank_to_null("t"),
+    "blank_to_null of another character set": lambda _: blank_to_null("v"),
+    "length": lambda _: F.length("t"),
+    "one of": lambda _: F.when(F.col("t").isin("a", "ß", "it's"), F.col("v")).otherwise(F.col("t")),
+    "nullif": lambda _: F.nullif("t", F.lit("")),
+    "coalesce": lambda _: F.coalesce("t", "v", "e", F.lit("none")),
+    "same": lambda _: F.col("t").eqNullSafe(F.col("v")),
+    "equal": lambda _: F.col("e") == F.col("t"),
+    "padded": lambda _: F.trim("c"),
+    "enum": lambda _: F.when(F.col("e") == "it's", "its").otherwise(F.col("e")),
+    "cents": lambda _: cents("n"),
+    "flag": lambda _: flag("s"),
+    "of zeros in front": lambda _: F.coalesce("z", F.lit(-1)),
+    "year": lambda _: F.when(F.col("y") > 0, F.col("y")),
+    "day": lambda _: mysql_date("d"),
+    "day that is always there": lambda _: mysql_date("d2"),
+    "time": lambda _: mysql_datetime("at"),
+    "time with a fraction": lambda _: mysql_datetime("mu"),
+    "instant": lambda _: instant(mysql_datetime("ts"), "UTC"),
+    "instant of a naive time": lambda _: instant(mysql_datetime("mu"), "+00:00"),
+    "day of a time": lambda _: mysql_datetime("at").cast("date"),
+    "midnight": lambda _: mysql_date("d").cast("timestamp"),
+    "no day": lambda _: mysql_date("d").isNull(),
+    "is there": lambda _: F.col("d").isNotNull(),
+    "earlier": lambda _: F.when(mysql_datetime("at") < mysql_datetime("mu"), "before").otherwise(
+        "not before"
+    ),
+    "the first of two": lambda _: F.coalesce(mysql_datetime("at"), mysql_datetime("mu")),
+    "sum": lambda _: F.col("i") + F.col("s"),
+    "sum of longs": lambda _: F.col("l") + F.col("i"),
+    "of an unsigned": lambda _: F.col("u") - F.col("n"),
+    "product": lambda _: F.col("l") * F.col("l") - 1,
+    "product of products": lambda _: F.col("l") * F.col("l") * F.col("l"),
+    "product of decimals": lambda _: F.col("n") * F.lit(Decimal("1.19")),
+    "decimal and int": lambda _: F.col("n") - F.col("i"),
+    "product that fits": lambda _: F.col("s").cast("int") * 1000,
+    "cut": lambda _: F.col("n").cast("int"),
+    "cut or null": lambda _: F.col("w").try_cast("bigint"),
+    "digits": lambda _: F.col("l").cast("string"),
+    "yes or no": lambda _: (F.col("i") > 1).cast("string"),
+    "is it": lambda _: F.col("l").cast("boolean"),
+    "three ways": lambda _: (F.col("l").cast("boolean") & (F.col("i") > 1)) | ~(F.col("s") <= 0),
+    "cases": lambda _: F.when(F.col("i") > 1, F.lower("t")).when(F.col("s") > 0, F.col("v")),
+    "if": lambda _: F.expr("if(i is null, t, v)"),
+    "enough": lambda _: F.col("w") >= F.col("l"),
+}
+"""What there are words for."""
+REFUSED_DAYS = {
+    "day", "day that is always there", "time", "time with a fraction", "instant of a naive time",
+}  # fmt: skip
+"""Handed on as they are: PostgreSQL has no such day."""
+UNSAID: dict[str, Callable[[DataFrame], Column]] = {
+    "of no row": lambda _: F.when(F.col("i") > 1, F.lit(2**62) * F.lit(4)).otherwise(F.col("l")),
+    "quotient": lambda _: F.col("n") / 3,
+    "hash": lambda _: F.sha1("t"),
+    "order of texts": lambda _: F.col("t") < F.col("v"),
+    "text of a day": lambda _: F.concat("d", F.lit("!")),
+    "a day as it is": lambda _: F.coalesce("d", F.lit("none")),
+    "a cast day": lambda _: F.col("d").cast("date"),
+    "a day of another form": lambda _: mysql_date("at"),
+    "a time in a text": lambda _: mysql_datetime("t"),
+    "another beginning": lambda _: F.col("d").startswith("0000"),
+    "day of a fraction": lambda _: mysql_datetime("mu").cast("date"),
+    "floating": lambda _: F.col("f") + 1,
+    "json": lambda _: F.get_json_object("j", "$.a"),
+    "slug": lambda _: slug("t"),
+    "a zone with summer": lambda _: instant(mysql_datetime("at"), "Europe/Berlin"),
+    "one becomes another": lambda _: F.translate("t", "ab", "bc"),
+    "more digits than there are": lambda _: F.col("w") * F.col("w"),
+}
+CONTROLS = {"lower", "upper of another character set"}
+"""Whose conditions alone keep them from being wrong."""
+
+
+class Table:
+    """The table at the server, and as the judge's frame."""
+
+    def __init__(self, old: Database, spark: SparkSession, folder: Path, seeds: Sequence[int]):
+        self._old, self._spark = old, spark
+        with old.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")
+            cursor.execute(TABLE)
+            marks = ", ".join(["%s"] * COLUMNS)
+            cursor.executemany(
+                f"INSERT INTO r VALUES ({marks})", [row for seed in seeds for row in rows(seed)]
+            )
+        reader = (MySQLSource if old.kind == "mysql" else MariaDBSource)(settings_of(old))
+        with reader.chunks("r") as chunks:
+            self.schema: TableSchema = chunks.schema
+            chunks.read("1 = 1", folder / "rows.parquet")
+        self.frame = parquet_frame(spark, [folder / "rows.parquet"], self.schema)
+
+    def made(self, column: Callable[[DataFrame], Column], target: str = "mysql") -> Made | None:
+        mapping = Mapping()
+
+        @mapping.target("made", key="k", sources=["r"])
+        def mapped(r: DataFrame) -> DataFrame:
+            return r.select("k", column(r).alias("made"))
+
+        found = handed_columns(self._spark, mapping["made"], self.schema).expressions.get("made")
+        return None if found is None else in_mysql(found, self.schema.columns, target)
+
+    def by_server(self, made: Made) -> tuple[dict[int, Any], set[int]]:
+        """Values by key, and the keys of which it doesn't know."""
+        assert not made.unprinted
+        unknown = " OR ".join(made.unknown) or "false"
+        with open_session(settings_of(self._old), "source") as session:
+            found, warnings = rows_and_warnings(
+                session, f"SELECT k, CASE WHEN NOT ({unknown}) THEN {made.sql} END, {unknown} FROM r"
+            )
+        assert not warnings, "what warns makes pieces small"
+        assert not [row for row in found if row[2] is None], "NULL is neither known nor unknown"
+        known = {int(k): plain(value, made) for k, value, odd in found if odd == "0"}
+        return known, {int(k) for k, _, odd in found if odd == "1"}
+
+    def by_spark(self, column: Callable[[DataFrame], Column], keys: set[int]) -> dict[int, Any]:
+        frame = self.frame.where(F.col("k").isin(*keys))
+        made = frame.select("k", column(frame).alias("made"))
+        kind = dict(made.dtypes)["made"]
+        if kind.startswith("timestamp"):
+            made = made.withColumn("made", F.col("made").cast("string"))
+        return {row["k"]: of_spark(row["made"], kind) for row in made.collect()}
+
+
+def plain(text: str | None, made: Made) -> Any:
+    """A value as the server writes it."""
+    if text is None:
+        return None
+    if is_number(made.type):
+        return Decimal(text)
+    if made.type.startswith("timestamp"):
+        return text if made.whole_seconds else text.rstrip("0").rstrip(".")
+    return text
+
+
+def of_spark(value: Any, kind: str) -> Any:
+    if value is None or kind == "string" or kind.startswith("timestamp"):
+        return value
+    return str(int(value)) if kind == "boolean" else str(value) if kind == "date" else Decimal(value)
+
+
+@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+def table(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Table]:
+    server: MariaDBServer = request.getfixturevalue(request.param)
+    with fresh_database(server, "words") as database:
+        yield Table(database, spark, tmp_path_factory.mktemp("words"), seeds=[1, 1001, 2001])
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_said_is_what_spark_makes(table: Table, name: str) -> None:
+    made = table.made(SAID[name])
+    assert made is not None
+    known, unknown = table.by_server(made)
+    assert len(known) > 50, "too few to prove anything"
+    assert known == table.by_spark(SAID[name], set(known))
+    if name in CONTROLS:
+        everything, _ = table.by_server(replace(made, unknown=()))
+        assert everything != table.by_spark(SAID[name], set(everything))
+    for key in sorted(unknown)[:2] if name in REFUSED_DAYS else ():
+        with pytest.raises(PySparkException):
+            table.by_spark(SAID[name], {key})
+
+
+@pytest.mark.parametrize("name", UNSAID)
+def test_for_the_rest_there_are_no_words(table: Table, name: str) -> None:
+    assert table.made(UNSAID[name]) is None
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED_DAYS))
+def test_a_day_that_postgresql_has_not_is_only_asked_for_beside_mysql(table: Table, name: str) -> None:
+    of_mysql, of_postgres = table.made(SAID[name]), table.made(SAID[name], "postgresql")
+    assert of_mysql is not None
+    assert of_postgres is not None
+    assert of_postgres.unknown == ()
+    _, refused = table.by_server(of_mysql)
+    values, _ = table.by_server(of_postgres)
+    assert refused
+    for key in refused:
+        with pytest.raises(ValueError, match=r"day|month|year"):
+            date.fromisoformat(values[key][:10])

@@ -1,0 +1,367 @@
+"""Expressions of mappings in a server's words, where they mean the same there; for digests (``verify.digest``).
+
+A digest may be too strict, never too lenient. So a function is put into SQL only where its value is the same for
+every row, or where a condition tells the rows of which that isn't known (``Made.unknown``): they count as different,
+and the mapping itself decides. What isn't listed has no words: then the rows are read, as ever.
+
+- Numbers are computed as decimals; what Spark's type couldn't hold isn't known.
+- Texts are compared by their bytes, as Spark does. Case is a matter of ASCII only: Java and a server differ in the
+  rest (a dotted capital I, a final sigma).
+- A row that the mapping refuses (``raise_error``) isn't known.
+- Spark's session is in UTC.
+
+Here is what all servers have in common; ``in_postgres`` and ``in_mysql`` say the rest, each in its words.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from migrator.model.table import Column
+from transforms.expressions import Expression
+from verify.expression_facts import is_empty, nullable, of_a_row
+from verify.made import Made, NoWords, case_of, digits_of, same_type, typed
+from verify.spark_numbers import WHOLE, digits, is_number, result_type, sure_digits
+
+_SQL_MAX = 20_000
+"""Characters: an expression that is used twice is written twice."""
+_UTC = ("UTC", "Z", "GMT", "+00:00")
+_COMPARED = {
+    "EqualTo": "=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_OF_EQUALITY = ("EqualTo", "EqualNullSafe")
+_COMPUTED = {"Add": "+", "Subtract": "-", "Multiply": "*"}
+TRIMS = ("StringTrim", "StringTrimLeft", "StringTrimRight")
+
+
+class Words(ABC):
+    """Translates over one table's columns. Methods raise ``NoWords``.
+
+    Class attributes are words of the server; ``{0}`` stands for the value, ``{1}`` for another one.
+
+    Attributes:
+        same: whether two values, perhaps NULL, are the same.
+        trims: texts without blanks, by the kind of expression.
+        cases: letters of ASCII in another case, likewise.
+        not_ascii: whether a text has other characters than those of ASCII; never NULL.
+        characters: how many characters a text has.
+        cut: a decimal without what is behind the point.
+        digits: a whole number's text.
+        whole: a boolean as a number.
+    """
+
+    same: str
+    trims: Mapping[str, str]
+    cases: Mapping[str, str]
+    not_ascii: str
+    characters: str
+    cut: str
+    digits: str
+    whole: str
+
+    def __init__(self, columns: Sequence[Column]):
+        self._columns = columns
+        self._known: Mapping[str, Callable[[Expression], Made]] = {
+            "AttributeReference": self._column,
+            "Literal": lambda it: self._literal(it.type, it.value),
+            "Cast": self._cast,
+            "RaiseError": lambda _: Made("NULL", "void", ("true",)),
+            "CaseWhen": lambda it: self._case(it.children),
+            "If": lambda it: self._case(it.children),
+            "Coalesce": self._coalesce,
+            "NullIf": self._null_if,
+            "Not": lambda it: self._of_boolean("(NOT {})", it),
+            "And": lambda it: self._of_boolean("({} AND {})", it),
+            "Or": self._or,
+            "IsNull": lambda it: self._is_null("({} IS NULL)", it),
+            "IsNotNull": lambda it: self._is_null("({} IS NOT NULL)", it),
+            "In": self._in,
+            "Concat": self._concat,
+            "Length": lambda it: self._of_text(self.characters, it, "integer"),
+            "StringTranslate": self._translate,
+            "ToUTCTimestamp": self._in_zone,
+            "FromUTCTimestamp": self._in_zone,
+            **dict.fromkeys((*_COMPARED, "EqualNullSafe"), self._compared),
+            **dict.fromkeys(_COMPUTED, self._computed),
+            **dict.fromkeys(TRIMS, lambda it: self._of_text(self.trims[it.kind], it, "string")),
+            **dict.fromkeys(("Lower", "Upper"), self._of_ascii),
+        }
+
+    def column(self, expression: Expression) -> Made | None:
+        """A column of a mapping; None where there are no words for it.
+
+        Args:
+            expression: over the table's columns, in the order of ``Expression.column``.
+        """
+        try:
+            made = self.of(expression)
+        except NoWords:
+            return None
+        if made.type == "void":
+            return None
+        return replace(made, nullable=nullable(expression, self._columns))
+
+    def of(self, expression: Expression) -> Made:
+        """A value."""
+        known = self._known.get(expression.kind)
+        if known is None:
+            raise NoWords
+        made = known(expression)
+        if len(made.sql) + sum(map(len, made.doubts())) > _SQL_MAX:
+            raise NoWords
+        return made
+
+    @abstractmethod
+    def null(self, type_: str) -> str:
+        """NULL of a type."""
+
+    @abstractmethod
+    def text(self, value: str) -> str:
+        """A constant text."""
+
+    @abstractmethod
+    def exact(self, value: Made) -> str:
+        """A number as one that doesn't overflow when it is added to another."""
+
+    @abstractmethod
+    def constant(self, number: int) -> str:
+        """A constant of any size, as an exact number."""
+
+    @abstractmethod
+    def equal_texts(self, kind: str, left: str, right: str) -> str:
+        """Whether texts are equal byte by byte: ``EqualTo``, ``EqualNullSafe``."""
+
+    @abstractmethod
+    def blank(self, text: str) -> str:
+        """Whether a text is of blanks alone; NULL of NULL."""
+
+    @abstractmethod
+    def translated(self, text: Made, old: str, new: str) -> str:
+        """A text in which characters are replaced by others, one by one."""
+
+    @abstractmethod
+    def converted(self, value: Made, wanted: str) -> Made | None:
+        """A value as one of another type, where neither is a number; None where there are no words."""
+
+    @abstractmethod
+    def _column(self, it: Expression) -> Made:
+        """A column of the table."""
+
+    def declared(self, column: Column) -> str:
+        """The word of a column's declared type."""
+        return column.source_type.lower().partition("(")[0].strip()
+
+    def _all(self, expressions: Sequence[Expression]) -> tuple[list[Made], tuple[str, ...]]:
+        found = [self.of(each) for each in expressions]
+        return found, tuple(dict.fromkeys(part for each in found for part in each.doubts()))
+
+    def _cast(self, it: Expression) -> Made:
+        (child,) = it.children
+        value = self.of(child)
+        if child.kind == "Literal" and child.value is not None and is_number(it.type):
+            if not re.fullmatch(rf"-?\d{{1,{sure_digits(it.type)}}}", child.value):
+                raise NoWords
+            return Made(value.sql, it.type, digits=value.digits)
+        if value.type == "void":
+            return Made(self.null(it.type), it.type, value.doubts(), whole_seconds=True)
+        if value.type == it.type:
+            return value
+        if is_number(value.type) and is_number(it.type):
+            return self._as_number(value, it.type)
+        if value.type in WHOLE and it.type == "string":
+            return Made(self.digits.format(value.sql), it.type, value.doubts())
+        if value.type in WHOLE and it.type == "boolean":
+            return Made(f"({value.sql} <> 0)", it.type, value.doubts())
+        if value.type == "boolean" and it.type in WHOLE:
+            return Made(self.whole.format(value.sql), it.type, value.doubts())
+        made = self.converted(value, it.type)
+        if made is None:
+            raise NoWords
+        return made
+
+    def _case(self, parts: Sequence[Expression]) -> Made:
+        """Conditions and values in turn, perhaps with what holds else at the end."""
+        found = [self.of(each) for each in parts]
+        conditions, values = found[: len(found) // 2 * 2 : 2], found[1::2]
+        other = found[-1] if len(found) % 2 else Made("NULL", "void")
+        typed("boolean", *conditions)
+        made = same_type([*values, other], self.null)
+        unknown = [part for each in conditions for part in each.doubts()]
+        unknown += _of_values(conditions, [each.unknown for each in (*values, other)])
+        sql = case_of(conditions, [each.sql for each in made])
+        if len(values) == 1 and "true" in other.unknown:  # no need to ask for the condition again
+            sql = made[0].sql
+        return Made(
+            sql,
+            made[0].type,
+            tuple(dict.fromkeys(unknown)),
+            tuple(_of_values(conditions, [each.unprinted for each in (*values, other)])),
+            digits_of(made),
+            whole_seconds=all(each.whole_seconds for each in made),
+        )
+
+    def _coalesce(self, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        made = same_type(found, self.null)
+        sql = f"coalesce({', '.join(each.sql for each in made)})"
+        whole = all(each.whole_seconds for each in made)
+        return Made(sql, made[0].type, unknown, digits=digits_of(made), whole_seconds=whole)
+
+    def _null_if(self, it: Expression) -> Made:
+        equal = self._compared(Expression("EqualTo", it.children))
+        value = self.of(it.children[0])
+        sql = f"(CASE WHEN {equal.sql} THEN NULL ELSE {value.sql} END)"
+        return Made(sql, value.type, equal.unknown, whole_seconds=value.whole_seconds)
+
+    def _of_boolean(self, words: str, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        typed("boolean", *found)
+        return Made(words.format(*(each.sql for each in found)), "boolean", unknown)
+
+    def _or(self, it: Expression) -> Made:
+        made = self._of_boolean("({} OR {})", it)
+        # As checked values ask whether they are what they were cast to, where that is what they were.
+        for one, other in (it.children, it.children[::-1]):
+            if (one.kind, other.kind) == ("IsNull", "EqualTo"):
+                asked = {self.of(each).sql for each in (*one.children, *other.children)}
+                if len(asked) == 1:
+                    return Made("true", "boolean", made.unknown)
+        return made
+
+    def _is_null(self, words: str, it: Expression) -> Made:
+        value = self.of(it.children[0])
+        return Made(words.format(value.sql), "boolean", value.doubts())
+
+    def _compared(self, it: Expression) -> Made:
+        (left, right), unknown = self._all(it.children)
+        text, other = it.children
+        if it.kind == "EqualTo" and text.kind in TRIMS and len(text.children) == 1 and is_empty(other):
+            # What is of blanks alone; none is taken away for that.
+            value = self.of(text.children[0])
+            typed("string", value)
+            return Made(self.blank(value.sql), "boolean", unknown)
+        return Made(self._comparison(it.kind, left, right), "boolean", unknown)
+
+    def _comparison(self, kind: str, left: Made, right: Made) -> str:
+        if left.type != right.type and not (is_number(left.type) and is_number(right.type)):
+            raise NoWords
+        if left.type == "string":
+            if kind not in _OF_EQUALITY:
+                raise NoWords
+            return self.equal_texts(kind, left.sql, right.sql)
+        return f"({left.sql} {_COMPARED.get(kind, self.same)} {right.sql})"
+
+    def _in(self, it: Expression) -> Made:
+        (value, *options), unknown = self._all(it.children)
+        if not options:
+            raise NoWords
+        any_of = " OR ".join(self._comparison("EqualTo", value, each) for each in options)
+        return Made(f"({any_of})", "boolean", unknown)
+
+    def _computed(self, it: Expression) -> Made:
+        if not of_a_row(it):  # the server would compute it beforehand, and fail before it asks any condition
+            raise NoWords
+        (left, right), unknown = self._all(it.children)
+        wanted = result_type(it.kind, left.type, right.type)
+        if wanted is None:
+            raise NoWords
+        sql = f"({self.exact(left)} {_COMPUTED[it.kind]} {self.exact(right)})"
+        sizes = (left.before_point(), right.before_point())
+        size = sum(sizes) if it.kind == "Multiply" else max(sizes) + 1
+        # A decimal's type has room for whatever comes of two others.
+        if wanted not in WHOLE or size <= sure_digits(wanted):
+            return Made(sql, wanted, unknown, digits=size)
+        return self.bounded(Made(sql, wanted, unknown))
+
+    def bounded(self, value: Made) -> Made:
+        """A number that isn't known where its type can't hold it."""
+        return replace(value, unknown=(*value.unknown, self._beyond(value.sql, value.type)))
+
+    def _concat(self, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        if not found:
+            raise NoWords
+        typed("string", *found)
+        return Made(self.together([each.sql for each in found]), "string", unknown)
+
+    @abstractmethod
+    def together(self, texts: Sequence[str]) -> str:
+        """Texts one after the other; NULL if one is."""
+
+    def _of_text(self, words: str, it: Expression, type_: str) -> Made:
+        if len(it.children) != 1:  # to trim other characters than spaces
+            raise NoWords
+        value = self.of(it.children[0])
+        typed("string", value)
+        return Made(words.format(value.sql), type_, value.doubts())
+
+    def _of_ascii(self, it: Expression) -> Made:
+        made = self._of_text(self.cases[it.kind], it, "string")
+        value = self.of(it.children[0])
+        return Made(made.sql, made.type, (*made.unknown, self.not_ascii.format(value.sql)))
+
+    def _translate(self, it: Expression) -> Made:
+        value = self.of(it.children[0])
+        typed("string", value)
+        texts = [each.value for each in it.children[1:] if each.kind == "Literal" and each.value is not None]
+        if len(texts) != 2 or len(texts[0]) != len(texts[1]) or len(set(texts[0])) != len(texts[0]):
+            raise NoWords
+        return Made(self.translated(value, *texts), "string", value.doubts())
+
+    def _in_zone(self, it: Expression) -> Made:
+        value, zone = it.children
+        if zone.kind != "Literal" or zone.value not in _UTC:
+            raise NoWords
+        made = self.of(value)
+        typed("timestamp", made)
+        return made
+
+    def _literal(self, type_: str, value: str | None) -> Made:
+        if type_ == "void" or (value is None and type_ == ""):
+            return Made("NULL", "void")
+        if value is None:
+            return Made(self.null(type_), type_, whole_seconds=True)
+        if type_ == "boolean" and value in ("true", "false"):
+            return Made(value, type_)
+        if is_number(type_) and re.fullmatch(r"-?\d+(\.\d+)?", value):
+            return Made(f"({value})", type_, digits=len(value.lstrip("-").partition(".")[0]))
+        if type_ == "string":
+            return Made(self.text(value), type_)
+        raise NoWords
+
+    def _as_number(self, value: Made, wanted: str) -> Made:
+        """A number as another type of number: cut to a whole number, or with at least as many decimals."""
+        sql = value.sql
+        if wanted in WHOLE:
+            sql = self.cut.format(sql) if value.type not in WHOLE else sql
+        elif digits(wanted)[1] < digits(value.type)[1]:
+            raise NoWords
+        size = value.before_point()
+        held = size <= sure_digits(wanted)
+        if wanted in WHOLE and value.type in WHOLE:
+            held = held or WHOLE[value.type] <= WHOLE[wanted]
+        if held:
+            return Made(sql, wanted, value.doubts(), digits=size)
+        return self.bounded(Made(sql, wanted, value.doubts()))
+
+    def _beyond(self, sql: str, type_: str) -> str:
+        """Whether a number isn't one that a type of Spark's holds."""
+        if type_ in WHOLE:
+            size = WHOLE[type_]
+            return f"coalesce({sql} NOT BETWEEN {self.constant(-size)} AND {self.constant(size - 1)}, false)"
+        return f"coalesce(abs({sql}) >= {self.constant(10 ** digits(type_)[0])}, false)"
+
+
+def _of_values(conditions: Sequence[Made], doubts: Sequence[tuple[str, ...]]) -> list[str]:
+    """Whether any doubt about a value holds, of the value that conditions choose."""
+    if not any(doubts):
+        return []
+    any_of = case_of(conditions, [" OR ".join(each) or "false" for each in doubts])
+    return [] if any_of == "false" else [any_of]
