@@ -60,6 +60,10 @@ class SourceChunks(Protocol):
         """The key of the ``rows``-th row under a condition, in key order; None if there are fewer."""
         ...
 
+    def ends(self, key: KeyColumn) -> tuple[str, str] | None:
+        """The least and the greatest value of a key of one column, a whole number; None in an empty table."""
+        ...
+
     def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
         """The digest of a piece, in a view of its own."""
         ...

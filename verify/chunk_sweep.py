@@ -95,15 +95,26 @@ class Sweep(Pairing):
 
     def everything(self) -> Swept:
         """All keys: by digests first, where there are any."""
-        pieces: Iterable[Piece] = cut(lambda after: self._end(KeyRange(after), self._size()))
         if self._plan.pushed is None:
-            return self.rows_of(pieces)
+            return self.rows_of(cut(lambda after: self._end(KeyRange(after), self._size())))
+        return self.rows_of(self.unequal(KeyRange()))
+
+    def unequal(self, within: KeyRange) -> list[Piece]:
+        """The pieces of a range whose digests don't agree, small ones."""
         at_once = len(self._kinds) == 1 and self._kinds[0] in SUMMED_UP
-        halves = self._cut() if at_once else map(self._digest, pieces)
+        pieces = cut(lambda after: self._end(KeyRange(after, within.upto), self._size()), within)
+        halves = self._cut(within) if at_once else map(self._digest, pieces)
         left = [half.piece for half in self._pass(halves, self._agrees)]
         self._seen.pieces = self._files
         finer = self._finer(left, max(1, self._rows // FINER))
-        return self.rows_of([half.piece for half in self._pass(map(self._digest, finer), self._agrees)])
+        return [half.piece for half in self._pass(map(self._digest, finer), self._agrees)]
+
+    def take(self, other: Sweep) -> None:
+        """What another sweep over other keys of the table has seen."""
+        own, seen = self._seen, other._seen
+        own.merge(seen)
+        own.agreed += seen.agreed
+        own.pieces += seen.pieces
 
     def rows_of(self, pieces: Iterable[Piece]) -> Swept:
         """The rows of pieces, read in full."""
@@ -122,19 +133,20 @@ class Sweep(Pairing):
         self._smaller_unless_whole(digest)
         return _Half(piece, bracket, digest, digest.rows, self._files)
 
-    def _cut(self) -> Iterator[_Half]:
-        """All keys, cut where each digest ends: no walk through the index beforehand."""
+    def _cut(self, within: KeyRange) -> Iterator[_Half]:
+        """A range, cut where each digest ends: no walk through the index beforehand."""
         assert self._plan.pushed is not None
-        after: Key | None = None
+        after = within.after
         while self._files == 0 or after is not None:
             rows = self._size()
             self._files += 1
-            where = self._condition(KeyRange(after), source=True)
+            where = self._condition(KeyRange(after, within.upto), source=True)
             bracket, digest, upto = self._source.digest_of_next(
                 self._plan.pushed.source, self._plan.key[0], where, rows
             )
             self._smaller_unless_whole(digest)
-            yield _Half(KeyRange(after, upto), bracket, digest, digest.rows, self._files)
+            piece = KeyRange(after, upto or within.upto)
+            yield _Half(piece, bracket, digest, digest.rows, self._files)
             after = upto
 
     def _size(self) -> int:

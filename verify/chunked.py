@@ -10,10 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from verify import lanes
 from verify.chunk_choice import ChunkPlan, choose, why_whole
 from verify.chunk_keys import Piece, lists_of
 from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks, TargetChunks
@@ -98,7 +100,7 @@ def read_chunks(
             if isinstance(found, str):
                 return found
             table.plan = found
-        return _swept(table, table.plan, old, new(), directory, wait, step, rows)
+        return _swept(sides, table, table.plan, (old, new()), directory, wait, step, rows)
 
 
 @contextmanager
@@ -109,10 +111,10 @@ def _meanwhile(chunks: AbstractContextManager[TargetChunks]) -> Iterator[Callabl
 
 
 def _swept(
+    sides: ChunkedSides,
     table: TableProgress,
     plan: ChunkPlan,
-    old: SourceChunks,
-    new: TargetChunks,
+    pair: tuple[SourceChunks, TargetChunks],
     directory: Path,
     wait: Wait,
     step: Callable[[str], None],
@@ -120,9 +122,22 @@ def _swept(
 ) -> ChunkReads:
     directory.mkdir()
     folders = (directory / "source.parts", directory / "target.parts")
+    old, new = pair
     before = new.ledger()
-    sweep = Sweep(plan, old, new, wait, step, rows, folders)
-    swept = sweep.everything() if table.rounds == 0 else sweep.rows_of(_again(table, plan))
+    wait, step = lanes.one_at_a_time(Lock(), wait), lanes.one_at_a_time(Lock(), step)
+
+    def sweep_of(chunks: tuple[SourceChunks, TargetChunks]) -> Sweep:
+        return Sweep(plan, *chunks, wait, step, rows, folders)
+
+    sweep = sweep_of(pair)
+    if table.rounds > 0:
+        swept = sweep.rows_of(_again(table, plan))
+    elif plan.pushed is not None and (cut := lanes.middle(old, plan.key, new.count(lanes.ROWS_MIN))):
+        with lanes.another_pair(sides.source, sides.target, (plan.source, table.target.name)) as another:
+            left = lanes.unequal(sweep, sweep_of(another), cut)
+        swept = sweep.rows_of(left)
+    else:
+        swept = sweep.everything()
     if table.rounds == 0:
         table.columns = list(plan.filled)
         table.shape = Shape(tuple(c.name for c in plan.filled), table.target.key)

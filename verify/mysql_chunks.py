@@ -64,6 +64,14 @@ class MySQLSourceChunks:
         names = [(column.source, column.kind) for column in key]
         return nth_key(self._session, self._name(), names, where, rows)
 
+    def ends(self, key: KeyColumn) -> tuple[str, str] | None:
+        """See the port."""
+        column = quoted(key.source)
+        [(least, greatest)] = rows_of(
+            self._session, f"SELECT MIN({column}) + 0, MAX({column}) + 0 FROM {self._name()}"
+        )
+        return None if least is None else (str(least), str(greatest))
+
     def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
         """See the port."""
         with self._bracketed() as places:

@@ -34,6 +34,10 @@ Wait = Callable[[LogPlace, Callable[[], LedgerState | None]], Waited]
 """Given a place, and how to ask for the ledger."""
 
 
+class Stopped(Exception):
+    """Somebody else's failure has made the rest needless."""
+
+
 class Half(Protocol):
     """A piece as the source has it."""
 
@@ -62,6 +66,14 @@ class Views:
     ledger: LedgerState | None = None
     waited: Waited = field(default_factory=lambda: Waited(True, ""))
 
+    def merge(self, other: Views) -> None:
+        """What was seen of other views, beside these."""
+        if other.low is not None:
+            self.low = min(self.low or other.low, other.low, key=lambda place: place.order)
+        self.high = max(self.high, other.high, key=lambda place: place.order)
+        self.ledger = max(self.ledger, other.ledger, key=lambda state: state.order if state else -1)
+        self.waited = self.waited if not self.waited.reached else other.waited
+
 
 class Pairing:
     """Pairs views.
@@ -84,6 +96,11 @@ class Pairing:
         self._views = views
         self._waited_for: LogPlace | None = None
         self._passed = -1  # the highest order in the ledger of a view
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Makes another thread's sweep end soon, with ``Stopped``."""
+        self._stopped = True
 
     def _pass(self, halves: Iterator[H], settled: Callable[[H], bool], ahead: int | None = None) -> list[H]:
         """Both sides of all pieces; gives those that aren't settled. ``settled`` reads the target's side."""
@@ -92,6 +109,8 @@ class Pairing:
             _read_ahead(halves, ahead or AHEAD)
         ) as batches:  # or a failure of the target's would leave the thread reading
             for done in batches:
+                if self._stopped:
+                    raise Stopped
                 self._note([half.bracket for half in done])
                 left += [half for half in done if not settled(half)]
                 self._step("target read")

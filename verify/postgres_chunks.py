@@ -122,6 +122,15 @@ class PostgresSourceChunks:
         with self._views.view() as view:
             return nth_key(view, self._name(), [(column.source, column.kind) for column in key], where, rows)
 
+    def ends(self, key: KeyColumn) -> tuple[str, str] | None:
+        """See the port."""
+        column = quoted(key.source)
+        with self._views.view() as view:
+            [(least, greatest)] = view.rows(
+                _sql(f"SELECT min({column})::text, max({column})::text FROM {self._name()}")
+            )
+        return None if least is None else (least, greatest)
+
     def digest(self, numbers: str, where: str) -> tuple[Bracket, Digest]:
         """See the port."""
         bracket, found = self._one_row(f"SELECT {numbers} FROM {self._name()} WHERE {where}")

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.integration.chunk_project import COMPUTED, TRANSFORMED, ChunkProject, HotWriter, found_by
 from tests.integration.verify_project import FILL
 from tests.servers import Database
-from verify import chunk_choice, chunk_sweep
+from verify import chunk_choice, chunk_sweep, lanes
 from verify.digest import Pair, Pushed
 from verify.live import LiveComparison
 from verify.pairing import Waited
@@ -58,6 +58,12 @@ def test_an_equal_table_is_told_by_the_servers_alone(project: ChunkProject, rows
     assert table.uncompared_columns == ("filled_by_nobody",)
 
 
+@pytest.fixture(params=[lanes.ROWS_MIN, 1], ids=["one lane", "two lanes"])
+def in_lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "ROWS_MIN", request.param)
+
+
+@pytest.mark.usefixtures("in_lanes")
 def test_what_differs_is_found_wherever_it_is(project: ChunkProject) -> None:
     project.new.execute(*PLANTED.values())
     (table,) = project.chunks().tables
@@ -160,18 +166,24 @@ def test_one_snapshot_of_each_side_is_there_for_who_asks(project: ChunkProject) 
     assert project.chunks(0).tables[0].method == "whole, in one snapshot of each side: asked for"
 
 
-@pytest.fixture
-def hot(project: ChunkProject, monkeypatch: pytest.MonkeyPatch) -> ChunkProject:
-    """Thousands of rows more, and a pipeline that holds its slot as long as it runs."""
+def add_rows(project: ChunkProject) -> None:
+    """4,000 rows more on both sides, with keys from 2001."""
     more = "generate_series(2001, 6000) g"
     project.old.execute(f"INSERT INTO thing (id, note) SELECT g, 'n' || g FROM {more}")
     project.new.execute(f"INSERT INTO item (item_id, note) SELECT g, 'n' || g FROM {more}")
     project.ledger()
+
+
+@pytest.fixture
+def hot(project: ChunkProject, monkeypatch: pytest.MonkeyPatch) -> ChunkProject:
+    """Thousands of rows more, and a pipeline that holds its slot as long as it runs."""
+    add_rows(project)
     in_use = Pending(PendingAnswer.UNKNOWN, "the slot is in use")
     monkeypatch.setattr(PostgresSource, "pending", lambda *_: in_use)
     return project
 
 
+@pytest.mark.usefixtures("in_lanes")
 def test_hot_rows_in_thousands_of_chunks_are_no_alarm(hot: ChunkProject) -> None:
     with HotWriter(hot, [*range(1, 201, 7), *range(2001, 6001, 131)]) as writer:
         result = hot.chunks(2)
@@ -188,6 +200,22 @@ def test_one_bit_among_hot_rows_is_named(hot: ChunkProject) -> None:
         (table,) = hot.chunks(100, rounds=20).tables
     assert found_by(hot) == {("different", "49")}
     assert table.counts.different == 1
+
+
+def test_two_lanes_meet_between_two_keys(project: ChunkProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_rows(project)
+    monkeypatch.setattr(lanes, "ROWS_MIN", 1)
+    project.new.execute("UPDATE item SET note = 'wrong' WHERE item_id IN (3000, 3001)")
+    (table,) = project.chunks(100).tables
+    assert found_by(project) == {("different", "3000"), ("different", "3001")}
+    assert table.counts.compared == ROWS + 4000
+    whole = lanes.KeyRange
+    gap = {("3000",): ("3001",)}  # the control: a lane that begins a key too late
+    monkeypatch.setattr(
+        lanes, "KeyRange", lambda after=None, upto=None: whole(gap.get(after or (), after), upto)
+    )
+    project.chunks(100)
+    assert found_by(project) == {("different", "3000")}
 
 
 def test_one_flipped_bit_among_a_million_cells_is_named(project: ChunkProject) -> None:
