@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from migrator.adapters.postgres.reflection import ReflectedColumn, ReflectedTable
-from migrator.adapters.postgres.types import native_cast
+from migrator.adapters.postgres.types import logical_type, native_cast
 from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import SourceError
 from migrator.model.event import Key, Value
@@ -142,7 +142,7 @@ class ChunkQuery:
     def _expression(self, reflected: ReflectedColumn) -> str:
         name = _identifier(reflected.column.name)
         cast = native_cast(reflected.base_oid)
-        if cast is not None:
+        if cast is not None and reflected.column.type == logical_type(reflected.base_oid, -1):
             return f"{name}::{cast} AS {name}"
         return f"{self._output(reflected)} AS {name}"
 

@@ -180,7 +180,7 @@ class PostgresChunkReader:
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows
 
-        table = reflect(query, schema.id)
+        table = reflect(query, schema.id, self._source.choices(schema.id))
         if table is None:
             raise _changed(schema, "the table is gone", place)
         name = (schema.id, schema.version())

@@ -20,7 +20,7 @@ from typing import Any
 
 from migrator.adapters.postgres.partitions import PartitionWatch, Tree, found_partitions
 from migrator.adapters.postgres.publication import changed_publication, check_covers
-from migrator.adapters.postgres.reflection import Query
+from migrator.adapters.postgres.reflection import LOGGED, Query
 from migrator.adapters.postgres.rewritten import Structure, found_structures, rewritten
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import SchemaError
@@ -37,12 +37,12 @@ JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n O
 WHERE p.pubname = $1
 """
 # A label that is added gets a number of its own; making room for it may move others (their enumsortorder).
-_LABELS = """
+_LABELS = f"""
 WITH RECURSIVE made (schema, name, oid) AS (
   SELECT captured.schema, captured.name, a.atttypid FROM unnest($1::text[], $2::text[]) AS captured (schema, name)
   JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
   JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name
-  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
   UNION
   SELECT m.schema, m.name, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
     VALUES (t.typelem), (t.typbasetype)

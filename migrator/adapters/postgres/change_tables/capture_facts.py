@@ -7,7 +7,7 @@ position, tells whether capture went on undisturbed since then, over restarts as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from migrator.adapters.postgres.change_tables.layout import (
     CAPTURE_TRIGGER,
@@ -23,6 +23,7 @@ from migrator.adapters.postgres.change_tables.layout import (
     function_body,
 )
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, reflect
+from migrator.adapters.postgres.settings import ColumnChoices
 from migrator.errors import GapError, MigratorError, SchemaError
 from migrator.model.finding import Finding
 from migrator.model.table import TableId, TableSchema
@@ -83,13 +84,18 @@ def digests(query: Query, tables: Sequence[TableId]) -> dict[str, str]:
 
 
 def undisturbed(
-    query: Query, schemas: Sequence[TableSchema], known: dict[str, str] | None, where: str
+    query: Query,
+    schemas: Sequence[TableSchema],
+    choices: Callable[[TableId], ColumnChoices],
+    known: dict[str, str] | None,
+    where: str,
 ) -> dict[str, str]:
     """The digests, when they are what they were. Raises GapError or SchemaError naming what is wrong.
 
     Args:
         query: runs queries in one snapshot.
         schemas: the captured tables with the columns that are captured.
+        choices: made about a table's columns.
         known: as of the last position; None for a first start.
         where: the position, for messages.
     """
@@ -98,7 +104,7 @@ def undisturbed(
         return found
     for schema in schemas:
         name = str(schema.id)
-        table = reflect(query, schema.id)
+        table = reflect(query, schema.id, choices(schema.id))
         if table is None or table.schema.version() != schema.version():
             raise _changed(schema, table, where)
         problems = list(findings(query, table))
