@@ -6,6 +6,7 @@ import struct
 import uuid
 from contextlib import ExitStack, closing
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,12 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader as change_table_chunks
+from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
+from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import CHANGE_TABLES, SERVER_LOG
 from migrator.columnar.text import rows_to_table
-from migrator.errors import SourceError
+from migrator.errors import SchemaError, SourceError
+from migrator.log_notes import LogNotes
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Operation, Row, RowChange
+from migrator.model.position import Position
 from migrator.model.table import Column, TableSchema
 from tests import fix_change_tables
 from tests.fix_postgres_source import changes as changes_of
@@ -283,6 +289,33 @@ def test_columns_that_travel_as_text_have_every_value_on_all_paths(
     found = JudgedSource(judge, "none").snapshot(["v"], tmp_path).tables["v"]
     assert [column.type for column in found.schema.columns] == [column.type for column in schema.columns]
     assert_same(pq.read_table(found.path).sort_by("id"), rows)
+
+
+@pytest.mark.parametrize("log", [SERVER_LOG, CHANGE_TABLES])
+def test_another_choice_of_text_columns_stops_a_migration_that_has_begun(old_pg: Database, log: str) -> None:
+    """One column would have values of two types in the event log; as it was chosen first, it goes on."""
+    old_pg.execute(
+        "CREATE TABLE v (id int PRIMARY KEY, amount numeric(12,2))", "ALTER TABLE v REPLICA IDENTITY FULL"
+    )
+    chosen, notes = {"text_columns": {"v": frozenset({"amount"})}}, LogNotes()
+    if log == SERVER_LOG:
+        prepared(source_of(old_pg), "v")
+        catalog, made = PostgresCatalog, partial(PostgresLogReader, notes=notes)
+    else:
+        fix_change_tables.captured(old_pg, "v")
+        catalog, made = ChangeTableCatalog, ChangeTableLogReader
+
+    def read_on(after: Position | None, **choice: Any) -> Position:
+        source = source_of(old_pg, log=log, **choice)
+        with closing(made(source, catalog(source).tables(["v"]))) as reader:
+            place: Position = reader.start(after)
+            reader.read(0.0)
+        return place
+
+    place = read_on(None, **chosen)
+    with pytest.raises(SchemaError, match="travel as text that didn't until now, or no longer do"):
+        read_on(place)
+    read_on(place, **chosen)
 
 
 def test_generated_columns_are_in_both_paths_or_in_none(old_pg: Database) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from migrator.errors import ConfigError
+from migrator.errors import ConfigError, SchemaError
 from migrator.model.table import TableId
 
 WITNESS = "witness"
@@ -34,6 +34,19 @@ class ColumnChoices:
 
     as_text: frozenset[str] = frozenset()
     generated: bool = False
+
+
+Choices = Callable[[TableId], ColumnChoices]
+
+
+def chosen_otherwise(table: TableId, as_text: frozenset[str], where: str) -> SchemaError:
+    """The named error for columns that travelled otherwise until now: one column would have values of two types."""
+    return SchemaError(
+        f"columns of {table} travel as text that didn't until now, or no longer do",
+        where=where,
+        cause=f"source.text_columns says {', '.join(sorted(as_text)) or 'none'} of {table.name}",
+        remedy="put source.text_columns back as it was, or start the migration anew",
+    )
 
 
 @dataclass(frozen=True, slots=True)

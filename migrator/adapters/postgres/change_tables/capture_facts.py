@@ -7,7 +7,7 @@ position, tells whether capture went on undisturbed since then, over restarts as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from migrator.adapters.postgres.change_tables.layout import (
     CAPTURE_TRIGGER,
@@ -23,7 +23,7 @@ from migrator.adapters.postgres.change_tables.layout import (
     function_body,
 )
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, reflect
-from migrator.adapters.postgres.settings import ColumnChoices
+from migrator.adapters.postgres.settings import Choices, chosen_otherwise
 from migrator.errors import GapError, MigratorError, SchemaError
 from migrator.model.finding import Finding
 from migrator.model.table import TableId, TableSchema
@@ -70,8 +70,8 @@ _SEQUENCE = (
 _TYPES = {COMMAND_TRIGGER: 2 + 4 + 8 + 16, CAPTURE_TRIGGER: 1 + 4 + 8 + 16, TRUNCATE_TRIGGER: 32}
 
 
-def digests(query: Query, tables: Sequence[TableId]) -> dict[str, str]:
-    """Digest of what captures each table, by the table's name."""
+def digests(query: Query, tables: Sequence[TableId], choices: Choices) -> dict[str, str]:
+    """Digest of what captures each table, by the table's name, and after it the columns that travel as text."""
     changes = [change_table(table) for table in tables]
     arrays = [
         [table.schema for table in tables],
@@ -80,13 +80,16 @@ def digests(query: Query, tables: Sequence[TableId]) -> dict[str, str]:
         [table.name for table in changes],
         list(_TYPES),
     ]
-    return {f"{schema}.{name}": digest[:8] for schema, name, digest in query(_DIGESTS, arrays)}
+    return {
+        f"{schema}.{name}": ",".join([digest[:8], *sorted(choices(TableId(schema, name)).as_text)])
+        for schema, name, digest in query(_DIGESTS, arrays)
+    }
 
 
 def undisturbed(
     query: Query,
     schemas: Sequence[TableSchema],
-    choices: Callable[[TableId], ColumnChoices],
+    choices: Choices,
     known: dict[str, str] | None,
     where: str,
 ) -> dict[str, str]:
@@ -99,7 +102,7 @@ def undisturbed(
         known: as of the last position; None for a first start.
         where: the position, for messages.
     """
-    found = digests(query, [schema.id for schema in schemas])
+    found = digests(query, [schema.id for schema in schemas], choices)
     if known is not None and all(known.get(str(schema.id)) == found[str(schema.id)] for schema in schemas):
         return found
     for schema in schemas:
@@ -110,6 +113,8 @@ def undisturbed(
         problems = list(findings(query, table))
         if problems:
             raise _gap(name, "; ".join(each.problem for each in problems), where)
+        if known is not None and known.get(name, "")[:8] == found[name][:8] and known[name] != found[name]:
+            raise chosen_otherwise(schema.id, choices(schema.id).as_text, where)
         if known is not None and known.get(name) != found[name]:
             raise _gap(name, "a trigger, its function or the change table was changed or replaced", where)
     return found
