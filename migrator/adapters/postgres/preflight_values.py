@@ -123,12 +123,13 @@ def _late(value: str) -> bool:
 def _finding(reflected: ReflectedTable, column: ReflectedColumn) -> Finding:
     table, name = reflected.schema.id, column.column.name
     what = "NaN" if column.column.decimal() is not None else f"moments after {_LAST}"
+    change = f"UPDATE {quoted(table)} SET {name_of(name)} = ... WHERE {_unheld(column)}; or "
+    text = f"[source] text_columns = {{ {_toml(table.name)} = [{_quoted_toml(name)}] }}"
     return Finding(
         "column_values",
         f"{table}.{name}",
         f"it has {what}, which {column.column.type} can't hold",
-        f"UPDATE {quoted(table)} SET {name_of(name)} = ... WHERE {_unheld(column)}; or have the column travel as"
-        f" text: [source] text_columns = {{ {_toml(table.name)} = [{_quoted_toml(name)}] }}",
+        f"{'' if column.generated else change}have the column travel as text: {text}",
     )
 
 

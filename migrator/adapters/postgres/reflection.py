@@ -75,6 +75,7 @@ class ReflectedColumn:
         output_cast: the cast that its argument needs: a type may print by another's function (refcursor).
         base_declared: that type as it would be declared.
         holds: the logical type that its values have, where the column's doesn't say that they travel as text.
+        generated: whether the server computes it.
     """
 
     column: Column
@@ -84,6 +85,7 @@ class ReflectedColumn:
     output_cast: str
     base_declared: str
     holds: str
+    generated: bool
 
     def printed(self, expression: str) -> str:
         """The text of a value as the log has it, as SQL. A cast to text isn't always that (inet, char(n), xml)."""
@@ -143,7 +145,7 @@ def reflect(query: Query, table: TableId, choices: ColumnChoices = PLAIN) -> Ref
         column = Column(name, logical, not not_null, declared, collation)
         if base != type_oid:
             ((declared,),) = query(_TYPE_NAME, [base, base_modifier])
-        columns.append(ReflectedColumn(column, number, base, output, cast, declared, holds))
+        columns.append(ReflectedColumn(column, number, base, output, cast, declared, holds, generated))
     key = choose_key(query(_KEYS, [oid]))
     schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
     return ReflectedTable(oid, kind, persistence, schema, tuple(columns))
