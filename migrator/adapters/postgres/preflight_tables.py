@@ -148,7 +148,8 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: 
             "key",
             name,
             "neither an immediate primary key nor a unique index on columns that are NOT NULL "
-            "(a deferrable key does not count, nor one of a type that an extension compares: citext, ltree)",
+            "(a deferrable key does not count, nor one compared by operators other than pg_catalog's, citext's, "
+            "ltree's)",
             f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY (...);",
         )
     yield from _generated(query, reflected, logged)

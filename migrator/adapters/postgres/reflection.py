@@ -6,9 +6,9 @@ ones.
 
 The key is the primary key, else the narrowest unique index that is immediate, valid, without expressions,
 predicate or nullable columns. A deferrable key isn't one: two rows may share it inside a transaction, and
-then the log's images can't be told apart by key. Nor is an index that orders by an extension's operators (citext,
-ltree): our sessions see pg_catalog's only, and would compare a citext as text while the server sorts it as citext, so
-that chunks would leave keys out.
+then the log's images can't be told apart by key. Nor is an index that orders by operators which aren't pg_catalog's:
+our sessions see no others, and would compare keys in another order than the server sorts them in, so that chunks
+would leave keys out. Those of citext and ltree are known: for chunks of such keys they are seen (``operator_path``).
 """
 
 from __future__ import annotations
@@ -56,8 +56,19 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.numbe
 WHERE i.indrelid = $1::int8::oid AND i.indisunique AND i.indimmediate AND i.indisvalid
   AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts
   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(i.indclass) AS c(oid) JOIN pg_catalog.pg_opclass o ON o.oid = c.oid
-                  WHERE o.opcnamespace <> 'pg_catalog'::pg_catalog.regnamespace)
+                  WHERE o.opcnamespace <> 'pg_catalog'::pg_catalog.regnamespace
+                    AND NOT (o.opcdefault AND EXISTS (
+                      SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
+                      WHERE d.classid = 'pg_catalog.pg_opclass'::pg_catalog.regclass AND d.objid = o.oid
+                        AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.deptype = 'e'
+                        AND e.extname IN ('citext', 'ltree'))))
 ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid, k.place
+"""
+_OPERATORS = """
+SELECT coalesce(pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(n.nspname), ', '), '')
+FROM pg_catalog.pg_opclass o JOIN pg_catalog.pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
+JOIN pg_catalog.pg_namespace n ON n.oid = o.opcnamespace AND n.nspname <> 'pg_catalog'
+WHERE o.opcdefault AND o.opcintype = ANY($1::int8[]::oid[])
 """
 _DOMAINS = "SELECT oid::int8, typbasetype::int8, typtypmod::int4 FROM pg_catalog.pg_type WHERE typtype = 'd'"
 _TYPE_NAME = "SELECT pg_catalog.format_type($1::int8::oid, $2::int4)"
@@ -166,6 +177,11 @@ def choose_key(rows: Iterable[tuple[int, str, bool, str, int]]) -> tuple[str, ..
 def domains_of(query: Query) -> Domains:
     """All domains of the database."""
     return {oid: (base, modifier) for oid, base, modifier in query(_DOMAINS, [])}
+
+
+def operator_path(query: Query, key: Iterable[ReflectedColumn]) -> str:
+    """The schemas, beside pg_catalog, of the operators that compare these columns, as in ``search_path``."""
+    return str(query(_OPERATORS, [[column.base_oid for column in key]])[0][0])
 
 
 def describe_types(query: Query, types: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
