@@ -39,6 +39,7 @@ class Server:
     """One side's connection. ``schema`` is empty on MariaDB and MySQL; ``password`` is never shown.
 
     ``silence_s``: how long the server may be silent where it should speak before it is asked for a sign of life.
+    ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Server:
     tls: str = "prefer"
     tls_ca: str = ""
     silence_s: float = 20.0
+    text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def address(self) -> str:
         """Who and where, without the password."""
@@ -107,6 +109,7 @@ class Settings:
         return self.state / "reports"
 
 
+_TEXT_COLUMNS = 'write { prices = ["amount"] }'
 FORMAT = 1
 """Number of the present layout of ``migration.toml``; a file without one has the first."""
 _MIGRATION: dict[str, type] = {"format": int, "name": str, "mapping": str, "state": str, "alembic": str}
@@ -131,6 +134,7 @@ _SOURCE: dict[str, type] = {
     "log": str,
     "forget_changes": bool,
     "keep_until_applied": bool,
+    "text_columns": dict,
 }
 
 
@@ -298,7 +302,20 @@ class _Reader:
             tls=self._choice(section, "tls", TLS_MODES, "prefer"),
             tls_ca=str(root / tls_ca) if tls_ca else "",
             silence_s=float(self._get(section, "silence_s", 20.0)),
+            text_columns=self._text_columns(section, kind),
         )
+
+    def _text_columns(self, section: str, kind: str) -> dict[str, frozenset[str]]:
+        given = self._get(section, "text_columns", {})
+        if given and kind not in ("", "postgresql"):
+            self._problem(section, "text_columns", "it is for sources on PostgreSQL")
+        for table, names in given.items():
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                self._problem(
+                    section, "text_columns", f"{names!r} is no list of columns of {table}: {_TEXT_COLUMNS}"
+                )
+                return {}
+        return {table: frozenset(names) for table, names in given.items()}
 
     def _coordination(self, root: Path) -> Coordination | None:
         """The ensemble; None without the section: leadership is a matter of one machine then."""

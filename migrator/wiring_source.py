@@ -134,6 +134,7 @@ def _postgres_source(settings: Settings) -> PostgresSource:
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
         log=settings.log,
         forget_changes=settings.forget_changes,
+        text_columns=server.text_columns,
     )
 
 

@@ -53,14 +53,15 @@ _ARROW = {
     "timestamptz": pa.timestamp("us", "UTC"),
 }
 
-# Generated columns don't travel in the log, so a mapping never sees them and neither must the judge. A domain is
-# what it is made of, with its own modifier.
+# Generated columns don't travel in the log, so a mapping never sees them and neither must the judge. From PostgreSQL
+# 18 on the log has stored ones; what triggers capture hasn't. A domain is what it is made of, with its own modifier.
 _COLUMNS = """
 WITH RECURSIVE made AS (
   SELECT a.attnum, a.attname, a.attnotnull, a.attcollation, a.atttypid AS type, a.atttypmod AS modifier
   FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid JOIN pg_namespace n ON n.oid = r.relnamespace
   WHERE n.nspname = %s AND r.relname = %s AND r.relkind IN ('r', 'p')
-    AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+    AND a.attnum > 0 AND NOT a.attisdropped
+    AND (a.attgenerated = '' OR a.attgenerated = 's' AND %s AND current_setting('server_version_num')::int4 >= 180000)
   UNION ALL
   SELECT m.attnum, m.attname, m.attnotnull, m.attcollation, t.typbasetype, t.typtypmod
   FROM made m JOIN pg_type t ON t.oid = m.type WHERE t.typbasetype <> 0
@@ -148,7 +149,7 @@ class PostgresSource:
         """See ``verify.chunk_reader.ChunkedSource``."""
         with open_views(self._settings) as views:
             with views.view() as view:
-                schema = reflect_table(view, TableId(self._settings.schema, table))
+                schema = reflect_table(view, self._settings, table)
             yield PostgresSourceChunks(views, lambda: self._place(views.between()), schema, *_reading(schema))
 
     @contextmanager
@@ -156,7 +157,7 @@ class PostgresSource:
         """See ``verify.chunk_reader.ChunkedSource``."""
         with open_views(self._settings) as views:
             with views.view() as view:
-                schemas = {name: reflect_table(view, TableId(self._settings.schema, name)) for name in names}
+                schemas = {name: reflect_table(view, self._settings, name) for name in names}
             yield PostgresSourceTables(views, lambda: self._place(views.between()), schemas, _reading)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
@@ -168,7 +169,7 @@ class PostgresSource:
             return pending_in_slot(connection, f"migrator_{self._migration}", ledger, upto, wanted)
 
     def _read(self, view: PostgresSnapshot, name: str, path: Path) -> SourceTable:
-        schema = reflect_table(view, TableId(self._settings.schema, name))
+        schema = reflect_table(view, self._settings, name)
         query = sql.SQL("SELECT {} FROM {}").format(
             _selected(schema), sql.Identifier(schema.id.schema, schema.id.name)
         )
@@ -185,11 +186,19 @@ def place_in(connection: psycopg.Connection[Any]) -> LogPlace:
     return LogPlace(int(row[0]) - 1, str(row[1]))
 
 
-def reflect_table(view: PostgresSnapshot, table: TableId) -> TableSchema:
+def reflect_table(view: PostgresSnapshot, settings: ServerSettings, name: str) -> TableSchema:
     """Columns with logical types, and the primary key. Raises ``VerifyError`` when there is no such table."""
+    table, as_text = TableId(settings.schema, name), settings.text_columns.get(name, ())
+    found = view.rows(_COLUMNS, (table.schema, table.name, not settings.change_tables))
     columns = tuple(
-        Column(name, logical_type(base, declared), not not_null, declared, collation)
-        for name, base, declared, not_null, collation in view.rows(_COLUMNS, (table.schema, table.name))
+        Column(
+            column,
+            "string" if column in as_text else logical_type(base, declared),
+            not not_null,
+            declared,
+            collation,
+        )
+        for column, base, declared, not_null, collation in found
     )
     if not columns:
         raise VerifyError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 KINDS = ("postgresql", "mariadb", "mysql")
@@ -23,6 +24,7 @@ class ServerSettings:
         schema: PostgreSQL schema of the tables; on the others the database is the schema.
         tls: one of ``TLS_MODES``.
         tls_ca: file with the authorities to trust, for the verifying modes.
+        text_columns: by table, the columns of a PostgreSQL source that travel as text.
         change_tables: whether a PostgreSQL source is captured by triggers instead of from its log.
     """
 
@@ -36,6 +38,7 @@ class ServerSettings:
     tls: str = "prefer"
     tls_ca: str = ""
     change_tables: bool = False
+    text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

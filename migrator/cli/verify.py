@@ -155,4 +155,5 @@ def server_settings(server: Server, change_tables: bool = False) -> ServerSettin
         tls=server.tls,
         tls_ca=server.tls_ca,
         change_tables=change_tables,
+        text_columns=server.text_columns,
     )

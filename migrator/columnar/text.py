@@ -75,8 +75,16 @@ def _converted(
             f"a value of {schema.id}.{column.name} can't be represented",
             where=f"column {column.name} ({column.source_type}), row {key}, value {_shown(values[row])!r}",
             cause=str(error).splitlines()[0][:200],
-            remedy="correct the value in the source; reading goes on from the same place when started again",
+            remedy=value_remedy(column),
         ) from error
+
+
+def value_remedy(column: Column) -> str:
+    """What to do about a value that the column's logical type can't hold."""
+    remedy = "correct the value in the source; reading goes on from the same place when started again"
+    if column.decimal() is None and column.type not in ("timestamp", "timestamptz"):
+        return remedy
+    return f"{remedy}. Or name the column in source.text_columns, and start the migration anew"
 
 
 def _fits(column: Column, values: Any, convert: Callable[[Column, Any], pa.Array]) -> bool:

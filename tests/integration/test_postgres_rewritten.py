@@ -9,7 +9,7 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.request import WHOLE
 from tests.fix_postgres_source import log_reader, prepared, read_until, source_of
 from tests.integration.capturing import Capturing, capturing
-from tests.servers import Database
+from tests.servers import Database, needs_postgres
 
 pytestmark = pytest.mark.integration
 
@@ -75,6 +75,28 @@ def test_what_is_done_beside_the_reader_stops_by_the_next_look(
         old_pg.execute("INSERT INTO t VALUES (1, 1)", *f"ALTER TABLE t {change}".split("; "))
         with pytest.raises(SchemaError, match="changed in a way that the log doesn't show"):
             read_until(reader, lambda _: False)
+
+
+def test_another_expression_of_a_stored_column_stops_until_rows_are_asked_for(old_pg: Database) -> None:
+    needs_postgres(18, "publish_generated_columns")
+    old_pg.execute(
+        "CREATE TABLE g (k int PRIMARY KEY, v int, twice int GENERATED ALWAYS AS (v * 2) STORED, w int)",
+        "ALTER TABLE g REPLICA IDENTITY FULL",
+        "INSERT INTO g (k, v) VALUES (1, 1), (2, 2)",
+    )
+    captured = capturing(old_pg, ["g"], CaptureLimits(linger_s=0.01))
+    captured.run(captured.dumped)
+    (table,) = captured.schemas
+    old_pg.execute("UPDATE g SET v = 5 WHERE k = 1", "ALTER TABLE g ALTER COLUMN v SET NOT NULL")
+    captured.run(captured.caught_up())
+    assert captured.held()[table] == captured.source(table)
+    old_pg.execute("ALTER TABLE g ALTER COLUMN twice SET EXPRESSION AS (v * 3)")
+    assert captured.held()[table] != captured.source(table), "nothing of it is in the log"
+    with pytest.raises(SchemaError, match="changed in a way that the log doesn't show"):
+        captured.run(captured.caught_up())
+    captured.requests.update(lambda book: book.start((table,), WHOLE))
+    captured.run(lambda: any(dump.done for dump in captured.progress.snapshot().requests))
+    assert captured.held()[table] == captured.source(table)
 
 
 def test_a_table_that_inherits_from_a_captured_one_stops_by_name(

@@ -56,6 +56,18 @@ def test_streaming_of_large_transactions_can_be_turned_off(tmp_path: Path) -> No
     assert not load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"}).streaming
 
 
+def test_columns_of_postgresql_may_travel_as_text(tmp_path: Path) -> None:
+    text = GOOD.replace('host = "db1"', 'text_columns = { prices = ["amount"], "a.b" = ["x", "y"] }')
+    right = text.replace('kind = "mariadb"', 'kind = "postgresql"')
+    chosen = load(write(tmp_path, right), {"SOURCE_PASSWORD": "x"}).source.text_columns
+    assert chosen == {"prices": {"amount"}, "a.b": {"x", "y"}}
+    with pytest.raises(ConfigError, match="text_columns: it is for sources on PostgreSQL"):
+        load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"})
+    for wrong in ('["prices.amount"]', "{ prices = true }", "{ prices = [1] }"):
+        with pytest.raises(ConfigError, match="text_columns"):
+            load(write(tmp_path, right.replace('{ prices = ["amount"], "a.b" = ["x", "y"] }', wrong)), {})
+
+
 def test_postgresql_may_place_chunks_by_messages(tmp_path: Path) -> None:
     text = GOOD.replace('kind = "mariadb"', 'kind = "postgresql"').replace(
         'host = "db1"', 'placement = "message"'

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from migrator.columnar.text import value_remedy
 from migrator.columnar.types import arrow_schema
 from migrator.errors import SourceError
 from migrator.model.table import Column, TableSchema
@@ -94,5 +95,5 @@ def _unrepresentable(
         f"a value of {schema.id}.{column.name} can't be represented",
         where=f"column {column.name} ({column.source_type}), row {key}{shown}",
         cause=cause.splitlines()[0][:200],
-        remedy="correct the value in the source; reading goes on from the same place when started again",
+        remedy=value_remedy(column),
     )

@@ -77,7 +77,9 @@ class PostgresCatalog:
         wanted = [table_id(self._source, name) for name in names]
         found = self._with_connection(
             "the source's tables can't be read",
-            lambda connection: [reflect(psycopg_query(connection), table) for table in wanted],
+            lambda connection: [
+                reflect(psycopg_query(connection), table, self._source.choices(table)) for table in wanted
+            ],
         )
         missing = [str(table) for table, reflected in zip(wanted, found, strict=True) if reflected is None]
         if missing:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from migrator.adapters.postgres.reflection import ReflectedColumn, ReflectedTable
-from migrator.adapters.postgres.types import native_cast
+from migrator.adapters.postgres.types import logical_type, native_cast
 from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import SourceError
 from migrator.model.event import Key, Value
@@ -26,10 +26,12 @@ class ChunkQuery:
     Args:
         schema: columns and key to read.
         table: the table as reflected now; it has at least these columns.
+        operators: schemas of operators that compare keys, beside pg_catalog, as in ``search_path``; none if empty.
     """
 
-    def __init__(self, schema: TableSchema, table: ReflectedTable):
+    def __init__(self, schema: TableSchema, table: ReflectedTable, operators: str = ""):
         self.table = table
+        self._operators = operators
         self._schema = schema
         self._columns = {reflected.column.name: reflected for reflected in table.columns}
         self._key = [self._columns[name] for name in schema.key]
@@ -42,7 +44,16 @@ class ChunkQuery:
 
     def keyed(self, columns: tuple[str, ...]) -> ChunkQuery:
         """The same query where a row's key is the values of these columns; of none: as it is."""
-        return ChunkQuery(replace(self._schema, key=columns), self.table) if columns else self
+        if not columns:
+            return self
+        return ChunkQuery(replace(self._schema, key=columns), self.table, self._operators)
+
+    def settings(self) -> str:
+        """What the open transaction must be told before keys are compared in it; nothing if empty.
+
+        pg_catalog comes first: for its own types nobody's operators count but its own.
+        """
+        return f"SET LOCAL search_path = pg_catalog, {self._operators}" if self._operators else ""
 
     def binding(self, name: str) -> str:
         """Binds a key under a name, for the rest of the transaction; its parameters come from ``bound``."""
@@ -142,7 +153,7 @@ class ChunkQuery:
     def _expression(self, reflected: ReflectedColumn) -> str:
         name = _identifier(reflected.column.name)
         cast = native_cast(reflected.base_oid)
-        if cast is not None:
+        if cast is not None and reflected.column.type == logical_type(reflected.base_oid, -1):
             return f"{name}::{cast} AS {name}"
         return f"{self._output(reflected)} AS {name}"
 

@@ -28,7 +28,7 @@ from migrator.adapters.postgres.chunk_scope import bounded, scoped
 from migrator.adapters.postgres.connection import named_failure
 from migrator.adapters.postgres.lsn import server_name
 from migrator.adapters.postgres.read_view import WAL_VIEWS, Views
-from migrator.adapters.postgres.reflection import ReflectedTable, reflect
+from migrator.adapters.postgres.reflection import ReflectedTable, operator_path, reflect
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.watched import SilentSource, WatchedConnection
 from migrator.errors import MigratorError, SchemaError
@@ -87,6 +87,7 @@ class PostgresChunkReader:
             query = self._queries.get((schema.id, schema.version())) or self._query(
                 cursor, schema, "the present"
             )
+            _tell(cursor, query)
             found = bounded(cursor, query, request)
             cursor.execute("COMMIT")
             return found
@@ -155,6 +156,7 @@ class PostgresChunkReader:
         view = self._views.take(cursor, before)
         self._step("chunk.snapshot")
         query = self._query(cursor, schema, view.high.token.partition("@")[0])
+        _tell(cursor, query)
         cursor.execute(scoped(cursor, query, request))
         raw = cursor.fetch_arrow_table()
         cursor.execute("COMMIT")
@@ -180,13 +182,15 @@ class PostgresChunkReader:
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows
 
-        table = reflect(query, schema.id)
+        table = reflect(query, schema.id, self._source.choices(schema.id))
         if table is None:
             raise _changed(schema, "the table is gone", place)
         name = (schema.id, schema.version())
         known = self._queries.get(name)
         if known is None or known.table != table:
-            known = self._queries[name] = ChunkQuery(schema, _checked(schema, table, place))
+            _checked(schema, table, place)
+            keys = [column for column in table.columns if column.column.name in schema.key]
+            known = self._queries[name] = ChunkQuery(schema, table, operator_path(query, keys))
         return known
 
     def _failure(self, what: str, schema: TableSchema | None, error: Any) -> MigratorError:
@@ -196,8 +200,13 @@ class PostgresChunkReader:
         return named_failure(self._source, what, sqlstate, str(error))
 
 
-def _checked(schema: TableSchema, table: ReflectedTable, place: str) -> ReflectedTable:
-    """The table, if it still has the schema's columns and key. More columns may have been added since."""
+def _tell(cursor: Any, query: ChunkQuery) -> None:
+    if settings := query.settings():
+        cursor.execute(settings)
+
+
+def _checked(schema: TableSchema, table: ReflectedTable, place: str) -> None:
+    """That the table still has the schema's columns and key. More columns may have been added since."""
     columns = {reflected.column.name: reflected.column for reflected in table.columns}
     for wanted in schema.columns:
         found = columns.get(wanted.name)
@@ -208,7 +217,6 @@ def _checked(schema: TableSchema, table: ReflectedTable, place: str) -> Reflecte
             raise _changed(schema, f"column {wanted.name!r} changed its type {change}", place)
     if table.schema.key != schema.key:
         raise _changed(schema, f"its key is now ({', '.join(table.schema.key)})", place)
-    return table
 
 
 def _changed(schema: TableSchema, cause: str, place: str) -> SchemaError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrator.adapters.postgres.catalog import table_id
-from migrator.adapters.postgres.publication import create_statement
+from migrator.adapters.postgres.publication import GENERATED, create_statement
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.settings import CHANGE_TABLES, CONTROL_SCHEMA, WATERMARK, PostgresSource
 from migrator.adapters.postgres.whole_images import name_of, quoted
@@ -31,6 +31,8 @@ def source_grants(source: PostgresSource, names: Sequence[str]) -> Grants:
             tables.append(WATERMARK_ID)
             needed += _watermark(role)
         needed.append(create_statement(source.slot, tables).removesuffix(";"))
+        stored = f"ALTER PUBLICATION {name_of(source.slot)} SET ({GENERATED})"
+        perhaps.append((stored, "on PostgreSQL 18, if a table has stored generated columns"))
         partition = "ALTER TABLE <partition> REPLICA IDENTITY FULL"
         perhaps.append((partition, "if a table is partitioned, for each of its partitions"))
     return Grants(

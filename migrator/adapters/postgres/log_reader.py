@@ -236,7 +236,8 @@ class PostgresLogReader:
         return lsn
 
     def _look_up(self, relation: Relation, transaction: TransactionId) -> RelationFacts:
-        return self._asking_catalog(lambda query: catalog_lookup(query)(relation, transaction))
+        choices = self._source.choices
+        return self._asking_catalog(lambda query: catalog_lookup(query, choices)(relation, transaction))
 
     def _look_for_unlogged(self) -> None:
         tables = [schema.id for schema in self._relations.schemas()]

@@ -10,7 +10,8 @@ from typing import Any
 
 from migrator.adapters.postgres.open_transactions import open_transactions
 from migrator.adapters.postgres.preflight_tables import table_findings
-from migrator.adapters.postgres.publication import create_statement, is_right
+from migrator.adapters.postgres.preflight_values import text_column_findings
+from migrator.adapters.postgres.publication import create_statement, is_right, options_of
 from migrator.adapters.postgres.reflection import Query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
@@ -73,7 +74,8 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
             )
         )
     for table in tables:
-        found += table_findings(query, table, role)
+        found += table_findings(source, query, table, role)
+    found += text_column_findings(source, query, tables)
     if recovery:
         found += _standby_publication(source, query, tables)
     else:
@@ -196,7 +198,7 @@ def _standby_publication(
             "publication",
             source.slot,
             "the publication isn't there with these tables, and a standby can't make it",
-            f"on the primary, as the owner of the tables: {create_statement(source.slot, tables)}",
+            f"on the primary, as the owner of the tables: {create_statement(source.slot, tables, options_of(query))}",
         )
 
 
@@ -229,7 +231,7 @@ def _publication(
             "publication",
             source.slot,
             f"the publication isn't there with these tables, and role {role!r} {lacks}",
-            f"as the owner of the tables: {create_statement(source.slot, captured)}",
+            f"as the owner of the tables: {create_statement(source.slot, captured, options_of(query))}",
         )
 
 

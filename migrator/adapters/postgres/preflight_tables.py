@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from migrator.adapters.postgres.reflection import Query, ReflectedTable, reflect
+from migrator.adapters.postgres.preflight_values import value_findings
+from migrator.adapters.postgres.reflection import LOGGED, Query, ReflectedTable, reflect
+from migrator.adapters.postgres.settings import SERVER_LOG, PostgresSource
 from migrator.adapters.postgres.whole_images import name_of, quoted
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
@@ -32,13 +33,14 @@ ORDER BY 1, 2
 """
 _VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int8"
 _GENERATED = """
-SELECT pg_catalog.string_agg(a.attname::text, ', ' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
-WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> ''
+SELECT pg_catalog.string_agg(a.attname::text, ', ' ORDER BY a.attnum) FILTER (WHERE a.attgenerated = 's'),
+       pg_catalog.string_agg(a.attname::text, ', ' ORDER BY a.attnum) FILTER (WHERE a.attgenerated = 'v')
+FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped
 """
-_TYPES_WITHIN = """
+_TYPES_WITHIN = f"""
 WITH RECURSIVE made (name, oid) AS (
   SELECT a.attname::text, a.atttypid FROM pg_catalog.pg_attribute a
-  WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+  WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
   UNION
   SELECT m.name, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
     VALUES (t.typelem), (t.typbasetype)
@@ -56,9 +58,9 @@ ORDER BY 1, 2
 """Columns that hold, themselves or within, a type that is printed with names from the catalog."""
 
 
-def table_findings(query: Query, table: TableId, role: str, logged: bool = True) -> Iterator[Finding]:
-    """All findings of one table for the role that reads it; ``logged``: whether the server's log is what is read."""
-    name, reflected = str(table), reflect(query, table)
+def table_findings(source: PostgresSource, query: Query, table: TableId, role: str) -> Iterator[Finding]:
+    """All findings of one table for the role that reads it."""
+    name, reflected = str(table), reflect(query, table, source.choices(table))
     if reflected is None:
         yield Finding("table", name, "the table does not exist", "correct the mapping, or source.schema")
         return
@@ -71,9 +73,11 @@ def table_findings(query: Query, table: TableId, role: str, logged: bool = True)
         yield Finding("table_kind", name, problem, f"ALTER TABLE {quoted(table)} SET LOGGED;")
         return
     yield from _access(query, table, reflected, role)
+    logged = source.log == SERVER_LOG
     if logged:
         yield from _identity(query, reflected)
     yield from _structure(query, table, reflected, logged)
+    yield from value_findings(query, reflected)
 
 
 def _access(query: Query, table: TableId, reflected: ReflectedTable, role: str) -> Iterator[Finding]:
@@ -112,6 +116,31 @@ def _identity(query: Query, reflected: ReflectedTable) -> Iterator[Finding]:
             yield Finding("replica_identity", str(member), problem, remedy)
 
 
+def _generated(query: Query, reflected: ReflectedTable, logged: bool) -> Iterator[Finding]:
+    name, published = str(reflected.schema.id), logged and query(_VERSION, [])[0][0] >= 180000
+    stored, virtual = query(_GENERATED, [reflected.oid])[0]
+    unread = [names for names in ((None if published else stored), virtual) if names]
+    if unread:
+        yield Finding(
+            "generated_columns",
+            name,
+            f"generated columns are not in the log and will not be read: {', '.join(unread)}",
+            "compute them in the mapping, or in the new schema",
+            fatal=False,
+        )
+    if (
+        published and virtual
+    ):  # which can't be published: the server refuses the application's UPDATE and DELETE then
+        yield Finding(
+            "generated_columns",
+            name,
+            "REPLICA IDENTITY FULL with a virtual generated column makes PostgreSQL refuse UPDATE and DELETE on the"
+            f" published table: {virtual}",
+            "make it STORED (drop it and add it again), drop it before the migration, or capture the changes by"
+            ' triggers: source.log = "change_tables"',
+        )
+
+
 def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: bool) -> Iterator[Finding]:
     name = str(table)
     if not reflected.schema.key:
@@ -119,27 +148,11 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: 
             "key",
             name,
             "neither an immediate primary key nor a unique index on columns that are NOT NULL "
-            "(a deferrable key does not count, nor one of a type that an extension compares: citext, ltree)",
+            "(a deferrable key does not count, nor one compared by operators other than pg_catalog's, citext's, "
+            "ltree's)",
             f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY (...);",
         )
-    generated: list[tuple[Any, ...]] = query(_GENERATED, [reflected.oid])
-    if generated[0][0]:
-        yield Finding(
-            "generated_columns",
-            name,
-            f"generated columns are not in the log and will not be read: {generated[0][0]}",
-            "compute them in the mapping, or in the new schema",
-            fatal=False,
-        )
-        if logged and query(_VERSION, [])[0][0] >= 180000:
-            # From 18 on the server refuses the application's own UPDATE and DELETE on such a table.
-            yield Finding(
-                "generated_columns",
-                name,
-                "REPLICA IDENTITY FULL with an unpublished generated column makes PostgreSQL 18 refuse UPDATE and"
-                f" DELETE on the published table: {generated[0][0]}",
-                "not supported on this version yet: drop the generated column before the migration",
-            )
+    yield from _generated(query, reflected, logged)
     for column_name, within in query(_TYPES_WITHIN, [reflected.oid]):
         yield Finding(
             "column_type",

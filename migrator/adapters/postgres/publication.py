@@ -1,9 +1,13 @@
-"""The publication: exactly the captured tables, all operations, partitioned tables as their roots."""
+"""The publication: exactly the captured tables, all operations, partitioned tables as their roots.
+
+From 18 on with stored generated columns: without them the server would refuse the application's own UPDATE and DELETE
+on such a table, as its replica identity is FULL.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import sql
 
@@ -14,8 +18,11 @@ from migrator.errors import GapError, SourceError
 from migrator.model.table import TableId
 
 _FLAGS = """
-SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot AND NOT puballtables
-FROM pg_catalog.pg_publication WHERE pubname = $1
+SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot AND NOT puballtables,
+       coalesce(pg_catalog.to_jsonb(p) ->> 'pubgencols', 's') = 's' OR NOT EXISTS (
+         SELECT FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_attribute a ON a.attrelid = r.prrelid
+         WHERE r.prpubid = p.oid AND a.attgenerated = 's' AND NOT a.attisdropped)
+FROM pg_catalog.pg_publication p WHERE pubname = $1
 """
 _MEMBERS = """
 SELECT n.nspname::text, c.relname::text, r.prattrs IS NULL AND r.prqual IS NULL
@@ -27,16 +34,22 @@ _SCHEMAS = """
 SELECT 1 FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_namespace s ON s.pnpubid = p.oid
 WHERE p.pubname = $1
 """
-_OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
+_VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int4"
+_OPTIONS: LiteralString = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
+GENERATED: LiteralString = "publish_generated_columns = stored"
+_GENERATED_SINCE = 180_000
 
 
 def published(query: Query, name: str) -> tuple[bool, bool, set[TableId]] | None:
-    """(operations and root publishing right, whole tables only, tables) of a publication; None if there is none."""
+    """(operations and root publishing right, whole tables only, tables) of a publication; None if there is none.
+
+    Whole are tables with all of their rows and columns, stored generated ones too where the server can publish them.
+    """
     flags = query(_FLAGS, [name])
     if not flags:
         return None
     members = query(_MEMBERS, [name])
-    whole = all(row[2] for row in members) and not query(_SCHEMAS, [name])
+    whole = bool(flags[0][1]) and all(row[2] for row in members) and not query(_SCHEMAS, [name])
     return bool(flags[0][0]), whole, {TableId(schema, table) for schema, table, _ in members}
 
 
@@ -73,10 +86,15 @@ def changed_publication(source: PostgresSource, cause: str) -> GapError:
     )
 
 
-def create_statement(name: str, tables: Sequence[TableId]) -> str:
-    """The statement that makes the publication, as preflight prints it."""
+def create_statement(name: str, tables: Sequence[TableId], options: str = _OPTIONS) -> str:
+    """The statement that makes the publication, as preflight prints it with the server's ``options``."""
     listed = ", ".join(quoted(table) for table in sorted(tables))
-    return f'CREATE PUBLICATION "{name}" FOR TABLE {listed} WITH ({_OPTIONS});'
+    return f'CREATE PUBLICATION "{name}" FOR TABLE {listed} WITH ({options});'
+
+
+def options_of(query: Query) -> LiteralString:
+    """The publication's options on this server."""
+    return _OPTIONS + (", " + GENERATED if query(_VERSION, [])[0][0] >= _GENERATED_SINCE else "")
 
 
 def publish(source: PostgresSource, connection: Any, tables: Sequence[TableId]) -> None:
@@ -88,18 +106,19 @@ def publish(source: PostgresSource, connection: Any, tables: Sequence[TableId]) 
 
     if is_right(query, source.slot, tables):
         return
+    options = options_of(query)
     if query("SELECT pg_catalog.pg_is_in_recovery()", [])[0][0]:
         raise SourceError(
             f"publication {source.slot!r} can't be made on a standby",
             where=source.address,
-            remedy=f"on the primary, as the owner of the tables: {create_statement(source.slot, tables)}",
+            remedy=f"on the primary, as the owner of the tables: {create_statement(source.slot, tables, options)}",
         )
     name = sql.Identifier(source.slot)
     listed = sql.SQL(", ").join(sql.Identifier(table.schema, table.name) for table in sorted(tables))
     if published(query, source.slot) is None:
         statement = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({})")
-        connection.execute(statement.format(name, listed, sql.SQL(_OPTIONS)))
+        connection.execute(statement.format(name, listed, sql.SQL(options)))
         return
     with connection.transaction():
         connection.execute(sql.SQL("ALTER PUBLICATION {} SET TABLE {}").format(name, listed))
-        connection.execute(sql.SQL("ALTER PUBLICATION {} SET ({})").format(name, sql.SQL(_OPTIONS)))
+        connection.execute(sql.SQL("ALTER PUBLICATION {} SET ({})").format(name, sql.SQL(options)))

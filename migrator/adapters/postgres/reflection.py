@@ -1,14 +1,14 @@
 """Reads a table's structure from pg_catalog.
 
-Left out of the row schema: dropped columns, and generated columns, which pgoutput doesn't publish by default;
-    so the
-dump doesn't read them either. What a mapping needs of them it computes itself.
+Left out of the row schema: dropped columns, and generated columns, which pgoutput doesn't publish; so the dump
+doesn't read them either, and what a mapping needs of them it computes itself. From 18 on our publication has stored
+ones.
 
 The key is the primary key, else the narrowest unique index that is immediate, valid, without expressions,
 predicate or nullable columns. A deferrable key isn't one: two rows may share it inside a transaction, and
-then the log's images can't be told apart by key. Nor is an index that orders by an extension's operators (citext,
-ltree): our sessions see pg_catalog's only, and would compare a citext as text while the server sorts it as citext, so
-that chunks would leave keys out.
+then the log's images can't be told apart by key. Nor is an index that orders by operators which aren't pg_catalog's:
+our sessions see no others, and would compare keys in another order than the server sorts them in, so that chunks
+would leave keys out. Those of citext and ltree are known: for chunks of such keys they are seen (``operator_path``).
 """
 
 from __future__ import annotations
@@ -17,20 +17,26 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from migrator.adapters.postgres.settings import ColumnChoices
 from migrator.adapters.postgres.types import Domains, base_type, logical_type
 from migrator.model.table import Column, TableId, TableSchema
 
 Query = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Runs one statement with ``$1`` placeholders; used with psycopg and with ADBC."""
+PLAIN = ColumnChoices()
 
 _TABLE = """
 SELECT c.oid::int8, c.relkind::text, c.relpersistence::text
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
-_COLUMNS = """
+LOGGED = """(a.attgenerated = '' OR
+  a.attgenerated = 's' AND pg_catalog.current_setting('server_version_num')::int4 >= 180000)"""
+"""Whether the log can have a column, as SQL."""
+_COLUMNS = f"""
 SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
-       pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated::text,
+       pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated <> '',
+       {LOGGED},
        coalesce(l.collname::text, ''), t.typoutput::pg_catalog.regproc::text,
        CASE WHEN t.typtype <> 'd' AND i.typtype <> 'p' AND i.oid <> t.oid
             THEN '::' || pg_catalog.format_type(i.oid, NULL) ELSE '' END
@@ -50,8 +56,19 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.numbe
 WHERE i.indrelid = $1::int8::oid AND i.indisunique AND i.indimmediate AND i.indisvalid
   AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts
   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(i.indclass) AS c(oid) JOIN pg_catalog.pg_opclass o ON o.oid = c.oid
-                  WHERE o.opcnamespace <> 'pg_catalog'::pg_catalog.regnamespace)
+                  WHERE o.opcnamespace <> 'pg_catalog'::pg_catalog.regnamespace
+                    AND NOT (o.opcdefault AND EXISTS (
+                      SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
+                      WHERE d.classid = 'pg_catalog.pg_opclass'::pg_catalog.regclass AND d.objid = o.oid
+                        AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.deptype = 'e'
+                        AND e.extname IN ('citext', 'ltree'))))
 ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid, k.place
+"""
+_OPERATORS = """
+SELECT coalesce(pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(n.nspname), ', '), '')
+FROM pg_catalog.pg_opclass o JOIN pg_catalog.pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
+JOIN pg_catalog.pg_namespace n ON n.oid = o.opcnamespace AND n.nspname <> 'pg_catalog'
+WHERE o.opcdefault AND o.opcintype = ANY($1::int8[]::oid[])
 """
 _DOMAINS = "SELECT oid::int8, typbasetype::int8, typtypmod::int4 FROM pg_catalog.pg_type WHERE typtype = 'd'"
 _TYPE_NAME = "SELECT pg_catalog.format_type($1::int8::oid, $2::int4)"
@@ -68,6 +85,8 @@ class ReflectedColumn:
         output_function: SQL name of its type's output function.
         output_cast: the cast that its argument needs: a type may print by another's function (refcursor).
         base_declared: that type as it would be declared.
+        holds: the logical type that its values have, where the column's doesn't say that they travel as text.
+        generated: whether the server computes it.
     """
 
     column: Column
@@ -76,6 +95,8 @@ class ReflectedColumn:
     output_function: str
     output_cast: str
     base_declared: str
+    holds: str
+    generated: bool
 
     def printed(self, expression: str) -> str:
         """The text of a value as the log has it, as SQL. A cast to text isn't always that (inet, char(n), xml)."""
@@ -103,7 +124,7 @@ def psycopg_query(connection: Any) -> Query:
     return query
 
 
-def reflect(query: Query, table: TableId) -> ReflectedTable | None:
+def reflect(query: Query, table: TableId, choices: ColumnChoices = PLAIN) -> ReflectedTable | None:
     """The table as it is now (as the query's snapshot shows it), or None. ``schema.key`` is () without a
     key.
     """
@@ -114,14 +135,28 @@ def reflect(query: Query, table: TableId) -> ReflectedTable | None:
     domains = domains_of(query)
     columns = []
     rows = query(_COLUMNS, [oid])
-    for number, name, type_oid, modifier, declared, not_null, generated, collation, output, cast in rows:
-        if generated:
+    for (
+        number,
+        name,
+        type_oid,
+        modifier,
+        declared,
+        not_null,
+        generated,
+        logged,
+        collation,
+        output,
+        cast,
+    ) in rows:
+        if generated and not (logged and choices.generated):
             continue
         base, base_modifier = base_type(type_oid, modifier, domains)
-        column = Column(name, logical_type(base, base_modifier), not not_null, declared, collation)
+        holds = logical_type(base, base_modifier)
+        logical = "string" if name in choices.as_text else holds
+        column = Column(name, logical, not not_null, declared, collation)
         if base != type_oid:
             ((declared,),) = query(_TYPE_NAME, [base, base_modifier])
-        columns.append(ReflectedColumn(column, number, base, output, cast, declared))
+        columns.append(ReflectedColumn(column, number, base, output, cast, declared, holds, generated))
     key = choose_key(query(_KEYS, [oid]))
     schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
     return ReflectedTable(oid, kind, persistence, schema, tuple(columns))
@@ -142,6 +177,11 @@ def choose_key(rows: Iterable[tuple[int, str, bool, str, int]]) -> tuple[str, ..
 def domains_of(query: Query) -> Domains:
     """All domains of the database."""
     return {oid: (base, modifier) for oid, base, modifier in query(_DOMAINS, [])}
+
+
+def operator_path(query: Query, key: Iterable[ReflectedColumn]) -> str:
+    """The schemas, beside pg_catalog, of the operators that compare these columns, as in ``search_path``."""
+    return str(query(_OPERATORS, [[column.base_oid for column in key]])[0][0])
 
 
 def describe_types(query: Query, types: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:

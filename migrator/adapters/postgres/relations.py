@@ -12,7 +12,7 @@ from migrator.adapters.postgres.pgoutput import Relation
 from migrator.adapters.postgres.reflection import Query, describe_types, reflect
 from migrator.adapters.postgres.row_codec import RowCodec
 from migrator.adapters.postgres.schema_change import carried_on
-from migrator.adapters.postgres.settings import CONTROL_SCHEMA, WATERMARK_TABLE
+from migrator.adapters.postgres.settings import CONTROL_SCHEMA, WATERMARK_TABLE, Choices
 from migrator.adapters.postgres.witness import SnapshotWitness
 from migrator.errors import SchemaError
 from migrator.model.event import TransactionId
@@ -63,7 +63,7 @@ _SNAPSHOT = "SELECT pg_catalog.pg_current_snapshot()::text, pg_catalog.pg_is_in_
 Lookup = Callable[[Relation, TransactionId], RelationFacts]
 
 
-def catalog_lookup(query: Query) -> Lookup:
+def catalog_lookup(query: Query, choices: Choices) -> Lookup:
     """Resolves a Relation message of a transaction with the source's catalog."""
 
     def lookup(relation: Relation, transaction: TransactionId) -> RelationFacts:
@@ -74,11 +74,13 @@ def catalog_lookup(query: Query) -> Lookup:
         described = describe_types(
             query, [(column.type_oid, column.type_modifier) for column in relation.columns]
         )
+        name = TableId(relation.schema, relation.name)
+        chosen = choices(name)
         columns = tuple(
-            Column(column.name, logical, True, declared)
+            Column(column.name, "string" if column.name in chosen.as_text else logical, True, declared)
             for column, (declared, logical) in zip(relation.columns, described, strict=True)
         )
-        table = reflect(query, TableId(relation.schema, relation.name))
+        table = reflect(query, name, chosen)
         if table is None:
             return RelationFacts(columns, None, current=current)
         numbers = tuple((reflected.column.name, reflected.number) for reflected in table.columns)

@@ -4,6 +4,7 @@
 - ALTER COLUMN ... TYPE ... USING writes all rows anew, also where the type stays what it was. The table then has
   another file (``pg_class.relfilenode``) and the column another version (``pg_attribute.xmin``). Either of them alone
   is harmless: VACUUM FULL, CLUSTER and TRUNCATE give another file, a default or NOT NULL another version.
+  So does ALTER COLUMN ... SET EXPRESSION of a stored generated column, which the log has from 18 on.
 - ALTER TYPE ... ADD, DROP, ALTER ATTRIBUTE of a composite type: all rows that have it are printed otherwise.
 - Rows of a table that inherits from it are read by SELECT, and logged as that table's.
 """
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from migrator.adapters.postgres.reflection import Query
+from migrator.adapters.postgres.reflection import LOGGED, Query
 from migrator.errors import SchemaError
 from migrator.model.table import TableId
 
@@ -26,14 +27,14 @@ FROM unnest($1::text[], $2::text[]) AS captured (schema, name)
 JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name AND c.relkind IN ('r', 'p')
 """
-_COLUMNS = """
+_COLUMNS = f"""
 SELECT a.attrelid::int8, a.attname::text, a.attnum::int4, a.xmin::text FROM pg_catalog.pg_attribute a
-WHERE a.attrelid = ANY($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+WHERE a.attrelid = ANY($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
 """
-_TYPES = """
+_TYPES = f"""
 WITH RECURSIVE made (relid, oid) AS (
   SELECT a.attrelid, a.atttypid FROM pg_catalog.pg_attribute a
-  WHERE a.attrelid = ANY($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+  WHERE a.attrelid = ANY($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
   UNION
   SELECT m.relid, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
     VALUES (t.typelem), (t.typbasetype)

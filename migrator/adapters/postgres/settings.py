@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from migrator.errors import ConfigError
+from migrator.errors import ConfigError, SchemaError
+from migrator.model.table import TableId
 
 WITNESS = "witness"
 WATERMARK = "watermark"
@@ -19,6 +21,32 @@ WATERMARK_TABLE = "watermark"
 
 _MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoices:
+    """What is chosen about the columns of a table.
+
+    Attributes:
+        as_text: those that travel as the text of their values, since their logical type can't hold all of them.
+        generated: whether stored generated columns are read where the log has them (18 and later).
+    """
+
+    as_text: frozenset[str] = frozenset()
+    generated: bool = False
+
+
+Choices = Callable[[TableId], ColumnChoices]
+
+
+def chosen_otherwise(table: TableId, as_text: frozenset[str], where: str) -> SchemaError:
+    """The named error for columns that travelled otherwise until now: one column would have values of two types."""
+    return SchemaError(
+        f"columns of {table} travel as text that didn't until now, or no longer do",
+        where=where,
+        cause=f"source.text_columns says {', '.join(sorted(as_text)) or 'none'} of {table.name}",
+        remedy="put source.text_columns back as it was, or start the migration anew",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +71,7 @@ class PostgresSource:
         log: ``server`` (its own log) or ``change_tables`` (see ``migrator.adapters.postgres.change_tables``).
         poll_s: least time between two polls of change tables.
         forget_changes: whether to delete rows of change tables that were delivered and are durable.
+        text_columns: by table, the columns that travel as text (see ``ColumnChoices``).
     """
 
     host: str
@@ -67,6 +96,7 @@ class PostgresSource:
     log: str = SERVER_LOG
     poll_s: float = 0.1
     forget_changes: bool = False
+    text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         problems = [
@@ -105,6 +135,11 @@ class PostgresSource:
                 raise ConfigError(
                     f"source setting {name} is {value!r}", where=name, remedy=f"allowed: {allowed}"
                 )
+
+    def choices(self, table: TableId) -> ColumnChoices:
+        """What is chosen about a table's columns. Change tables never had generated ones."""
+        named = self.text_columns.get(table.name, frozenset()) if table.schema == self.schema else frozenset()
+        return ColumnChoices(named, self.log == SERVER_LOG)
 
     @property
     def slot(self) -> str:

@@ -20,9 +20,9 @@ from typing import Any
 
 from migrator.adapters.postgres.partitions import PartitionWatch, Tree, found_partitions
 from migrator.adapters.postgres.publication import changed_publication, check_covers
-from migrator.adapters.postgres.reflection import Query
+from migrator.adapters.postgres.reflection import LOGGED, Query
 from migrator.adapters.postgres.rewritten import Structure, found_structures, rewritten
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.settings import PostgresSource, chosen_otherwise
 from migrator.errors import SchemaError
 from migrator.log_notes import LogNotes
 from migrator.model.position import Position
@@ -37,12 +37,12 @@ JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n O
 WHERE p.pubname = $1
 """
 # A label that is added gets a number of its own; making room for it may move others (their enumsortorder).
-_LABELS = """
+_LABELS = f"""
 WITH RECURSIVE made (schema, name, oid) AS (
   SELECT captured.schema, captured.name, a.atttypid FROM unnest($1::text[], $2::text[]) AS captured (schema, name)
   JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
   JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name
-  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
   UNION
   SELECT m.schema, m.name, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
     VALUES (t.typelem), (t.typbasetype)
@@ -55,7 +55,7 @@ SELECT m.schema, m.name, e.oid::int8, e.enumtypid::pg_catalog.regtype::text, e.e
        e.enumsortorder::float8, e.xmin::text
 FROM made m JOIN pg_catalog.pg_enum e ON e.enumtypid = m.oid
 """
-_ENUMS, _TREE, _COLUMNS = "labels", "partitions", "columns"
+_ENUMS, _TREE, _COLUMNS, _AS_TEXT = "labels", "partitions", "columns", "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,7 @@ class UnloggedChanges:
         self._look_at_memberships(query, tables)
         self._look_at_partitions(query, tables)
         self._look_at_labels(query, tables)
+        self._look_at_choices(tables)
         self._look_at_columns(query, tables)
 
     def _look_at_memberships(self, query: Query, tables: Sequence[TableId]) -> None:
@@ -175,6 +176,15 @@ class UnloggedChanges:
         for table, labels in found.items():
             self._note(table, _ENUMS, _noted(labels))
 
+    def _look_at_choices(self, tables: Sequence[TableId]) -> None:
+        """Not of the source, but of the configuration: a column would have values of two types."""
+        for table in tables:
+            noted, chosen = _parsed(self._notes.of(table)), self._source.choices(table).as_text
+            if noted.get(_COLUMNS) and frozenset(noted.get(_AS_TEXT, ())) != chosen:
+                raise chosen_otherwise(table, chosen, self._source.address)
+            if chosen:
+                self._note(table, _AS_TEXT, sorted(chosen))
+
     def _look_at_columns(self, query: Query, tables: Sequence[TableId]) -> None:
         found = found_structures(query, tables)
         changed = {
@@ -197,7 +207,9 @@ def _parsed(note: str) -> dict[str, Any]:
 
 def _text(parts: Mapping[str, Any]) -> str:
     """Inverse of ``_parsed``."""
-    told: Any = parts if parts.get(_TREE) or parts.get(_COLUMNS) else parts.get(_ENUMS)
+    told: Any = (
+        parts if any(content for part, content in parts.items() if part != _ENUMS) else parts.get(_ENUMS)
+    )
     return json.dumps(told, ensure_ascii=False, separators=(",", ":")) if told else ""
 
 

@@ -23,6 +23,7 @@ from migrator.adapters.postgres.change_tables.layout import (
     function_body,
 )
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, reflect
+from migrator.adapters.postgres.settings import Choices, chosen_otherwise
 from migrator.errors import GapError, MigratorError, SchemaError
 from migrator.model.finding import Finding
 from migrator.model.table import TableId, TableSchema
@@ -69,8 +70,8 @@ _SEQUENCE = (
 _TYPES = {COMMAND_TRIGGER: 2 + 4 + 8 + 16, CAPTURE_TRIGGER: 1 + 4 + 8 + 16, TRUNCATE_TRIGGER: 32}
 
 
-def digests(query: Query, tables: Sequence[TableId]) -> dict[str, str]:
-    """Digest of what captures each table, by the table's name."""
+def digests(query: Query, tables: Sequence[TableId], choices: Choices) -> dict[str, str]:
+    """Digest of what captures each table, by the table's name, and after it the columns that travel as text."""
     changes = [change_table(table) for table in tables]
     arrays = [
         [table.schema for table in tables],
@@ -79,31 +80,41 @@ def digests(query: Query, tables: Sequence[TableId]) -> dict[str, str]:
         [table.name for table in changes],
         list(_TYPES),
     ]
-    return {f"{schema}.{name}": digest[:8] for schema, name, digest in query(_DIGESTS, arrays)}
+    return {
+        f"{schema}.{name}": ",".join([digest[:8], *sorted(choices(TableId(schema, name)).as_text)])
+        for schema, name, digest in query(_DIGESTS, arrays)
+    }
 
 
 def undisturbed(
-    query: Query, schemas: Sequence[TableSchema], known: dict[str, str] | None, where: str
+    query: Query,
+    schemas: Sequence[TableSchema],
+    choices: Choices,
+    known: dict[str, str] | None,
+    where: str,
 ) -> dict[str, str]:
     """The digests, when they are what they were. Raises GapError or SchemaError naming what is wrong.
 
     Args:
         query: runs queries in one snapshot.
         schemas: the captured tables with the columns that are captured.
+        choices: made about a table's columns.
         known: as of the last position; None for a first start.
         where: the position, for messages.
     """
-    found = digests(query, [schema.id for schema in schemas])
+    found = digests(query, [schema.id for schema in schemas], choices)
     if known is not None and all(known.get(str(schema.id)) == found[str(schema.id)] for schema in schemas):
         return found
     for schema in schemas:
         name = str(schema.id)
-        table = reflect(query, schema.id)
+        table = reflect(query, schema.id, choices(schema.id))
         if table is None or table.schema.version() != schema.version():
             raise _changed(schema, table, where)
         problems = list(findings(query, table))
         if problems:
             raise _gap(name, "; ".join(each.problem for each in problems), where)
+        if known is not None and known.get(name, "")[:8] == found[name][:8] and known[name] != found[name]:
+            raise chosen_otherwise(schema.id, choices(schema.id).as_text, where)
         if known is not None and known.get(name) != found[name]:
             raise _gap(name, "a trigger, its function or the change table was changed or replaced", where)
     return found

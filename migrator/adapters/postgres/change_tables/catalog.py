@@ -23,6 +23,7 @@ from migrator.adapters.postgres.change_tables.layout import (
 from migrator.adapters.postgres.change_tables.view import VIEW, View
 from migrator.adapters.postgres.preflight import RECOVERY, SETTINGS, standby, version
 from migrator.adapters.postgres.preflight_tables import table_findings
+from migrator.adapters.postgres.preflight_values import text_column_findings
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, psycopg_query, reflect
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.adapters.postgres.whole_images import quoted
@@ -97,11 +98,12 @@ def _findings(source: PostgresSource, query: Query, tables: Sequence[str]) -> li
         found += _grants(source, query, role)
     for name in tables:
         table = table_id(source, name)
-        found += table_findings(query, table, role, logged=False)
+        found += table_findings(source, query, table, role)
         reflected = reflect(query, table)
         if reflected is not None and reflected.kind in ("r", "p") and reflected.persistence == "p" and there:
             found += capture_findings(query, reflected)
             found += _readable(query, reflected, role)
+    found += text_column_findings(source, query, [table_id(source, name) for name in tables])
     return found
 
 

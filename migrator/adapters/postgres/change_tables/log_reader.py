@@ -165,7 +165,7 @@ class ChangeTableLogReader:
         with _read_only(connection):
             query = psycopg_query(connection)
             where = f"snapshot {text(place.at)}"
-            capture = undisturbed(query, self._schemas, known, where)
+            capture = undisturbed(query, self._schemas, self._source.choices, known, where)
             ((below,),) = query(_FORGOTTEN, [])
             if int(below) > place.at.xmin:
                 raise GapError(
@@ -176,7 +176,9 @@ class ChangeTableLogReader:
                     " delete what they have read",
                 )
             if not self._tables:
-                found = [reflect(query, schema.id) for schema in self._schemas]
+                found = [
+                    reflect(query, schema.id, self._source.choices(schema.id)) for schema in self._schemas
+                ]
                 self._tables = [table for table in found if table is not None]
         return capture
 
