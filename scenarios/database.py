@@ -68,7 +68,7 @@ class Database:
     schema: str = "public"
 
     def url(self) -> str:
-        """For people to paste: the kind says which engine it is, as for ``migrator init``. Without password and schema."""
+        """For people to paste, without password and schema; the scheme is the kind, as ``migrator init`` takes it."""
         return f"{self.kind}://{quote(self.user)}@{self.host}:{self.port}/{quote(self.database)}"
 
     def connect(self, *, autocommit: bool = False, local_files: bool = False) -> Connection:

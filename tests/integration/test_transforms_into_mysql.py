@@ -1,4 +1,4 @@
-"""The column library's conversions with MySQL and MariaDB as the new server: the values as that server itself shows them."""
+"""The column library with MySQL and MariaDB as the new server: the values as that server itself shows them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def thing(thing: DataFrame) -> DataFrame:
     text = R.undoubled("twice")
     return thing.select(
         "id", R.hex_bytes("digest").alias("digest"), in_utc(R.epoch("seen")).alias("seen"),
-        F.when(F.col("seen") > 0, R.epoch("seen")).alias("seen_utc"), R.json_value("doc", "$.a.n", "decimal(38,3)").alias("n"),
+        F.when(F.col("seen") > 0, R.epoch("seen")).alias("seen_utc"),
+        R.json_value("doc", "$.a.n", "decimal(38,3)").alias("n"),
         R.json_value("doc", "$.a.t", "string").alias("t"), R.json_value("doc", "$.l[1]", "bigint").alias("l"),
         C.cents("price").alias("price"), text.alias("twice"), F.col("big").alias("big"),
         R.json_object(price="price", tags=F.col("tags")).alias("doc"), F.col("tags").alias("tags"),
@@ -54,7 +55,8 @@ CREATE TABLE thing (
 SHOWN = """
 SELECT id, HEX(digest), CAST(seen AS CHAR), UNIX_TIMESTAMP(seen_utc), n, t, l, price, HEX(twice), big,
   JSON_UNQUOTE(JSON_EXTRACT(doc, '$.price')), JSON_UNQUOTE(JSON_EXTRACT(doc, '$.tags')), CAST(tags + 0 AS SIGNED),
-  JSON_LENGTH(tag_list), code, CAST(label + 0 AS SIGNED), HEX(folded), HEX(filled), HEX(loud), named = LOWER(CONCAT_WS('-',
+  JSON_LENGTH(tag_list), code, CAST(label + 0 AS SIGNED), HEX(folded), HEX(filled), HEX(loud),
+    named = LOWER(CONCAT_WS('-',
     SUBSTR(HEX(named_bytes), 1, 8), SUBSTR(HEX(named_bytes), 9, 4), SUBSTR(HEX(named_bytes), 13, 4),
     SUBSTR(HEX(named_bytes), 17, 4), SUBSTR(HEX(named_bytes), 21))), {own}
 FROM thing ORDER BY id"""
@@ -119,15 +121,15 @@ MARIA = Side(
 POSTGRES = Side(
     (
         "CREATE TYPE grade AS ENUM ('', 'low', 'high')",
-        """CREATE TABLE thing (id int PRIMARY KEY, digest text, seen bigint, doc jsonb, price numeric(12,2), twice text,
-           big numeric(20,0), tags text, rank_ grade, flag boolean, uid uuid, raw bytea, amount money, born date,
-           moment timestamp, stamp timestamptz, ints int[], real_ double precision)""",
+        """CREATE TABLE thing (id int PRIMARY KEY, digest text, seen bigint, doc jsonb, price numeric(12,2),
+           twice text, big numeric(20,0), tags text, rank_ grade, flag boolean, uid uuid, raw bytea, amount money,
+           born date, moment timestamp, stamp timestamptz, ints int[], real_ double precision)""",
         "ALTER TABLE thing REPLICA IDENTITY FULL",
-        f"""INSERT INTO thing VALUES (1, '\\xDEADbeef', -1,
-           '{{"a": {{"n": 12345678901234567890123456789012345.678, "t": "x\\"y", "z": null}},
-              "l": [1, 9007199254740993]}}', 10.05, 'CafÃ© â€“ æ—¥æœ¬ â‚¬', 18446744073709551615, 'a b,c', 'high', true,
-           '00112233-4455-6677-8899-00aabbccddee', '\\x00ff', '-$1,234.56', '2024-02-29',
-           '2024-07-01 12:00:00.123456', '2038-01-19 03:14:07.999999Z', '{{1,2}}', 0.1)""",
+        """INSERT INTO thing VALUES (1, '\\xDEADbeef', -1,
+           '{"a": {"n": 12345678901234567890123456789012345.678, "t": "x\\"y", "z": null},
+              "l": [1, 9007199254740993]}', 10.05, 'CafÃ© â€“ æ—¥æœ¬ â‚¬', 18446744073709551615, 'a b,c',
+           'high', true, '00112233-4455-6677-8899-00aabbccddee', '\\x00ff', '-$1,234.56', '2024-02-29',
+           '2024-07-01 12:00:00.123456', '2038-01-19 03:14:07.999999Z', '{1,2}', 0.1)""",
         """INSERT INTO thing VALUES (2, '', 1, '[]', -0.01, 'Café €', 0, '', '', false,
            '00000000-0000-0000-0000-000000000000', '', '$0.00', '0001-01-01', '9999-12-31 23:59:59.999999',
            '1970-01-01 00:00:01Z', '{}', -0.0)""",
@@ -143,9 +145,10 @@ POSTGRES = Side(
     """flag + 0, truth, uid, HEX(uid_bytes), raw, amount, CAST(born AS CHAR), CAST(moment AS CHAR),
        CAST(stamp AS CHAR), CAST(berlin AS CHAR), real_ = 0.1, HEX(same_raw)""",
     [
-        ("1", "1", "00112233-4455-6677-8899-00aabbccddee", "00112233445566778899" + "00AABBCCDDEE", "00ff", "-1234.56",
-         "2024-02-29", "2024-07-01 12:00:00.123456", "2038-01-19 03:14:07.999999", "2024-07-01 10:00:00.123456", "1",
-         "00FF"),
+        ("1", "1", "00112233-4455-6677-8899-00aabbccddee", "00112233445566778899" + "00AABBCCDDEE", "00ff",
+         "-1234.56", "2024-02-29", "2024-07-01 12:00:00.123456", "2038-01-19 03:14:07.999999",
+         "2024-07-01 10:00:00.123456",
+         "1", "00FF"),
         ("0", "0", "00000000-0000-0000-0000-000000000000", "00" * 16, "", "0.00", "0001-01-01",
          "9999-12-31 23:59:59.999999", "1970-01-01 00:00:01.000000", "9999-12-31 22:59:59.999999", "0", ""),
         (None,) * 12,
