@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+from urllib.parse import quote
 
 import psycopg
 import pymysql
@@ -65,6 +66,10 @@ class Database:
     user: str
     password: str = field(default="", repr=False)
     schema: str = "public"
+
+    def url(self) -> str:
+        """For people to paste, without password and schema; the scheme is the kind, as ``migrator init`` takes it."""
+        return f"{self.kind}://{quote(self.user)}@{self.host}:{self.port}/{quote(self.database)}"
 
     def connect(self, *, autocommit: bool = False, local_files: bool = False) -> Connection:
         """A new connection that takes double-quoted identifiers and works in UTC.

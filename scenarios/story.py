@@ -270,12 +270,8 @@ def _summary(found: Story, outcome: Outcome, settings: Settings) -> None:
 
 def _stay(old: Database, new: Database, config: Path) -> None:
     """Until Ctrl-C or SIGTERM: the servers belong to this process."""
-    schemes = {"postgresql": "postgresql", "mariadb": "mysql", "mysql": "mysql"}
     for side, database in (("old", old), ("new", new)):
-        url = (
-            f"{schemes[database.kind]}://{database.user}@{database.host}:{database.port}/{database.database}"
-        )
-        click.echo(f"{side} database: {url}")
+        click.echo(f"{side} database: {database.url()}")
     click.echo(f"to go on migrating: migrator run --config {config}")
     click.echo(f"the servers stay up until Ctrl-C here, or: kill {os.getpid()}")
     try:

@@ -4,6 +4,7 @@ import pytest
 
 pytest.register_assert_rewrite(
     "tests.contract.eventlog_content",
+    "tests.contract.eventlog_batches_contract",
     "tests.contract.eventlog_contract",
     "tests.contract.leadership_contract",
 )

@@ -1,109 +1,22 @@
 """What every target must do. A new adapter subclasses ``TargetContract`` and says how to make one.
 
-The tables, keys first: ``item(id, name, quantity)``; ``person(id, email unique)``; ``note(id, item_id -> item)``;
-``kept(id, name, extra default 'kept')``, of which the mapping writes only ``id`` and ``name``.
+The tables are those of ``target_under_test``.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
 
-import pyarrow as pa
 import pytest
 
 from migrator.errors import FencedError, TargetError
-from migrator.model.position import Position
-from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.table import TableId
-from migrator.ports.target import Target, TargetBatch, TargetRows
-
-Rows = Sequence[tuple[Any, ...]]
-COLUMNS = {
-    "item": (("id", pa.int64()), ("name", pa.string()), ("quantity", pa.int32())),
-    "person": (("id", pa.int64()), ("email", pa.string())),
-    "note": (("id", pa.int64()), ("item_id", pa.int64())),
-    "kept": (("id", pa.int64()), ("name", pa.string())),
-}
+from migrator.ports.target import TargetBatch
+from tests.contract.target_foreign_keys_contract import TargetForeignKeysContract
+from tests.contract.target_under_test import Applier, Rows, TargetUnderTest, checkpoint
 
 
-class TargetUnderTest(Protocol):
-    """One target database with the tables above, empty."""
-
-    def target(self) -> Target:
-        """Another writer on the same database and migration, not opened yet."""
-
-    def rows(self, table: str) -> list[tuple[Any, ...]]:
-        """All columns of all rows, by key, read beside the writer."""
-
-
-def checkpoint(order: int, done: bool = True) -> Checkpoint:
-    """A checkpoint whose only dump is done or not."""
-    dump = TableDump(TableId("old", "item"), after=("k", b"\x00", None), done=done, rows=order)
-    return Checkpoint(Position(order, f"token/{order}"), unconfirmed=((order,),), dumps=(dump,))
-
-
-def arrow(table: str, rows: Rows | None) -> pa.Table | None:
-    """Rows as mapped, or None."""
-    if rows is None:
-        return None
-    columns = COLUMNS[table]
-    arrays = [pa.array([row[place] for row in rows], kind) for place, (_, kind) in enumerate(columns)]
-    return pa.table(arrays, names=[name for name, _ in columns])
-
-
-class Applier:
-    """A writer that has the epoch, and numbers its batches."""
-
-    def __init__(self, place: TargetUnderTest, epoch: int = 1):
-        self.target = place.target()
-        self.ledger = self.target.open(epoch)
-        self.tables = {table.id.name: table for table in self.target.tables(list(COLUMNS))}
-        self.segment = self.ledger.segment
-
-    def part(
-        self,
-        table: str,
-        *,
-        chunk: Rows | None = None,
-        before: Rows | None = None,
-        after: Rows | None = None,
-        strict: bool = False,
-        doubted: Sequence[int] = (),
-        emptied: bool = False,
-    ) -> TargetRows:
-        """One table's share of a batch."""
-        sides = (arrow(table, side) for side in (chunk, before, after))
-        unsure = pa.table({"id": pa.array(doubted, pa.int64())}) if doubted else None
-        return TargetRows(self.tables[table], *sides, strict, doubted=unsure, emptied=emptied)
-
-    def apply(self, *parts: TargetRows, done: bool = True, requested: bool | None = None) -> None:
-        """The next batch; ``requested``: a dump request is open, and its last row read or not."""
-        place = checkpoint(self.segment + 1, done)
-        if requested is not None:
-            dump = TableDump(TableId("old", "item"), done=requested, request="r1.1")
-            place = replace(place, requests=(dump,))
-        self.target.apply(TargetBatch(self.segment + 1, place, parts))
-        self.segment += 1
-
-
-class TargetContract:
-    """Subclasses provide the fixture ``place``."""
-
-    @pytest.fixture
-    def place(self) -> Iterable[TargetUnderTest]:
-        """The target under test."""
-        raise AssertionError("a subclass must say how to make a target")
-
-    @pytest.fixture
-    def applier(self, place: TargetUnderTest) -> Iterable[Applier]:
-        """A writer with epoch 1."""
-        applier = Applier(place)
-        yield applier
-        applier.target.close()
-        applier.target.close()  # twice is safe
+class TargetContract(TargetForeignKeysContract):
+    """The tests of ledger, transaction and rows, and those of foreign keys; subclasses provide ``place``."""
 
     def test_a_new_ledger_is_empty(self, applier: Applier) -> None:
         assert (applier.ledger.segment, applier.ledger.checkpoint, applier.ledger.epoch) == (0, None, 1)
@@ -247,20 +160,6 @@ class TargetContract:
         applier.apply(applier.part("item", emptied=True))
         assert (place.rows("item"), place.rows("person")) == ([], [(9, "a")])
 
-    def test_a_parent_is_emptied_with_its_children_or_not_at_all(
-        self, applier: Applier, place: TargetUnderTest
-    ) -> None:
-        applier.apply(
-            applier.part("item", after=[(1, "a", 1)]), applier.part("note", after=[(7, 1), (8, None)])
-        )
-        with pytest.raises(TargetError, match="item"):
-            applier.apply(applier.part("item", emptied=True))
-        assert (place.rows("item"), place.rows("note")) == ([(1, "a", 1)], [(7, 1), (8, None)])
-        applier.apply(
-            applier.part("item", emptied=True), applier.part("note", after=[(9, None)], emptied=True)
-        )
-        assert (place.rows("item"), place.rows("note")) == ([], [(9, None)])
-
     def test_dump_rows_may_come_again(self, applier: Applier, place: TargetUnderTest) -> None:
         for name in ("a", "b", "b"):
             applier.apply(applier.part("item", chunk=[(1, name, 1), (2, "two", 2)]), done=False)
@@ -334,66 +233,6 @@ class TargetContract:
         applier.apply(applier.part("item", chunk=[(1, "a", 1), (2, "b", 2)]))
         applier.apply(applier.part("item", doubted=[2]))
         assert place.rows("item") == [(1, "a", 1)]
-
-    def test_children_may_come_before_parents_while_the_dump_runs(
-        self, applier: Applier, place: TargetUnderTest
-    ) -> None:
-        applier.apply(applier.part("note", chunk=[(1, 10)]), done=False)
-        applier.apply(applier.part("item", chunk=[(10, "a", 1)]), done=True)
-        assert (place.rows("note"), place.rows("item")) == ([(1, 10)], [(10, "a", 1)])
-
-    def test_children_may_come_before_parents_while_a_dump_request_is_open(
-        self, applier: Applier, place: TargetUnderTest
-    ) -> None:
-        applier.apply(done=True)
-        applier.apply(applier.part("note", chunk=[(1, 10)]), requested=False)
-        applier.apply(applier.part("item", chunk=[(10, "a", 1)]), requested=True)
-        applier.apply(applier.part("item", chunk=[(10, "b", 1)]))
-        assert (place.rows("note"), place.rows("item")) == ([(1, 10)], [(10, "b", 1)])
-
-    def test_the_last_dump_request_cannot_end_with_an_orphan(
-        self, applier: Applier, place: TargetUnderTest
-    ) -> None:
-        applier.apply(done=True)
-        applier.apply(applier.part("note", chunk=[(1, 10)]), requested=False)
-        with pytest.raises(TargetError, match=r"note.*item.*id='1'.*item_id='10'"):
-            applier.apply()  # it was cancelled
-        assert place.rows("note") == [(1, 10)]
-
-    def test_the_dump_cannot_end_with_an_orphan(self, applier: Applier, place: TargetUnderTest) -> None:
-        applier.apply(applier.part("note", chunk=[(1, 10)]), done=False)
-        with pytest.raises(TargetError, match=r"note.*item.*id='1'.*item_id='10'"):
-            applier.apply(applier.part("item", chunk=[(11, "a", 1)]), done=True)
-        assert place.rows("item") == []
-
-    def test_parents_and_children_change_in_one_batch(self, applier: Applier, place: TargetUnderTest) -> None:
-        applier.apply(
-            applier.part("note", after=[(1, 10)], strict=True),
-            applier.part("item", after=[(10, "a", 1)], strict=True),
-        )
-        applier.apply(
-            applier.part("note", before=[(1, 10)], after=[(1, 11)], strict=True),
-            applier.part("item", before=[(10, "a", 1)], after=[(11, "a", 1)], strict=True),
-        )
-        assert (place.rows("note"), place.rows("item")) == ([(1, 11)], [(11, "a", 1)])
-        applier.apply(
-            applier.part("item", before=[(11, "a", 1)], strict=True),
-            applier.part("note", before=[(1, 11)], strict=True),
-        )
-        assert place.rows("note") == place.rows("item") == []
-
-    @pytest.mark.parametrize("change", ["orphan", "widow"])
-    def test_after_the_dump_foreign_keys_hold(
-        self, applier: Applier, place: TargetUnderTest, change: str
-    ) -> None:
-        applier.apply(applier.part("item", chunk=[(10, "a", 1)]), applier.part("note", chunk=[(1, 10)]))
-        if change == "orphan":
-            bad = applier.part("note", after=[(2, 99)], strict=True)
-        else:
-            bad = applier.part("item", before=[(10, "a", 1)], strict=True)
-        with pytest.raises(TargetError, match=r"note.*(99|10)"):
-            applier.apply(bad)
-        assert (place.rows("note"), place.rows("item")) == ([(1, 10)], [(10, "a", 1)])
 
     def test_an_empty_batch_moves_the_ledger(self, applier: Applier, place: TargetUnderTest) -> None:
         applier.apply()

@@ -15,7 +15,8 @@ from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog,
 from migrator.model.segment import Manifest
 from migrator.ports.eventlog import BatchReader, SegmentWriter
 from tests.contract.eventlog_content import content, images, read
-from tests.contract.eventlog_contract import EventLogContract, EventLogUnderTest, Step
+from tests.contract.eventlog_contract import EventLogContract
+from tests.contract.eventlog_under_test import EventLogUnderTest, Step
 
 
 class Files:

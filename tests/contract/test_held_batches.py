@@ -9,7 +9,7 @@ import pytest
 
 from migrator.model.request import Doubt
 from tests.contract.eventlog_content import inserted, read
-from tests.contract.eventlog_contract import EventLogUnderTest
+from tests.contract.eventlog_under_test import EventLogUnderTest
 from tests.contract.test_eventlog import Files, Memory
 
 

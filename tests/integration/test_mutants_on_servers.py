@@ -14,7 +14,7 @@ from migrator.errors import FencedError
 from scenarios.mutants.catalog import mutant
 from scenarios.simulation.setup import Patch, patched
 from tests.contract.eventlog_content import content, dump_rows, images, pairs
-from tests.contract.target_contract import Applier
+from tests.contract.target_under_test import Applier
 from tests.integration.test_target_contract import PostgresPlace
 from tests.servers import Database
 

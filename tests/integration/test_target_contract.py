@@ -10,7 +10,8 @@ import pytest
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.target import PostgresTargetWriter
 from migrator.ports.target import Target
-from tests.contract.target_contract import TargetContract, TargetUnderTest
+from tests.contract.target_contract import TargetContract
+from tests.contract.target_under_test import TargetUnderTest
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration

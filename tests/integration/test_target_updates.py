@@ -24,12 +24,16 @@ TELLING = (
 )
 
 
-def items(amount: int | None, names: list[int] | None = None) -> pa.Table:
-    """Rows 1 to ``ROWS`` with one amount."""
+APART = pytest.mark.parametrize("apart", [1, 2, -1, 3])
+"""Up to two apart that part of the key's index is read along; else each key is looked up."""
+
+
+def items(amount: int | None, names: list[int] | None = None, apart: int = 1) -> pa.Table:
+    """Rows 1 to ``ROWS`` with one amount, their ids so far apart."""
     numbers = range(1, ROWS + 1)
     return pa.table(
         {
-            "id": pa.array(numbers, pa.int32()),
+            "id": pa.array([n * apart for n in numbers], pa.int32()),
             "name": [f"name {n}" for n in names or numbers],
             "amount": pa.array([amount] * ROWS, pa.int32()),
         }
@@ -59,15 +63,21 @@ def test_rows_that_all_change_are_updated(new_pg: Database) -> None:
         assert new_pg.query("SELECT sum(amount) FROM item") == [(3 * ROWS - 1,)]
 
 
-def test_a_row_that_is_not_there_comes_back(new_pg: Database) -> None:
-    """Somebody has deleted two beside us."""
+@APART
+def test_a_row_that_is_not_there_comes_back(new_pg: Database, apart: int) -> None:
+    """Somebody has deleted two beside us. Rows between ours and beside them stay as they are."""
     with bench(new_pg, *TELLING) as it:
-        it.apply(it.part("item", chunk=items(1)))
-        new_pg.execute("DELETE FROM item WHERE id IN (7, 1500)")
+        it.apply(it.part("item", chunk=items(1, apart=apart)))
+        beside = sorted({0, 7 * apart + 1, (ROWS + 1) * apart} - {n * apart for n in range(1, ROWS + 1)})
+        new_pg.execute(*(f"INSERT INTO item VALUES ({n}, 'beside', 5)" for n in beside))
         told(it)
-        it.apply(it.part("item", before=items(1), after=items(None)))
+        it.apply(it.part("item", before=items(1, apart=apart), after=items(2, apart=apart)))
+        assert told(it) == {"UPDATE"}
+        new_pg.execute(f"DELETE FROM item WHERE id IN ({7 * apart}, {ROWS * apart})")
+        it.apply(it.part("item", before=items(2, apart=apart), after=items(None, apart=apart)))
         assert told(it) == {"INSERT", "UPDATE"}
-        assert new_pg.query("SELECT count(*), count(amount) FROM item") == [(ROWS, 0)]
+        found = new_pg.query("SELECT count(*), count(amount), min(amount), max(amount) FROM item")
+        assert found == [(ROWS + len(beside), len(beside), 5, 5)]
 
 
 def test_unique_values_still_change_places(new_pg: Database) -> None:
@@ -90,25 +100,31 @@ def test_a_row_that_the_server_refuses_is_named(new_pg: Database) -> None:
         assert new_pg.query("SELECT min(amount), max(amount) FROM item") == [(1, 1)]
 
 
-def test_the_rest_of_the_transaction_is_planned_as_ever(new_pg: Database) -> None:
+@APART
+def test_the_rest_of_the_transaction_is_planned_as_ever(new_pg: Database, apart: int) -> None:
     """The update forbids plans that read a whole table, for itself alone."""
     plan = (
         "CREATE FUNCTION seen() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO settings VALUES"
-        " (TG_TABLE_NAME, current_setting('enable_hashjoin'), current_setting('enable_mergejoin'));"
+        " (TG_TABLE_NAME, current_setting('enable_hashjoin'), current_setting('enable_mergejoin'),"
+        " current_setting('enable_nestloop'));"
         " RETURN NULL; END$$"
     )
     with bench(
         new_pg,
         ITEM,
         "CREATE TABLE other (id int PRIMARY KEY, amount int)",
-        "CREATE TABLE settings (told_by text, hashjoin text, mergejoin text)",
+        "CREATE TABLE settings (told_by text, hashjoin text, mergejoin text, nestloop text)",
         plan,
         "CREATE TRIGGER s AFTER UPDATE ON item FOR EACH STATEMENT EXECUTE FUNCTION seen()",
         "CREATE TRIGGER s AFTER INSERT ON other FOR EACH STATEMENT EXECUTE FUNCTION seen()",
     ) as it:
-        it.apply(it.part("item", chunk=items(1)))
+        it.apply(it.part("item", chunk=items(1, apart=apart)))
         new_pg.execute("TRUNCATE settings")
         row = pa.table({"id": pa.array([1], pa.int32()), "amount": pa.array([1], pa.int32())})
-        it.apply(it.part("item", before=items(1), after=items(2)), it.part("other", after=row))
+        it.apply(
+            it.part("item", before=items(1, apart=apart), after=items(2, apart=apart)),
+            it.part("other", after=row),
+        )
         seen = set(new_pg.query("SELECT * FROM settings"))
-        assert seen == {("item", "off", "off"), ("other", "on", "on")}
+        joins = ("off", "off", "on") if apart == 3 else ("off", "on", "off")
+        assert seen == {("item", *joins), ("other", "on", "on", "on")}

@@ -21,7 +21,7 @@ from migrator.errors import EventLogError, FencedError
 from migrator.model.segment import FileKind
 from migrator.ports.eventlog import TableData
 from tests.contract.eventlog_content import WIDER, content, dump_rows, inserted, pairs, read
-from tests.contract.eventlog_contract import Crashed, crash_at
+from tests.contract.eventlog_under_test import Crashed, crash_at
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,13 +7,16 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
+from migrator.cli.init import _server
 from migrator.model.reach import spoken
 from migrator.model.table import Column, TableId, TableSchema
+from scenarios.database import Database
 from scenarios.employees import oracle as employees
 from scenarios.sakila import oracle as sakila
 from transforms import load_mapping
@@ -102,3 +105,17 @@ def test_a_title_reaches_the_departments_of_everybody_with_a_title_spelled_alike
         "department",
     ]
     assert [spoken(name) for name in reach.nodes[index].columns] == ["code"]
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb", "mysql"])
+def test_the_url_of_a_story_s_database_can_be_pasted(kind: Literal["postgresql", "mariadb", "mysql"]) -> None:
+    """``migrator init`` takes it for what it is: a MariaDB isn't a MySQL."""
+    database = Database(kind, "127.0.0.1", 3307, "new shop", "root")
+    read = _server("--source-url", database.url(), "")
+    assert (read.kind, read.host, read.port, read.database, read.user) == (
+        kind,
+        "127.0.0.1",
+        3307,
+        "new shop",
+        "root",
+    )

@@ -172,10 +172,16 @@ class Merge:
         """Whether ``update`` does what ``upsert`` does to rows that are there."""
         return bool(self._updated()) and all(self._exact(name) for name in self.structure.table.key)
 
-    def update(self) -> str:
-        """Updates the rows of all staged keys, also those that hold these values already."""
+    def update(self, span: tuple[int, int] | None = None) -> str:
+        """Updates the rows of all staged keys, also those that hold these values already.
+
+        ``span``: first and last of these keys, where they are integers that lie close together.
+        """
         sets = ", ".join(f"{quoted(name)} = {self.value(name)}" for name in self._updated())
-        return f"UPDATE {self.target} t SET {sets} FROM {self.staging} s WHERE {self._same_staged()}"
+        within = ""
+        if span is not None:
+            within = f" AND t.{quoted(self.structure.table.key[0])} BETWEEN {span[0]} AND {span[1]}"
+        return f"UPDATE {self.target} t SET {sets} FROM {self.staging} s WHERE {self._same_staged()}{within}"
 
     def duplicates(self) -> str:
         """Finds a key that is staged twice on the same side: chunk, then the key's values as text."""

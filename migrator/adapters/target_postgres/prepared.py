@@ -83,6 +83,18 @@ class Prepared:
         rows = pa.table([one.values for one in self.encoded], names=names).slice(first, last - first)
         return rows.add_column(0, "chunk", flags)
 
+    def span(self) -> tuple[int, int] | None:
+        """First and last key, where it is one integer and at least every second one in between is among the rows."""
+        key, rows = self.structure.table.key, self.source.num_rows
+        if len(key) != 1 or not rows:
+            return None
+        values = self.encoded[self.merge.written.index(key[0])].values
+        if not pa.types.is_integer(values.type):
+            return None
+        ends = pc.min_max(values).as_py()
+        first, last = ends["min"], ends["max"]
+        return (first, last) if first is not None and last - first < 2 * rows else None
+
     def key_of(self, row: int) -> str:
         """The key of one row, for messages."""
         return key_text(

@@ -61,7 +61,7 @@ class Session:
             raise self._explained(error) from None
 
     def changed(self, statement: str) -> int:
-        """Runs one statement and returns how many rows it wrote."""
+        """Runs one statement, or several separated by semicolons, and returns how many rows the last one wrote."""
 
         def executed() -> int:
             with self._connection.cursor() as cursor:
