@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from migrator.errors import VerifyError
 from verify.ledger_row import ledger_state
 from verify.mysql_chunks import MySQLTargetChunks
 from verify.mysql_rows import row_batches
 from verify.mysql_session import open_session, quoted, rows_of
+from verify.row_files import row_file
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
 
@@ -141,7 +141,7 @@ def _read_rows(
     query = f"SELECT {selected} FROM {'.'.join(map(quoted, table))} WHERE {where}"
     wanted = pa.schema([pa.field(column.name, pa.string()) for column in kept])
     total = 0
-    with pq.ParquetWriter(path, wanted, compression="zstd") as writer:
+    with row_file(path, wanted) as writer:
         for values in row_batches(session, query):
             arrays = [
                 _texts(each, ".".join((*table, column.name)))

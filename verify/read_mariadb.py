@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
@@ -22,6 +21,7 @@ from verify.mysql_rows import row_batches
 from verify.mysql_session import open_session, quoted, rows_of
 from verify.mysql_tables import MySQLSourceTables
 from verify.pending import Pending, PendingAnswer, gtid_state, pending_by_gtid
+from verify.row_files import row_file
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard
 
@@ -129,7 +129,7 @@ def _read_rows(session: Any, schema: TableSchema, path: Path, where: str = "1 = 
     query = f"SELECT {selected} FROM {quoted(schema.id.schema)}.{quoted(schema.id.name)} WHERE {where}"
     total = 0
     wanted = pa.schema([pa.field(c.name, _arrow_type(c)) for c in schema.columns])
-    with pq.ParquetWriter(path, wanted, compression="zstd") as writer:
+    with row_file(path, wanted) as writer:
         for columns in row_batches(session, query):
             writer.write_table(_table(schema, wanted, columns))
             total += len(columns[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pymysql
@@ -26,7 +27,9 @@ LARGEST = 0xFFFFFF
 
 @pytest.fixture
 def session(old_binlog: Database) -> Iterator[Any]:
-    with open_session(settings(old_binlog), "source") as session:
+    """On MySQL, whose server has a certificate, through TLS."""
+    tls = "require" if old_binlog.kind == "mysql" else "disable"
+    with open_session(replace(settings(old_binlog), tls=tls), "source") as session:
         yield session
 
 
