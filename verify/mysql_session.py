@@ -15,8 +15,6 @@ from verify.settings import ServerSettings
 from verify.text_hash import TEXT_MAX_BYTES
 
 CONNECT_TIMEOUT_S = 10
-_BATCH_ROWS = 16_384
-_BATCH_BYTES = 16 << 20
 
 
 @contextmanager
@@ -79,20 +77,6 @@ def rows_and_warnings(
     with session.cursor(Cursor) as cursor:
         cursor.execute(statement, tuple(parameters) or None)
         return list(cursor.fetchall()), cursor.warning_count
-
-
-def row_batches(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:
-    """Rows in batches bounded by count and by bytes, whichever comes first."""
-    rows: list[tuple[Any, ...]] = []
-    size = 0
-    while (row := cursor.fetchone()) is not None:
-        rows.append(row)
-        size += sum(len(value) for value in row if value is not None)
-        if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-            yield rows
-            rows, size = [], 0
-    if rows:
-        yield rows
 
 
 def quoted(name: str) -> str:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pymysql.cursors import SSCursor
+import pyarrow.compute as pc
 
 from migrator.errors import VerifyError
 from verify.ledger_row import ledger_state
 from verify.mysql_chunks import MySQLTargetChunks
-from verify.mysql_session import open_session, quoted, row_batches, rows_of
+from verify.mysql_rows import row_batches
+from verify.mysql_session import open_session, quoted, rows_of
+from verify.row_files import row_file
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
 
@@ -140,13 +141,27 @@ def _read_rows(
     query = f"SELECT {selected} FROM {'.'.join(map(quoted, table))} WHERE {where}"
     wanted = pa.schema([pa.field(column.name, pa.string()) for column in kept])
     total = 0
-    with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
-        cursor.execute(query)
-        for rows in row_batches(cursor):
-            arrays = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)]
+    with row_file(path, wanted) as writer:
+        for values in row_batches(session, query):
+            arrays = [
+                _texts(each, ".".join((*table, column.name)))
+                for each, column in zip(values, kept, strict=True)
+            ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=wanted))
-            total += len(rows)
+            total += len(values[0])
     return total
+
+
+def _texts(values: pa.Array, where: str) -> pa.Array:
+    try:
+        return pc.cast(values, pa.string())
+    except pa.ArrowException as error:
+        raise VerifyError(
+            "a text is not UTF-8, though the server says so",
+            where=where,
+            cause=str(error).splitlines()[0],
+            remedy="correct the value in the target",
+        ) from error
 
 
 def _base(kind: str, native: str, bases: Mapping[str, str]) -> str:

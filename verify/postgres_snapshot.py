@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from migrator.errors import ConnectionFailed, VerifyError
+from verify.row_files import row_file
 from verify.settings import ServerSettings
 
 CONNECT_TIMEOUT_S = 10
@@ -120,9 +121,7 @@ class PostgresSnapshot:
                 cursor.execute(query.as_string(self._connection))
                 reader = cursor.fetch_record_batch()
                 empty = pa.RecordBatch.from_pylist([], schema=reader.schema)
-                writer = pq.ParquetWriter(
-                    path, convert(empty.rename_columns(list(names))).schema, compression="zstd"
-                )
+                writer = row_file(path, convert(empty.rename_columns(list(names))).schema)
                 for batch in reader:
                     writer.write_batch(convert(batch.rename_columns(list(names))))
                     total += batch.num_rows

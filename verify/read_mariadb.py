@@ -13,15 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pymysql.cursors import SSCursor
 
 from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.mysql_chunks import MySQLSourceChunks
-from verify.mysql_session import open_session, quoted, row_batches, rows_of
+from verify.mysql_rows import row_batches
+from verify.mysql_session import open_session, quoted, rows_of
 from verify.mysql_tables import MySQLSourceTables
 from verify.pending import Pending, PendingAnswer, gtid_state, pending_by_gtid
+from verify.row_files import row_file
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard
 
@@ -129,11 +129,10 @@ def _read_rows(session: Any, schema: TableSchema, path: Path, where: str = "1 = 
     query = f"SELECT {selected} FROM {quoted(schema.id.schema)}.{quoted(schema.id.name)} WHERE {where}"
     total = 0
     wanted = pa.schema([pa.field(c.name, _arrow_type(c)) for c in schema.columns])
-    with pq.ParquetWriter(path, wanted, compression="zstd") as writer, session.cursor(SSCursor) as cursor:
-        cursor.execute(query)
-        for rows in row_batches(cursor):
-            writer.write_table(_table(schema, wanted, rows))
-            total += len(rows)
+    with row_file(path, wanted) as writer:
+        for columns in row_batches(session, query):
+            writer.write_table(_table(schema, wanted, columns))
+            total += len(columns[0])
     return total
 
 
@@ -217,14 +216,13 @@ def _arrow_type(column: Column) -> pa.DataType:
     return pa.decimal128(*decimal) if decimal else _ARROW[column.type]
 
 
-def _table(schema: TableSchema, wanted: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.Table:
+def _table(schema: TableSchema, wanted: pa.Schema, columns: list[pa.Array]) -> pa.Table:
     arrays = []
-    for column, field, values in zip(schema.columns, wanted, zip(*rows, strict=True), strict=True):
+    for column, field, values in zip(schema.columns, wanted, columns, strict=True):
         try:
-            if column.type in ("string", "binary"):
-                arrays.append(pa.array(values, field.type))
-            else:
-                arrays.append(pc.cast(pa.array(values, pa.string()), field.type))
+            arrays.append(
+                values if column.type == "binary" else pc.cast(pc.cast(values, pa.string()), field.type)
+            )
         except pa.ArrowException as error:
             raise VerifyError(
                 f"column {column.name} holds a value that its logical type {column.type} can't represent",
