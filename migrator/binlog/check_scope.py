@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pymysql
@@ -12,6 +13,7 @@ from migrator.errors import RequestError, SourceError
 from migrator.model.request import Scope
 from migrator.model.table import Column, TableSchema
 
+_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _MOMENTS = {"date": "DATE", "datetime": "DATETIME(6)", "timestamp": "DATETIME(6)", "time": "TIME(6)"}
 
 
@@ -30,6 +32,7 @@ def _check_value(connection: Any, table: TableSchema, column: Column, value: Any
     moment = _MOMENTS.get(base_type(column))
     try:
         text = literal(column, value, connection.escape)
+        _check_whole(column, value)
         if moment is not None and query(connection, f"SELECT CAST({text} AS {moment}) IS NULL")[0][0]:
             raise SourceError("no such moment", cause=f"the server can't read it as {moment}")
     except SourceError as error:
@@ -39,6 +42,17 @@ def _check_value(connection: Any, table: TableSchema, column: Column, value: Any
             cause=error.cause or error.what,
             remedy="give the key as the source prints it",
         ) from error
+
+
+def _check_whole(column: Column, value: Any) -> None:
+    """Compared with a number that its column can't hold, the server finds no row and says nothing."""
+    bits = _BITS.get(base_type(column))
+    if bits is None:
+        return
+    unsigned = "unsigned" in column.source_type.lower()
+    least, most = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if not re.fullmatch(r"-?\d+", value) or not least <= int(value) <= most:
+        raise SourceError("no such number", cause=f"the column holds whole numbers from {least} to {most}")
 
 
 def _check_predicate(connection: Any, table: TableSchema, predicate: str) -> None:

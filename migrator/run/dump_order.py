@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
 from migrator.errors import RequestError
 from migrator.model.event import Key, Value
 from migrator.model.request import MOST_KEYS, WHOLE, Scope
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.source import SourceCatalog
 
 
@@ -100,7 +101,33 @@ def _scope(order: DumpOrder, schema: TableSchema) -> Scope:
     keys = tuple(dict.fromkeys(key_of("--key", text, schema) for text in order.keys))
     low = None if order.low is None else key_of("--from", order.low, schema)
     high = None if order.high is None else key_of("--to", order.high, schema)
+    if low is not None and high is not None and _is_above(low, high, schema):
+        raise RequestError(
+            "the range ends before it begins",
+            where=f"--from {order.low} --to {order.high}",
+            cause=f"keys ({', '.join(schema.key)}) are taken in their order, and none is in between",
+            remedy="give the lower key to --from and the higher one to --to",
+        )
     return Scope(keys, low, high, order.predicate.strip())
+
+
+def _is_above(low: Key, high: Key, schema: TableSchema) -> bool:
+    """Whether a key surely comes after another; the order of texts is the database's own."""
+    for first, last, place in zip(low, high, schema.key_indexes(), strict=True):
+        if first != last:
+            return _is_number(schema.columns[place]) and _above(first, last)
+    return False
+
+
+def _above(first: Value, last: Value) -> bool:
+    try:
+        return Decimal(str(first)) > Decimal(str(last))
+    except InvalidOperation:
+        return False  # the source says what is wrong with it
+
+
+def _is_number(column: Column) -> bool:
+    return column.type.startswith("int") or column.decimal() is not None
 
 
 def key_of(option: str, text: str, schema: TableSchema) -> Key:

@@ -152,6 +152,8 @@ def test_what_cannot_be_read_is_refused_by_name_and_changes_nothing(old: Databas
         "keys": (Scope(keys=(("1", "a"), ("one", "a"))), "column number"),
         "low": (Scope(low=("1x", "a")), "column number"),
         "high": (Scope(high=("", "a")), "column number"),
+        "more than there is": (Scope(keys=(("2147483648", "a"),)), "column number"),
+        "no whole one": (Scope(low=("1.5", "a")), "column number"),
         "unknown column": (Scope(predicate="nope = 1"), "nope = 1"),
         "unbalanced": (Scope(predicate="number = 1) OR (number = 2"), "--where"),
         "open string": (Scope(predicate="word = 'a"), "--where"),
