@@ -74,6 +74,7 @@ def read_chunks(
     step: Callable[[str], None],
     rows: int,
     spark: Callable[[], SparkSession],
+    at_once: int,
 ) -> ChunkReads | str:
     """A round: everything in the first one, later the keys set aside; or why it can't be read piece by piece.
 
@@ -85,6 +86,7 @@ def read_chunks(
         step: likewise.
         rows: source rows in a piece.
         spark: a running session, for the plan.
+        at_once: lanes of a large table, see ``verify.lanes``.
 
     Raises ``MappingError``, ``VerifyError``, ``ConnectionFailed``.
     """
@@ -100,7 +102,7 @@ def read_chunks(
             if isinstance(found, str):
                 return found
             table.plan = found
-        return _swept(sides, table, table.plan, (old, new()), directory, wait, step, rows)
+        return _swept(sides, table, table.plan, (old, new()), directory, wait, step, rows, at_once)
 
 
 @contextmanager
@@ -119,6 +121,7 @@ def _swept(
     wait: Wait,
     step: Callable[[str], None],
     rows: int,
+    at_once: int,
 ) -> ChunkReads:
     directory.mkdir()
     folders = (directory / "source.parts", directory / "target.parts")
@@ -132,7 +135,7 @@ def _swept(
     sweep = sweep_of(pair)
     if table.rounds > 0:
         swept = sweep.rows_of(_again(table, plan))
-    elif plan.pushed is not None and (cut := lanes.middle(old, plan.key, new.count(lanes.ROWS_MIN))):
+    elif plan.pushed is not None and at_once > 1 and (cut := lanes.middle(old, plan.key, new)):
         with lanes.another_pair(sides.source, sides.target, (plan.source, table.target.name)) as another:
             left = lanes.unequal(sweep, sweep_of(another), cut)
         swept = sweep.rows_of(left)

@@ -17,6 +17,8 @@ from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks, Targ
 from verify.chunk_sweep import Sweep
 from verify.pairing import Stopped
 
+LANES = 2
+"""At most, and unless less is asked for: a source that has no processor to spare is asked by one session."""
 ROWS_MIN = 400_000
 """Of a table in two lanes; a smaller one is through before another pair of sessions has paid for itself."""
 _P = ParamSpec("_P")
@@ -32,9 +34,9 @@ def another_pair(
         yield stack.enter_context(source.chunks(tables[0])), stack.enter_context(target.chunks(tables[1]))
 
 
-def middle(source: SourceChunks, key: Sequence[KeyColumn], rows: int) -> Key | None:
-    """Where the keys are cut in two; None for a table that stays in one lane. ``rows``: of the target, about."""
-    if rows < ROWS_MIN or len(key) != 1 or key[0].kind != INTEGER:
+def middle(source: SourceChunks, key: Sequence[KeyColumn], target: TargetChunks) -> Key | None:
+    """Where the keys are cut in two; None for a table that stays in one lane."""
+    if len(key) != 1 or key[0].kind != INTEGER or target.count(ROWS_MIN) < ROWS_MIN:
         return None
     ends = source.ends(key[0])
     if ends is None or not all(end.lstrip("-").isdigit() for end in ends):

@@ -33,8 +33,9 @@ from migrator.errors import VerifyError
 from migrator.model.table import TableId
 from transforms.registry import TargetMapping
 from verify.chunk_sweep import CHUNK_ROWS
-from verify.chunked import read_chunks
+from verify.chunked import ChunkReads, read_chunks
 from verify.compare import compare
+from verify.lanes import LANES
 from verify.mapped_side import canonical_sides, mapping_failure, stored_sides
 from verify.pairing import Wait, Waited
 from verify.pending import PendingAnswer
@@ -63,11 +64,13 @@ class Limits:
         wait_s: longest wait for the ledger.
         max_rounds: at least ``STEADY_ROUNDS`` to settle a live difference.
         chunk_rows: source rows in a piece; 0 compares one snapshot of each side instead.
+        lanes: see ``verify.lanes``; 1 or 2.
     """
 
     wait_s: float = 60.0
     max_rounds: int = MAX_ROUNDS
     chunk_rows: int = CHUNK_ROWS
+    lanes: int = LANES
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +230,10 @@ class LiveComparison:
         if table.apart:
             return None
         rows, wait = self.limits.chunk_rows, self._wait_for(table.target.sources)
-        reads = read_chunks(self, table, directory, wait, self.step, rows, spark) if rows else "asked for"
+        reads: ChunkReads | str = "asked for"
+        if rows:
+            lanes = self.limits.lanes
+            reads = read_chunks(self, table, directory, wait, self.step, rows, spark, lanes)
         if isinstance(reads, str):
             table.apart = reads
             return None

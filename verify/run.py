@@ -18,6 +18,7 @@ from verify.chunk_sweep import CHUNK_ROWS
 from verify.differing import DIFFERING_FILE, write_differing
 from verify.explain import EXPLAINED_ROWS_MAX, explain
 from verify.key_maps import KeyMapReader, numbered
+from verify.lanes import LANES
 from verify.live import MAX_ROUNDS, Limits, LiveComparison, Round, Step
 from verify.report import MEND, write_reports
 from verify.result import (
@@ -52,6 +53,7 @@ def verify(
     wait_s: float = 60.0,
     max_rounds: int = MAX_ROUNDS,
     chunk_rows: int = CHUNK_ROWS,
+    lanes: int = LANES,
     mend: str = MEND,
     step: Step = lambda _: None,
 ) -> VerifyResult:
@@ -67,6 +69,7 @@ def verify(
         wait_s: longest wait for the pipeline per round.
         max_rounds: rounds at most; below 10 a difference under live writes can only be set aside.
         chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
+        lanes: pairs of sessions that hash a large table at once, 1 or 2.
         mend: how the reports' repair command begins (``verify.report.repair_command``).
         step: hook at named points, for tests.
 
@@ -74,7 +77,7 @@ def verify(
     """
     started_at, started = datetime.now(UTC), time.monotonic()
     targets, scratch = _chosen(mapping_path, tables, spark, target, migration), _scratch(report_dir)
-    limits = Limits(wait_s, max_rounds, chunk_rows)
+    limits = Limits(wait_s, max_rounds, chunk_rows, lanes)
     live = _comparison(source, target, migration, spark, scratch, limits, step)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):

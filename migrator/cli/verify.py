@@ -18,6 +18,7 @@ from migrator.run.failure import Stopping
 from migrator.wiring_spark import spark
 from verify.chunk_sweep import CHUNK_ROWS
 from verify.continuous import DEFAULT_RATE, Rotation
+from verify.lanes import LANES
 from verify.live import MAX_ROUNDS
 from verify.report import repair_command, text_report
 from verify.result import Verdict, VerifyResult
@@ -61,6 +62,13 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     help="Source rows in a chunk: what is read in one view at most.",
 )
 @click.option(
+    "--lanes",
+    default=LANES,
+    show_default=True,
+    type=click.IntRange(1, LANES),
+    help="Sessions on each side that hash a large table at once; 1 spares the source. Of --continuous always 1.",
+)
+@click.option(
     "--continuous", is_flag=True, help="Table after table until stopped; what `migrator run --verify` starts."
 )
 @click.option(
@@ -77,6 +85,7 @@ def verify(
     max_rounds: int,
     whole: bool,
     chunk_rows: int,
+    lanes: int,
     continuous: bool,
     rate: float,
 ) -> int:
@@ -87,7 +96,8 @@ def verify(
     settings = project.settings
 
     def compared(names: Sequence[str] | None, reports: Path) -> VerifyResult:
-        return verified(project, names, reports, wait_s, max_rounds, 0 if whole else chunk_rows)
+        at_once = 1 if continuous else lanes
+        return verified(project, names, reports, wait_s, max_rounds, 0 if whole else chunk_rows, at_once)
 
     if continuous:
         made = tables or tuple(target.name for target in wiring.mapping(settings))
@@ -120,6 +130,7 @@ def verified(
     wait_s: float = 60.0,
     max_rounds: int = MAX_ROUNDS,
     chunk_rows: int = CHUNK_ROWS,
+    lanes: int = LANES,
 ) -> VerifyResult:
     """Verifies the named target tables, or all, and writes the reports."""
     settings = project.settings
@@ -134,6 +145,7 @@ def verified(
         wait_s=wait_s,
         max_rounds=max_rounds,
         chunk_rows=chunk_rows,
+        lanes=lanes,
         mend=_mend(settings),
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from migrator.errors import VerifyError
 from verify.chunk_keys import INTEGER, KeyColumn, KeyRange, Piece
-from verify.chunk_reader import SourceChunks
+from verify.chunk_reader import SourceChunks, TargetChunks
 from verify.chunk_sweep import Sweep
 from verify.lanes import ROWS_MIN, middle, unequal
 from verify.pairing import Stopped
@@ -46,6 +46,14 @@ class Ends:
         return self._ends
 
 
+class Rows:
+    def __init__(self, rows: int):
+        self._rows = rows
+
+    def count(self, upto: int) -> int:
+        return min(self._rows, upto)
+
+
 @pytest.mark.parametrize(
     ("ends", "kind", "rows", "wanted"),
     [
@@ -61,5 +69,5 @@ class Ends:
 def test_a_large_table_is_cut_in_the_middle_of_its_keys(
     ends: tuple[str, str] | None, kind: str, rows: int, wanted: tuple[str] | None
 ) -> None:
-    source = cast(SourceChunks, Ends(ends))
-    assert middle(source, [KeyColumn("id", "id", kind)], rows) == wanted
+    source, target = cast(SourceChunks, Ends(ends)), cast(TargetChunks, Rows(rows))
+    assert middle(source, [KeyColumn("id", "id", kind)], target) == wanted
