@@ -75,34 +75,46 @@ def verify(
 
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
-    started_at, started = datetime.now(UTC), time.monotonic()
-    targets, scratch = _chosen(mapping_path, tables, spark, target, migration), _scratch(report_dir)
     limits = Limits(wait_s, max_rounds, chunk_rows, lanes)
-    live = _comparison(source, target, migration, spark, scratch, limits, step)
+    started_at, started = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    targets, scratch = _chosen(mapping_path, tables, spark, target, migration), _scratch(report_dir)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
+            live = _comparison(source, target, migration, spark, scratch, limits, step)
             found, rounds, snapshot = live.run(targets)
             results = tuple(_table(spark, table, rounds, snapshot, scratch) for table in found)
-            listed, left_out = write_differing(migration, found, report_dir / DIFFERING_FILE)
+            listed = write_differing(migration, found, report_dir / DIFFERING_FILE)
     finally:
         rmtree(scratch, ignore_errors=True)
-    result = VerifyResult(
-        migration=migration,
-        verdict=overall_verdict(table.verdict for table in results),
-        started_at=started_at.isoformat(timespec="seconds"),
-        elapsed_s=time.monotonic() - started,
-        source=source.where(),
-        target=target.where(),
-        tables=results,
-        rounds=tuple(rounds),
-        remedy=_remedy(results, rounds),
-        cannot_detect=CANNOT_DETECT,
-        differing_file=DIFFERING_FILE,
-        differing_listed=listed,
-        differing_left_out=left_out,
-    )
+    elapsed_s = time.monotonic() - started
+    result = _result(migration, (source, target), (started_at, elapsed_s), results, rounds, listed)
     write_reports(result, report_dir, mend)
     return result
+
+
+def _result(
+    migration: str,
+    sides: tuple[ServerSettings, ServerSettings],
+    times: tuple[str, float],
+    tables: tuple[TableResult, ...],
+    rounds: Sequence[Round],
+    listed: tuple[int, int],
+) -> VerifyResult:
+    return VerifyResult(
+        migration=migration,
+        verdict=overall_verdict(table.verdict for table in tables),
+        started_at=times[0],
+        elapsed_s=times[1],
+        source=sides[0].where(),
+        target=sides[1].where(),
+        tables=tables,
+        rounds=tuple(rounds),
+        remedy=_remedy(tables, rounds),
+        cannot_detect=CANNOT_DETECT,
+        differing_file=DIFFERING_FILE,
+        differing_listed=listed[0],
+        differing_left_out=listed[1],
+    )
 
 
 def _scratch(report_dir: Path) -> Path:

@@ -24,15 +24,15 @@ mapping = Mapping()
 
 @mapping.target("item", key="item_id")
 def item(thing: DataFrame) -> DataFrame:
-    return thing.withColumnRenamed("id", "item_id")
+    return thing.drop("twice").withColumnRenamed("id", "item_id")
 """
 TRANSFORMED = PLAIN.replace(
-    'thing.withColumnRenamed("id", "item_id")',
+    'thing.drop("twice").withColumnRenamed("id", "item_id")',
     'thing.selectExpr("id AS item_id", "big + 1 AS big", "substring(note, 1, 1000) AS note", "raw", "ratio", "at")',
 )
 
 COMPUTED = PLAIN.replace(
-    'thing.withColumnRenamed("id", "item_id")',
+    'thing.drop("twice").withColumnRenamed("id", "item_id")',
     'thing.selectExpr("id AS item_id", "big + 1 AS big", "lower(note) AS note", "raw", "ratio", "at")',
 )
 

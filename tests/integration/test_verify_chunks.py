@@ -97,7 +97,7 @@ def test_a_computed_column_is_computed_by_the_source(project: ChunkProject) -> N
 
 
 def test_a_row_made_twice_is_a_duplicate(project: ChunkProject) -> None:
-    doubled = 'thing.withColumnRenamed("id", "item_id")'
+    doubled = 'thing.drop("twice").withColumnRenamed("id", "item_id")'
     text = project.mapping.read_text().replace(doubled, f"{doubled}.union({doubled}.where('item_id = 30'))")
     project.mapping.write_text(text)
     (table,) = project.chunks().tables

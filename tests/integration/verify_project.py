@@ -66,7 +66,7 @@ mapping = Mapping()
 
 @mapping.target("item", key="item_id")
 def item(thing: DataFrame) -> DataFrame:
-    return thing.withColumnRenamed("id", "item_id")
+    return thing.drop("twice").withColumnRenamed("id", "item_id")
 """
 
 
