@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,16 +71,18 @@ def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSche
     result = call(target, {target.sources[0]: frame})
     plan = result._jdf.queryExecution().analyzed()
     walk = PlanWalk({leaf: target.sources[0]}, marker)
-    walk.visit(plan)
-    origins, names = _origins(plan, leaf), result.columns
+    with ThreadPoolExecutor(1, thread_name_prefix="expressions") as pool:  # the JVM writes them meanwhile
+        written = pool.submit(expressions, plan)
+        walk.visit(plan)
+        origins, names = _origins(plan, leaf), result.columns
+        each_one = _one_to_one(plan, leaf)
     found = {
         name: schema.names()[origins[column]]
         for name, column in zip(names, _ids(plan), strict=True)
         if column in origins and names.count(name) == 1
     }
     computed = tuple(name for name in names if name not in found)
-    each_one = _one_to_one(plan, leaf)
-    made = expressions(plan) if each_one and computed else {}
+    made = written.result() if each_one and computed else {}
     return HandedColumns(found, computed, not walk.grains and not walk.unrepeatable, each_one, made)
 
 

@@ -197,19 +197,20 @@ def _scale(native: str) -> int | None:
 def _by_hash(
     names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], unknown: Sequence[str]
 ) -> str:
-    columns = [
-        Hashed(
-            name,
-            "text" if kind == "numeric" and not pair.scales_differ() else kind,
-            pair.source.nullable,
-        )
-        for name, pair, kind in zip(names, pairs, classes, strict=True)
-    ]
-    hash_ = row_hash(columns)
+    hash_ = row_hash([_hashed(*each) for each in zip(names, pairs, classes, strict=True)])
     if unknown:  # a number that nobody can have reckoned with
         hash_ = f"CASE WHEN {' OR '.join(unknown)} THEN {randbits(62)} ELSE {hash_} END"
     # No row is without a hash, and counting hashes would compute them once more.
     return f"count(*), count(*), coalesce(sum({hash_}), 0)::text"
+
+
+def _hashed(name: str, pair: Pair, kind: str) -> Hashed:
+    if kind == "numeric" and not pair.scales_differ():
+        kind = "text"
+    naive = pair.source.naive if isinstance(pair.source, Made) and name == pair.source.sql else ""
+    if naive:  # an instant has the hash of the time that a clock in UTC shows then
+        name, kind = naive, "timestamp"
+    return Hashed(name, kind, pair.source.nullable)
 
 
 def _cells(

@@ -123,4 +123,5 @@ class _PostgresWords(Words):
         words = _CASTS.get((value.type, wanted))
         if words is None:
             return None
-        return Made(words.format(value.sql), wanted, value.doubts())
+        naive = value.sql if (value.type, wanted) == ("timestamp_ntz", "timestamp") else ""
+        return Made(words.format(value.sql), wanted, value.doubts(), naive=naive)

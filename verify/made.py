@@ -21,6 +21,7 @@ class Made:
         digits: of a number, how many it has before the point at most; None is as many as its type allows.
         nullable: whether NULL is to be expected; only what is quicker depends on it.
         whole_seconds: of a time, whether it has no fraction.
+        naive: of an instant, the time that a clock in UTC shows then, where that is what it was made of.
     """
 
     sql: str
@@ -30,6 +31,7 @@ class Made:
     digits: int | None = None
     nullable: bool = True
     whole_seconds: bool = False
+    naive: str = ""
 
     def before_point(self) -> int:
         """Digits before the point at most."""

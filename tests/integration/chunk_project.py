@@ -33,7 +33,8 @@ TRANSFORMED = PLAIN.replace(
 
 COMPUTED = PLAIN.replace(
     'thing.drop("twice").withColumnRenamed("id", "item_id")',
-    'thing.selectExpr("id AS item_id", "big + 1 AS big", "lower(note) AS note", "raw", "ratio", "at")',
+    'thing.selectExpr("id AS item_id", "big + 1 AS big", "lower(note) AS note", "raw", "ratio",'
+    '"CAST(seen AS timestamp) AS at")',
 )
 
 
