@@ -122,7 +122,8 @@ def test_killed_in_the_middle_a_request_goes_on_where_it_was(project: Project, s
         output, _ = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == -signal.SIGKILL, output
         stored = {each.request: each for each in asked(project)[1]}
-        assert all(0 < stored[name].chunks < 12 and not stored[name].done for name in ("r1.1", "r2.1"))
+        # They take turns, but what the log has of them when it is cut may be chunks of one alone.
+        assert all(stored[name].chunks < 12 and not stored[name].done for name in ("r1.1", "r2.1"))
         captured_before = sum(each.rows for each in stored.values())
         done = project.run_here()
     assert states(project) == [RequestState.DONE] * 2
