@@ -118,6 +118,23 @@ def test_a_frozen_leader_holding_the_ledger_is_ended_and_a_zombie_ends_nobody(ne
         leader.close()
 
 
+def test_an_ended_leader_may_roll_back_for_longer_than_a_lock_is_waited_for(new: Database) -> None:
+    """KILL is answered at once; the rows of a large transaction are then taken back one by one, under its locks."""
+    digits = "(" + " UNION ALL ".join(f"SELECT {n} AS d" for n in range(10)) + ")"
+    rows = ", ".join(f"{digits} AS d{place}" for place in range(6))
+    number = " + ".join(f"d{place}.d * {10**place}" for place in range(6))
+    with bench(new, TABLE) as it:
+        frozen = Session(it.settings)
+        it.target.close()
+        frozen.begin(1)
+        frozen.rows(f"SELECT * FROM {MYSQL_LEDGER} FOR UPDATE")
+        frozen.run(f"INSERT INTO t SELECT {number} FROM {rows}")
+        leader = MysqlTargetWriter(settings_of(new, lock_wait_s=1))
+        assert leader.open(2).epoch == 2
+        assert stored(new) == []
+        leader.close()
+
+
 def test_a_transaction_that_was_ended_in_between_is_never_committed_by_half(new: Database) -> None:
     """A statement that commits by itself, put where a trigger with a procedure might have one."""
     with bench(new, TABLE, "CREATE TABLE other (id int)") as it:

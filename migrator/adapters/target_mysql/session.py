@@ -6,6 +6,7 @@ deadlock, and a statement sent after that must not commit on its own.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from migrator.patience import Line, SilentError, patiently
 
 _FEW_ROWS = 200
 _NO_SUCH_SESSION = 1094
+_LOOK_AGAIN_S = 0.02
 _DRIVER_ERRORS = (pymysql.err.MySQLError, OSError)
 Result = TypeVar("Result")
 
@@ -99,11 +101,23 @@ class Session:
             self.run("ROLLBACK")
         self.run("START TRANSACTION")
 
-    def end_leader(self, epoch: int) -> None:
-        """Ends the session of the leader of an epoch, if it isn't this one."""
+    def end_leader(self, epoch: int, patience_s: float) -> None:
+        """Ends the session of the leader of an epoch, if it isn't this one, and waits until it has let go.
+
+        The server answers KILL at once and rolls back afterwards, as long as the writing took: only then are its row
+        locks free. After ``patience_s`` seconds it is left to that.
+        """
+        until = time.monotonic() + patience_s
+        ended: int | None = None
+        while (holder := self._other_leader(epoch)) is not None and time.monotonic() < until:
+            if holder != ended:
+                self.end_session(holder)
+                ended = holder
+            time.sleep(_LOOK_AGAIN_S)
+
+    def _other_leader(self, epoch: int) -> int | None:
         holder = self.one("SELECT IS_USED_LOCK(%s)", [self._settings.lock_name(epoch)])[0]
-        if holder is not None and int(holder) != self.id:
-            self.end_session(int(holder))
+        return None if holder is None or int(holder) == self.id else int(holder)
 
     def end_session(self, session: int) -> None:
         """Ends another session of the same user; one that is gone already is no error."""

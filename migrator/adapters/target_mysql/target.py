@@ -29,6 +29,7 @@ from migrator.schema import MYSQL_LEDGER, upgrade_target
 # Made under the ledger's lock, asked for before the COMMIT: it is gone if anything has ended the transaction between.
 _WHOLE = "migrator_whole"
 _OLDER_EPOCHS = 100
+_ROLLED_BACK_WITHIN_S = 120.0
 
 
 class MysqlTargetWriter:
@@ -145,7 +146,7 @@ class MysqlTargetWriter:
         session.run("ROLLBACK")
         stored = ledgers.stored_epoch(session, self._settings.migration)
         for older in range(max(stored, epoch - _OLDER_EPOCHS), epoch + 1):
-            session.end_leader(older)
+            session.end_leader(older, _ROLLED_BACK_WITHIN_S)
         session.run("ROLLBACK")
 
     def _write(self, session: Session, batch: TargetBatch, prepared: list[Prepared], epoch: int) -> bool:

@@ -30,9 +30,10 @@ from migrator.ports.mirror import JoinedTarget
 from migrator.ports.target import Stage, StagedRows, TargetBatch, TargetRows
 from migrator.schema import upgrade_target
 
-# Sessions of the same migration and role that hold what we wait for: a cut-off or frozen earlier leader.
+# Sessions of the same migration and role that hold what we wait for: a cut-off or frozen earlier leader. Waited for:
+# a session that was ended keeps its locks until it has noticed.
 _END_OLDER_SESSIONS = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user"
+    "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE usename = current_user"
     " AND application_name = $1::text AND pid <> pg_backend_pid() AND pid = ANY(ARRAY("
     " SELECT l.pid FROM pg_locks l WHERE l.relation = 'migrator.ledger'::regclass AND l.granted))"
 )
