@@ -21,13 +21,15 @@ QUICK_SPARK = SPARK_SUBMIT_OPTS="$$($(BIN)/python -m tests.spark_classes) $$SPAR
 CHUNKS ?= 10000
 # How many random transactions are judged while they are brought over.
 COMMITS ?= 10000
+# How many row changes a run applies while it is judged chunk by chunk: an hour at a thousand a second.
+CHANGES ?= 3600000
 
 .PHONY: help demo story test check format bench capturebench verifybench scenarios quickscenarios torture stress clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  Variables: SOURCE=postgresql|mariadb|mysql (demo, story), TARGET=... (story), ARGS='...' (test, bench, scenarios, stress), WORKERS=n (test)"
-	@echo "             OUT=folder, SEEDS=n (scenarios), CHUNKS=n, COMMITS=n (stress), PYTHON=python3.12"
+	@echo "             OUT=folder, SEEDS=n (scenarios), CHUNKS=n, COMMITS=n, CHANGES=n (stress), PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here
 	$(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
@@ -80,8 +82,9 @@ torture: $(DEV) ## the same hazards for Debezium's embedded engine (200 MB to in
 
 stress: $(DEV) ## thousands of chunks of hot keys from each engine, with the plain window as the control; the judge in a storm
 	$(BIN)/python -m migrator.embedded
-	MIGRATOR_STRESS_CHUNKS=$(CHUNKS) MIGRATOR_STRESS_COMMITS=$(COMMITS) $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 \
-	    tests/integration/test_hot_key_stress.py tests/integration/test_verify_stress.py $(ARGS)
+	MIGRATOR_STRESS_CHUNKS=$(CHUNKS) MIGRATOR_STRESS_COMMITS=$(COMMITS) MIGRATOR_STRESS_CHANGES=$(CHANGES) \
+	    $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 tests/integration/test_hot_key_stress.py \
+	    tests/integration/test_verify_stress.py tests/integration/test_verify_hour.py $(ARGS)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
