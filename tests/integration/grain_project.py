@@ -25,6 +25,8 @@ from verify.source_reader import source_reader
 
 CUSTOMERS, STAFF, CITIES = 60, 12, 5
 TABLES = ("city", "customer", "staff", "payment")
+PAUSE_S = 0.05
+"""Between two hot transactions: two cores have all servers, the judge and its Spark to run as well."""
 OLD = f"""
 CREATE TABLE city (city_id int PRIMARY KEY, city text NOT NULL);
 CREATE TABLE customer (id bigint PRIMARY KEY, name text, city_id int REFERENCES city);
@@ -216,11 +218,17 @@ class BinlogProject(GrainProject):
 
 
 class Shoppers(threading.Thread):
-    """Change customers, cities and payments, and bring each transaction over at once, with the ledger."""
+    """Change customers, cities and payments, and bring each transaction over at once, with the ledger.
 
-    def __init__(self, project: GrainProject, fault: Sequence[str] = ()):
+    Args:
+        project: the two databases.
+        tables: the new tables that are judged: no other is made anew.
+        fault: what is done wrong, each time.
+    """
+
+    def __init__(self, project: GrainProject, tables: Sequence[str], fault: Sequence[str] = ()):
         super().__init__(daemon=True)
-        self._project, self._fault = project, fault
+        self._project, self._tables, self._fault = project, tables, fault
         self._ended = threading.Event()
         self.commits = 0
 
@@ -243,5 +251,6 @@ class Shoppers(threading.Thread):
                 old.execute("UPDATE payment SET amount = amount + 1 WHERE payment_id = %s", (key,))
                 old.execute("UPDATE city SET city = %s WHERE city_id = 2", (f"city {self.commits}",))
                 old.commit()
-            project.apply(*MADE, fault=self._fault)
+            project.apply(*self._tables, fault=self._fault)
             self.commits += 1
+            self._ended.wait(PAUSE_S)

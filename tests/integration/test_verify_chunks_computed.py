@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,8 +12,9 @@ from pyspark.sql import SparkSession
 from tests.integration.test_verify_binlog import settings
 from tests.integration.test_verify_chunks_binlog import LEDGER, ledger
 from tests.servers import Database
+from verify.chunk_sweep import CHUNK_ROWS
 from verify.differing import read_differing
-from verify.result import Verdict, VerifyResult
+from verify.result import VerifyResult
 from verify.run import verify
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -79,15 +82,29 @@ ROWS = [
         123456.75,
     ),
 ]
-PLANTED = {
-    "note": ["note = 'abd' WHERE id = 4", "note = 'x' WHERE id = 3"],
-    "total_cents": ["total_cents = 0 WHERE id = 3", "total_cents = 999999999998 WHERE id = 4"],
-    "born": ["born = '2024-03-01' WHERE id = 1", "born = NULL WHERE id = 4"],
-    "seen": ["seen = '2024-03-31 02:30:00.000001' WHERE id = 1", "seen = '1999-12-31' WHERE id = 2"],
-    "at": ["at = '1970-01-01 00:00:01.000001' WHERE id = 3", "at = NULL WHERE id = 1"],
-    "is_paid": ["is_paid = true WHERE id = 2", "is_paid = NULL WHERE id = 1"],
-    "ratio": ["ratio = 0.10000000000000002 WHERE id = 1", "ratio = 0 WHERE id = 2"],
-}
+# Of each batch one change in a row at most, each row in a chunk of its own: no difference hides behind another one.
+PLANTED = (
+    {
+        1: ("born", "'2024-03-01'"),
+        2: ("seen", "'1999-12-31'"),
+        3: ("note", "'x'"),
+        4: ("total_cents", "999999999998"),
+    },
+    {
+        1: ("seen", "'2024-03-31 02:30:00.000001'"),
+        2: ("is_paid", "true"),
+        3: ("total_cents", "0"),
+        4: ("note", "'abd'"),
+    },
+    {
+        1: ("at", "NULL"),
+        2: ("ratio", "0"),
+        3: ("at", "'1970-01-01 00:00:01.000001'"),
+        4: ("born", "NULL"),
+    },
+    {1: ("is_paid", "NULL")},
+    {1: ("ratio", "0.10000000000000002")},
+)
 
 
 @pytest.fixture(params=["postgresql", "mysql"])
@@ -112,18 +129,37 @@ def pair(request: pytest.FixtureRequest, old_binlog: Database) -> tuple[Database
             cursor.execute("SET SESSION sql_log_bin = 0")
         cursor.execute(table if postgres else table.replace("numeric", "decimal"))
         cursor.execute(NEW[request.param])
-        cursor.executemany(f"INSERT INTO item VALUES ({', '.join(['%s'] * 8)})", ROWS)
+        fill(cursor)
         name = "migrator.ledger" if postgres else "migrator_ledger"
         cursor.execute(f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s, %s)", state)
         connection.commit()
     return old_binlog, new
 
 
-def judged(pair: tuple[Database, Database], spark: SparkSession, folder: Path) -> VerifyResult:
+def fill(cursor: Any) -> None:
+    """The new rows, as the mapping makes them."""
+    cursor.execute("DELETE FROM item")
+    cursor.executemany(f"INSERT INTO item VALUES ({', '.join(['%s'] * 8)})", ROWS)
+
+
+def plant(new: Database, changes: Mapping[int, tuple[str, str]]) -> None:
+    """The new rows with a column of some of them changed."""
+    with new.connect() as connection, connection.cursor() as cursor:
+        if new.kind != "postgresql":  # it may be the source's log
+            cursor.execute("SET SESSION sql_log_bin = 0")
+        fill(cursor)
+        for key, (column, value) in changes.items():
+            cursor.execute(f"UPDATE item SET {column} = {value} WHERE id = {key}")
+        connection.commit()
+
+
+def judged(
+    pair: tuple[Database, Database], spark: SparkSession, folder: Path, rows: int = CHUNK_ROWS
+) -> VerifyResult:
     mapping = folder / "mapping.py"
     mapping.write_text(MAPPING)
     sides = settings(pair[0]), settings(pair[1])
-    return verify(*sides, "m", mapping, None, lambda: spark, folder / "r", wait_s=5)
+    return verify(*sides, "m", mapping, None, lambda: spark, folder / "r", wait_s=5, chunk_rows=rows)
 
 
 def test_no_row_of_an_equal_table_is_read_and_every_difference_is(
@@ -132,24 +168,16 @@ def test_no_row_of_an_equal_table_is_read_and_every_difference_is(
     table = judged(pair, spark, tmp_path).tables[0]
     assert (table.counts.equal, table.counts.compared) == (4, 4)
     assert table.method.endswith("hashes computed by both servers, no row read")
-    new = pair[1]
-    for column, changes in PLANTED.items():
-        for change in changes:
-            with new.connect() as connection, connection.cursor() as cursor:
-                if new.kind != "postgresql":
-                    cursor.execute("SET SESSION sql_log_bin = 0")
-                key = change.rpartition(" ")[2]
-                cursor.execute(f"SELECT {column} FROM item WHERE id = {key}")
-                before = cursor.fetchone()
-                cursor.execute(f"UPDATE item SET {change}")
-                connection.commit()
-                result = judged(pair, spark, tmp_path)
-                assert result.verdict is Verdict.DIFFERENT, change
-                found = read_differing(tmp_path / "r" / "verify.json").keys
-                assert [(each.status, each.key) for each in found] == [("different", (key,))], change
-                assert {each.column for each in result.tables[0].columns} == {column}
-                cursor.execute(f"UPDATE item SET {column} = %s WHERE id = {key}", before)
-                connection.commit()
+    for batch in PLANTED:
+        plant(pair[1], batch)
+        table = judged(pair, spark, tmp_path, rows=1).tables[0]
+        keys = read_differing(tmp_path / "r" / "verify.json").keys
+        assert {(each.status, each.key) for each in keys} == {("different", (str(key),)) for key in batch}
+        assert table.method.endswith(f"hashes computed by both servers, {len(batch)} rows of the source read")
+        cells = [(sample.key[0][1], cell) for sample in table.samples for cell in sample.cells]
+        assert {(key, cell.column) for key, cell in cells if cell.differs} == {
+            (str(key), column) for key, (column, _) in batch.items()
+        }
 
 
 def test_a_row_that_the_mapping_refuses_is_not_taken_for_equal(

@@ -141,8 +141,8 @@ def test_what_differs_is_found_among_hot_rows_by_grain(
     planted = {key: how for key, how in PLANTED.items() if key[0] in ("person", "account")}
     faults = list(planted.values())
     busy.apply(*MADE, fault=faults)
-    with Shoppers(busy, faults) as shoppers:
-        result = busy.verify(ROWS, ["person", "account"], rounds=4)
+    with Shoppers(busy, ["person", "account"], faults) as shoppers:
+        result = busy.verify(ROWS, ["person", "account"], rounds=rounds.STEADY_ROUNDS)
     assert shoppers.commits > 3
     assert (result.verdict, busy.found()) == (Verdict.DIFFERENT, set(planted))
     assert set(looked) == {"person", "account"}
@@ -156,19 +156,21 @@ def test_a_grain_larger_than_a_chunk_is_not_read_in_one_view(
     busy.old.execute("INSERT INTO payment SELECT g, 31, 1 FROM generate_series(1000, 1030) g")
     faults = [PLANTED["account", "different", "c-31"], PLANTED["account", "missing", "c-60"]]
     busy.apply(*MADE, fault=faults)
-    with Shoppers(busy, faults):
-        busy.verify(ROWS, ["account"], rounds=8)
+    with Shoppers(busy, ["account"], faults):
+        busy.verify(
+            ROWS, ["account"], rounds=rounds.STEADY_ROUNDS + 1
+        )  # in the second these keys are left open
     assert max(sum(view.values()) for view in views) <= ROWS
     assert busy.found() == {("account", "different", "c-31"), ("account", "missing", "c-60")}
     views.clear()
     monkeypatch.setattr(Grain, "_fits", lambda *_: True)
-    with Shoppers(busy, faults):
-        busy.verify(ROWS, ["account"], rounds=8)
+    with Shoppers(busy, ["account"], faults):
+        busy.verify(ROWS, ["account"], rounds=2)  # a sweep, and one look by grain
     assert max(sum(view.values()) for view in views) > ROWS
 
 
 def test_hot_rows_are_no_alarm_and_most_of_them_settle(busy: GrainProject) -> None:
-    with Shoppers(busy) as shoppers:
+    with Shoppers(busy, ["person", "letter"]) as shoppers:
         result = busy.verify(ROWS, ["person", "letter"], rounds=3)
     assert shoppers.commits > 3
     assert busy.found() == set()
@@ -234,8 +236,8 @@ def test_many_open_keys_are_read_chunk_by_chunk_again(
     monkeypatch.setattr(table_reads, "KEYS_MAX", 0)
     monkeypatch.setattr(GrainSweep, "look", lambda *_: pytest.fail("too many keys for that"))
     fault = ["UPDATE account SET paid = paid + 0.01 WHERE ref = 'c-31'"]
-    with Shoppers(busy, fault):
-        busy.verify(ROWS, ["account"], rounds=4)
+    with Shoppers(busy, ["account"], fault):
+        busy.verify(ROWS, ["account"], rounds=rounds.STEADY_ROUNDS)
     assert busy.found() == {("account", "different", "c-31")}
 
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from tests.integration import grain_project, test_verify_buckets
 from tests.integration.test_verify_buckets import ROWS, BucketProject
 from tests.servers import Database
-from verify import live
+from verify import live, rounds
 from verify.pending import Pending, PendingAnswer
 from verify.read_postgres import PostgresSource
 from verify.result import Verdict
@@ -101,7 +101,7 @@ class Storm:
                 for statement in kind():
                     old.execute(statement)
             old.commit()
-        self._project.apply(*self._project.queries, fault=list(PLANTED.values()))
+        self._project.apply(*(TABLES or self._project.queries), fault=list(PLANTED.values()))
 
     def _one(self) -> int:
         return self._random.choice(HOT)
@@ -160,7 +160,7 @@ def test_a_storm_on_joined_tables_is_no_alarm_and_hides_nothing(project: StressP
     judged = 0
     with Storm(project, seed=1) as storm:
         while storm.going and (not judged or storm.commits < COMMITS):
-            result = project.verify(ROWS, TABLES, rounds=12)
+            result = project.verify(ROWS, TABLES, rounds=rounds.STEADY_ROUNDS)
             assert (result.verdict, project.found()) == (Verdict.DIFFERENT, planted)
             assert all(table.counts.equal for table in result.tables)
             judged += 1
