@@ -217,7 +217,7 @@ class Table:
         return known, {int(k) for k, _, odd in found if odd == "1"}
 
     def by_spark(self, column: Callable[[DataFrame], Column], keys: set[int]) -> dict[int, Any]:
-        frame = self.frame.where(F.col("k").isin(*keys))
+        frame = self.frame.where(f"k IN ({', '.join(map(str, keys))})")
         made = frame.select("k", column(frame).alias("made"))
         kind = dict(made.dtypes)["made"]
         if kind.startswith("timestamp"):

@@ -207,7 +207,7 @@ class Table:
         return {row[0]: plain(row[1]) for row in found if not row[2]}, {row[0] for row in found if row[2]}
 
     def by_spark(self, column: Callable[[DataFrame], Column], keys: set[int]) -> dict[int, Any]:
-        frame = self.frame.withColumn("again", F.col("t")).where(F.col("k").isin(*keys))
+        frame = self.frame.withColumn("again", F.col("t")).where(f"k IN ({', '.join(map(str, keys))})")
         made = frame.select("k", column(frame).alias("made"))
         if dict(made.dtypes)["made"].startswith("timestamp"):
             made = made.withColumn("made", F.unix_micros(F.col("made").cast("timestamp")))
