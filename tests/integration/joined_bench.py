@@ -6,7 +6,7 @@ Old tables are read whole after every transaction; what differs is the batch. Th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from migrator.ports.eventlog import Batch, NetDelta
 from migrator.run.migration import Migration, Parts, plans
 from migrator.run.transform_job import TransformJob
 from tests.integration.run_project import Project
+from transforms.registry import Mapping
 
 Rows = dict[tuple[Any, ...], tuple[Any, ...]]
 
@@ -43,7 +44,7 @@ class JoinedBench:
 
     def begin(self, epoch: int = 1) -> JoinedBench:
         """Takes the ledger over and makes the mirror, as a run does."""
-        self.parts: Parts = wiring.parts(configuration.load(self.project.config))
+        self.parts: Parts = self._narrowed(wiring.parts(configuration.load(self.project.config)))
         self.parts.target._step = lambda name: self.step(name)  # type: ignore[attr-defined]
         self.epoch = epoch
         self.segment = self.parts.target.open(epoch).segment
@@ -54,9 +55,15 @@ class JoinedBench:
         joined = self.job._joined
         assert joined is not None
         joined._step, joined._slice_grains = (lambda name: self.step(name)), self.slice_grains
-        if self.only:
-            joined.targets = tuple(one for one in joined.targets if one.table.id.name in self.only)
         return self
+
+    def _narrowed(self, parts: Parts) -> Parts:
+        """With the mapping of those targets alone that are wanted: the others would all be planned as well."""
+        mapping = Mapping()
+        for target in parts.mapping:
+            if not self.only or target.name in self.only:
+                mapping.add(target)
+        return replace(parts, mapping=mapping)
 
     def close(self) -> None:
         """Ends session and jobs."""
@@ -64,14 +71,14 @@ class JoinedBench:
         self.job.close()
 
     def dump(self, *tables: str, done: bool = True) -> None:
-        """A batch with all rows of these tables as dump rows."""
+        """A batch with all rows of these tables as dump rows; what no mapping reads isn't captured."""
         chunks = []
-        for name in tables:
+        for name in (each for each in tables if each in self.schemas):
             self.known[name] = self._read(name)
             path = self.folder / f"{name}-{self.segment}.parquet"
             pq.write_table(self._arrow(name, list(self.known[name].values())), path)
             chunks.append((self.schemas[name], (str(path),), len(self.known[name])))
-        self.done |= set(tables) if done else set()
+        self.done |= set(tables) & self.schemas.keys() if done else set()
         self._apply(chunks, [])
 
     def follow(self) -> None:
