@@ -10,6 +10,7 @@ import psycopg
 import pymysql
 
 from migrator.errors import ConnectionFailed
+from migrator.mysql_connection import Connection as MySQLConnection
 
 _CONNECT_TIMEOUT_S = 5
 _RECURSIONS = 2**32 - 1
@@ -85,7 +86,7 @@ class Database:
         try:
             if self.kind == "postgresql":
                 return self.postgres(autocommit=autocommit)
-            connection: Connection = pymysql.connect(
+            connection: Connection = MySQLConnection(
                 host=self.host,
                 port=self.port,
                 user=self.user,

@@ -31,6 +31,7 @@ from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.mysql import EmbeddedMySQL, mysql_packages
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
+from migrator.mysql_connection import Connection
 
 POSTGRES_VERSION = int(os.environ.get("MIGRATOR_TEST_POSTGRES", "18"))
 POSTGRES_IMAGE = "postgres:18.1" if POSTGRES_VERSION == 18 else f"postgres:{POSTGRES_VERSION}"
@@ -78,7 +79,7 @@ class Database:
             return psycopg.connect(self.dsn, **{"autocommit": True, **options})
         login = {"user": self.user, "password": self.password, "database": self.database}
         server = {"host": self.host, "port": self.port, "charset": "utf8mb4"}
-        return pymysql.connect(**{**login, **server, "autocommit": True, **options})
+        return Connection(**{**login, **server, "autocommit": True, **options})
 
     def execute(self, *statements: str) -> None:
         """Run statements one by one, each in a transaction of its own."""

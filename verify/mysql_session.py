@@ -11,6 +11,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from migrator.errors import ConnectionFailed, VerifyError
+from migrator.mysql_connection import Connection
 from verify.settings import ServerSettings
 from verify.text_hash import TEXT_MAX_BYTES
 
@@ -43,7 +44,7 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
 def connect_mysql(settings: ServerSettings, **options: Any) -> Any:
     """An autocommit connection as the settings say. Raises ``ConnectionFailed``."""
     try:
-        return pymysql.connect(
+        return Connection(
             host=settings.host,
             port=settings.port,
             user=settings.user,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from pymysql.connections import Connection
+from migrator.mysql_connection import Connection
 
 _RECEIVE_BYTES = 1 << 20
 _GATHERED_BYTES = 1 << 19
@@ -177,7 +177,7 @@ def _joined(data: bytes, at: int) -> tuple[bytes | None, int]:
     return None, at
 
 
-class BufferedConnection(Connection):  # type: ignore[misc]
+class BufferedConnection(Connection):
     """A PyMySQL connection that reads through a ``PacketBuffer``."""
 
     buffer: PacketBuffer

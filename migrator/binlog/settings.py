@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pymysql
-from pymysql.connections import Connection
 
 from migrator.errors import ConfigError, ConnectionFailed, MigratorError, SourceError
+from migrator.mysql_connection import Connection
 
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 PLACEMENTS = ("witness", "watermark")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pymysql
 import pymysql.cursors
 
 from migrator.embedded.process import ServerProcess, make_server_directory
 from migrator.embedded.server import EmbeddedServer
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
+from migrator.mysql_connection import Connection
 
 
 class BinlogServer(EmbeddedServer):
@@ -35,11 +33,9 @@ class BinlogServer(EmbeddedServer):
         super().__init__(directory)
         self._settings = {**self.defaults, **(settings or {})}
 
-    def connect(
-        self, database: str | None = None, user: str | None = None, password: str = ""
-    ) -> Connection[pymysql.cursors.Cursor]:
+    def connect(self, database: str | None = None, user: str | None = None, password: str = "") -> Connection:
         """An autocommit connection as ``user`` (by default the superuser)."""
-        return pymysql.connect(
+        return Connection(
             host=self.host,
             port=self.port,
             user=user or self.superuser,

@@ -19,6 +19,7 @@ from migrator.adapters.target_mysql.refusal import ConnectionLost, Refusal, expl
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.watched_thread import WatchedThread
 from migrator.binlog.result_set import Columns, read_columns, read_parts
+from migrator.mysql_connection import Connection
 from migrator.patience import Line, SilentError, patiently
 
 _FEW_ROWS = 200
@@ -219,7 +220,7 @@ class Session:
 
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
         """A query over a connection of its own, with a deadline."""
-        connection = pymysql.connect(
+        connection = Connection(
             **self._settings.options(),
             autocommit=True,
             read_timeout=self._settings.silence_s,

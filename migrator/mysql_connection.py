@@ -1,0 +1,31 @@
+"""PyMySQL's connection, made in a tenth of the processor time where nothing is verified."""
+
+from __future__ import annotations
+
+import ssl
+from functools import cache
+from typing import Any
+
+from pymysql import connections
+
+
+class Connection(connections.Connection):  # type: ignore[misc]
+    """Without the system's list of authorities where no certificate is verified.
+
+    By default PyMySQL encrypts if the server can, and believes any certificate. Yet it reads that list for every
+    connection: 20 ms, several times what the rest of a connection to a server nearby takes.
+    """
+
+    def _create_ssl_ctx(self, given: Any) -> ssl.SSLContext:
+        if given == {} or given == {"verify_mode": False}:
+            return _unverified()
+        found: ssl.SSLContext = super()._create_ssl_ctx(given)
+        return found
+
+
+@cache
+def _unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
