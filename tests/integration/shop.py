@@ -103,10 +103,15 @@ def create(old: Database, orders: int) -> None:
         old.execute(*(f"ALTER TABLE {table} REPLICA IDENTITY FULL" for table in TABLES))
 
 
-def make(folder: Path, old: Database, new: Database) -> Project:
-    """The project between these databases."""
+def make(folder: Path, old: Database, new: Database, only: tuple[str, ...] = ()) -> Project:
+    """The project between these databases; ``only``: its mapping makes no other tables."""
     more = ["[spark]", 'master = "local[2]"']
     config = make_project(folder, scenario_database(old), scenario_database(new), HERE, "shop", more)
+    if only:
+        with (config.parent / "mapping.py").open("a") as file:
+            file.write(
+                f"\nfor name in mapping._targets.keys() - {set(only)!r}:\n    del mapping._targets[name]\n"
+            )
     wiring.upgrade_user_target(configuration.load(config))
     return Project(old, new, config)
 
