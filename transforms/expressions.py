@@ -76,7 +76,8 @@ def projection(plan: Any) -> Projection | None:
     known: dict[int, Expression] = {}
     made: list[tuple[int, str, Expression]] = []
     for place, (column, *_) in enumerate(nodes[-1]["output"]):
-        made.append((_id(column), str(column["name"]), Expression("AttributeReference", (), _type(column), None, place)))
+        of_leaf = Expression("AttributeReference", type=_type(column), column=place)
+        made.append((_id(column), str(column["name"]), of_leaf))
     for node in reversed(nodes):
         if _name(node) == "Project":
             made = [_named(tree, known) for tree in node["projectList"]]

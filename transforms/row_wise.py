@@ -35,7 +35,9 @@ _SUSPICIOUS = re.compile(
     "|current|now|local_?time|today|yesterday|tomorrow|subquery|exists|listquery",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"plans\.logical\.SubqueryAlias|physical\.UnknownPartitioning|expressions\.Nulls(First|Last)\$")
+_PLAIN = re.compile(
+    r"plans\.logical\.SubqueryAlias|physical\.UnknownPartitioning|expressions\.Nulls(First|Last)\$"
+)
 """Classes that only look so."""
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
 _BY_CHANCE = {"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample", "LimitAndOffset"}

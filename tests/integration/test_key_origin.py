@@ -86,7 +86,9 @@ SIMPLE: dict[str, Callable[[DataFrame], DataFrame]] = {
 
 
 @pytest.mark.parametrize("name", SIMPLE)
-def test_a_simple_plan_is_read_in_one_call(spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simple_plan_is_read_in_one_call(
+    spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a walk over the plan finds is the same; it isn't made."""
     visit = PlanWalk.visit
     monkeypatch.setattr(PlanWalk, "visit", lambda *_: pytest.fail("each look at a node takes a message"))
