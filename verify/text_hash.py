@@ -35,7 +35,7 @@ _LONG = 255
 _END = "\x1f"
 """Between cells, and between rows, which have equally many."""
 _MYSQL_END = "X'1f'"
-"""As bytes: to some collations it is nothing at all."""
+"""Looked for among bytes: to some collations it is nothing at all, and so is everywhere."""
 _HASHED, _AS_IT_IS, _NULL = "#", "=", "-"
 """What tells a long value's hash from a short value that is such a hash, and NULL from a text."""
 _FREE = ("text", "json", "set")
@@ -150,7 +150,10 @@ def _by_mysql(cells: Sequence[Cell], long: Sequence[bool], is_target: bool, unkn
     """Whether the text is whole is seen by the absence of warnings."""
     parts = [_mysql(each, big) for each, big in zip(cells, long, strict=True)]
     row = f"COALESCE(CONCAT({f', {_MYSQL_END}, '.join(parts)}), '{token_hex()}')"
-    ends = [f"COALESCE(INSTR({each.name}, {_MYSQL_END}) > 0, FALSE)" for each in _free(cells, is_target)]
+    ends = [
+        f"COALESCE(INSTR(CAST({each.name} AS BINARY), {_MYSQL_END}) > 0, FALSE)"
+        for each in _free(cells, is_target)
+    ]
     text = f"GROUP_CONCAT({_unless([*unknown, *ends], row)} SEPARATOR {_MYSQL_END})"
     return f"COUNT(*), COALESCE(CONV(LEFT(SHA2({text}, 256), 16), 16, 10), '0')"
 
