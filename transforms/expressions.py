@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ _KEEPING = {
     "Sort",
     "Repartition",
     "RepartitionByExpression",
+    "RebalancePartitions",
     "ResolvedHint",
 }
+"""Whose expressions are all in their JSON; of other nodes some may be left out of it."""
 _LEAF = "LogicalRDD"
 _INSTEAD = "replacement"
 """The field of an expression that stands for another one."""
@@ -45,29 +47,42 @@ class Expression:
     column: int | None = None
 
 
-def expressions(plan: Any) -> Mapping[str, Expression]:
-    """By name the columns of a plan that makes one row of each row of one leaf; nothing where it isn't such a plan.
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A plan that makes one row of each row of one leaf.
+
+    Attributes:
+        columns: its output in order, by name, and how it is made of the leaf's columns.
+        text: what it was read from: every class and every literal of the plan.
+    """
+
+    columns: Sequence[tuple[str, Expression]]
+    text: str
+
+
+def projection(plan: Any) -> Projection | None:
+    """A plan read in one call; None where it isn't such a plan.
 
     Args:
         plan: a ``LogicalPlan`` of the JVM, analysed.
     """
     try:
-        nodes: list[Node] = json.loads(plan.toJSON())
+        text = str(plan.toJSON())
+        nodes: list[Node] = json.loads(text)
     except (Py4JError, ValueError):
-        return {}
+        return None
     if any(_name(node) not in _KEEPING for node in nodes[:-1]) or _name(nodes[-1]) != _LEAF:
-        return {}
+        return None
     known: dict[int, Expression] = {}
-    for place, output in enumerate(nodes[-1]["output"]):
-        column = output[0]
-        known[_id(column)] = Expression("AttributeReference", type=_type(column), column=place)
-    names: dict[str, Expression] = {}
-    for node in reversed(nodes[:-1]):
+    made: list[tuple[int, str, Expression]] = []
+    for place, (column, *_) in enumerate(nodes[-1]["output"]):
+        of_leaf = Expression("AttributeReference", type=_type(column), column=place)
+        made.append((_id(column), str(column["name"]), of_leaf))
+    for node in reversed(nodes):
         if _name(node) == "Project":
             made = [_named(tree, known) for tree in node["projectList"]]
-            known = {number: expression for number, _, expression in made}
-            names = {name: expression for _, name, expression in made}
-    return names
+        known = {number: expression for number, _, expression in made}
+    return Projection([(name, expression) for _, name, expression in made], text)
 
 
 def _named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str, Expression]:

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from migrator.model.table import TableSchema
-from transforms.expressions import Expression, expressions
+from transforms.expressions import Expression, projection
 from transforms.frames import marked_frame
 from transforms.plan import call
 from transforms.registry import TargetMapping
-from transforms.row_wise import PlanWalk
+from transforms.row_wise import PlanWalk, surely_repeatable
 
 _PASSING = {
     "SubqueryAlias", "View", "Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions",
     "ResolvedHint", "Generate",
 }  # fmt: skip
-_KEEPING = _PASSING - {"Filter", "Generate"} | {"Project"}
 _WHOLE_NUMBERS = {"ByteType", "ShortType", "IntegerType", "LongType"}
+_WHOLE = {"byte", "short", "integer", "long"}
 
 
 def key_origin(
@@ -70,27 +69,34 @@ def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSche
     frame, leaf = marked_frame(spark, schema, marker)
     result = call(target, {target.sources[0]: frame})
     plan = result._jdf.queryExecution().analyzed()
+    simple = projection(plan)
+    if simple is not None and plan.collectLeaves().head().rdd().id() != leaf:
+        simple = None
+    repeatable = simple is not None and surely_repeatable(plan, simple.text)
     walk = PlanWalk({leaf: target.sources[0]}, marker)
-    with ThreadPoolExecutor(1, thread_name_prefix="expressions") as pool:  # the JVM writes them meanwhile
-        written = pool.submit(expressions, plan)
+    if not repeatable:  # there is nothing else for it to refuse
         walk.visit(plan)
+    if simple is not None:
+        names = [name for name, _ in simple.columns]
+        places = [_place(expression) for _, expression in simple.columns]
+    else:
         origins, names = _origins(plan, leaf), result.columns
-        each_one = _one_to_one(plan, leaf)
+        places = [origins.get(column) for column in _ids(plan)]
     found = {
-        name: schema.names()[origins[column]]
-        for name, column in zip(names, _ids(plan), strict=True)
-        if column in origins and names.count(name) == 1
+        name: schema.names()[place]
+        for name, place in zip(names, places, strict=True)
+        if place is not None and names.count(name) == 1
     }
     computed = tuple(name for name in names if name not in found)
-    made = written.result() if each_one and computed else {}
-    return HandedColumns(found, computed, not walk.grains and not walk.unrepeatable, each_one, made)
+    row_wise, made = not walk.grains and not walk.unrepeatable, dict(simple.columns) if simple else {}
+    return HandedColumns(found, computed, row_wise, simple is not None, made)
 
 
-def _one_to_one(node: Any, leaf: int) -> bool:
-    if _kind(node) == "LogicalRDD":
-        return bool(node.rdd().id() == leaf)
-    children = list(_items(node.children()))
-    return _kind(node) in _KEEPING and len(children) == 1 and _one_to_one(children[0], leaf)
+def _place(expression: Expression) -> int | None:
+    """See ``_handed``; the place of that column in the source table."""
+    if expression.kind == "Cast" and {expression.type, expression.children[0].type} <= _WHOLE:
+        return _place(expression.children[0])
+    return expression.column
 
 
 def _origins(node: Any, leaf: int) -> dict[int, int]:

@@ -35,6 +35,10 @@ _SUSPICIOUS = re.compile(
     "|current|now|local_?time|today|yesterday|tomorrow|subquery|exists|listquery",
     re.IGNORECASE,
 )
+_PLAIN = re.compile(
+    r"plans\.logical\.SubqueryAlias|physical\.UnknownPartitioning|expressions\.Nulls(First|Last)\$"
+)
+"""Classes that only look so."""
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
 _BY_CHANCE = {"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample", "LimitAndOffset"}
 """Which rows these keep depends on all rows of the table, or on their order: no grain can hold that."""
@@ -74,7 +78,7 @@ class PlanWalk:
         """The source tables that a subtree depends on; none means it is constant."""
         kind = _kind(node)
         for expression in _items(node.expressions()):
-            if not _surely_repeatable(expression):
+            if not surely_repeatable(expression):
                 self._expression(expression)
         children = [self.visit(child) for child in _items(node.children())]
         if not children:
@@ -202,13 +206,19 @@ def _constant(node: Any, kind: str) -> bool:
     return kind in _CONSTANT_ONLY
 
 
-def _surely_repeatable(expression: Any) -> bool:
+def surely_repeatable(tree: Any, text: str | None = None) -> bool:
     """Whether a whole expression tree is harmless, in two calls to the JVM instead of ten for every node of it.
 
     Only a hint, on the safe side: whatever looks like a clock or a subquery, in a class name or in a literal, and
     whatever Spark holds to be nondeterministic, is walked node by node.
+
+    Args:
+        tree: the expression; or a plan whose ``text`` has all its expressions (``transforms.expressions``).
+        text: its JSON, if that was asked for before.
     """
-    return bool(expression.deterministic()) and _SUSPICIOUS.search(expression.toJSON()) is None
+    if not tree.deterministic():
+        return False
+    return _SUSPICIOUS.search(_PLAIN.sub("", text or tree.toJSON())) is None
 
 
 def _takes_any(expression: Any, kind: str) -> bool:

@@ -5,9 +5,8 @@ The sessions that find out how the table can be read so, in its first round, are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -94,7 +93,7 @@ def read_chunks(
     if reason:
         return reason
     with (
-        _meanwhile(sides.target.chunks(table.target.name)) as new,
+        lanes.meanwhile(sides.target.chunks(table.target.name)) as new,
         sides.source.chunks(table.target.sources[0]) as old,
     ):
         if table.plan is None:
@@ -103,13 +102,6 @@ def read_chunks(
                 return found
             table.plan = found
         return _swept(sides, table, table.plan, (old, new()), directory, wait, step, rows, at_once)
-
-
-@contextmanager
-def _meanwhile(chunks: AbstractContextManager[TargetChunks]) -> Iterator[Callable[[], TargetChunks]]:
-    """Sessions that are opened while the caller does something else, until it asks for them."""
-    with ExitStack() as stack, ThreadPoolExecutor(1, thread_name_prefix="target") as pool:
-        yield pool.submit(stack.enter_context, chunks).result
 
 
 def _swept(
@@ -135,9 +127,10 @@ def _swept(
     sweep = sweep_of(pair)
     if table.rounds > 0:
         swept = sweep.rows_of(_again(table, plan))
-    elif plan.pushed is not None and at_once > 1 and (cut := lanes.middle(old, plan.key, new)):
-        with lanes.another_pair(sides.source, sides.target, (plan.source, table.target.name)) as another:
-            left = lanes.unequal(sweep, sweep_of(another), cut)
+    elif plan.pushed is not None and at_once > 1 and (cut := lanes.middle(old, plan.key)):
+        another = lanes.another_pair(sides.source, sides.target, (plan.source, table.target.name))
+        with ExitStack() as stack:
+            left = lanes.unequal(sweep, lambda: sweep_of(stack.enter_context(another)), cut)
         swept = sweep.rows_of(left)
     else:
         swept = sweep.everything()

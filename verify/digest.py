@@ -147,7 +147,7 @@ def pushed(
         [dialects[0].quoted(column.source) for column in key],
         [dialects[1].quoted(column.target) for column in key],
     ]
-    cells = [_cells(names[side], pairs, classes, side == 0) for side in (0, 1)]
+    cells = [_cells(names[side], pairs, classes, kinds[0], side == 0) for side in (0, 1)]
     old = select_list(kinds[0], cells[0], long, order[0], False, unknown)
     new = select_list(kinds[1], cells[1], long, order[1], True)
     return Pushed(old, new, rows_max=max(1, CELLS_MAX // len(pairs)))
@@ -214,14 +214,15 @@ def _hashed(name: str, pair: Pair, kind: str) -> Hashed:
 
 
 def _cells(
-    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], of_source: bool
+    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], source: str, of_source: bool
 ) -> list[Cell]:
-    """The columns of one side."""
+    """The columns of one side; ``source`` is the source's engine."""
     made = []
     for name, pair, kind in zip(names, pairs, classes, strict=True):
         declared = pair.declared()[0 if of_source else 1]
-        # Whether a computed value is NULL is asked for each: to ask for all at once would compute them once more.
-        nullable = isinstance(pair.source, Made) or pair.source.nullable
+        # PostgreSQL would compute a value once more to ask whether it is NULL, but not to write NULL down.
+        computed = isinstance(pair.source, Made) and source == "postgresql"
+        nullable = computed or pair.source.nullable
         scales_differ = pair.scales_differ() if kind == "numeric" else "(" in declared
         made.append(Cell(name, kind, declared, _collation(pair, of_source), nullable, scales_differ))
     return made

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
 from typing import ParamSpec, TypeVar
 
-from verify.chunk_keys import INTEGER, Key, KeyColumn, KeyRange, Piece
+from verify.chunk_keys import INTEGER, Key, KeyColumn, KeyRange, Piece, condition
 from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks, TargetChunks
 from verify.chunk_sweep import Sweep
 from verify.pairing import Stopped
@@ -21,8 +21,16 @@ LANES = 2
 """At most, and unless less is asked for: a source that has no processor to spare is asked by one session."""
 ROWS_MIN = 400_000
 """Of a table in two lanes; a smaller one is through before another pair of sessions has paid for itself."""
+_PROBED_ROWS = 1_000
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+@contextmanager
+def meanwhile(chunks: AbstractContextManager[TargetChunks]) -> Iterator[Callable[[], TargetChunks]]:
+    """Sessions that are opened while the caller does something else, until it asks for them."""
+    with ExitStack() as stack, ThreadPoolExecutor(1, thread_name_prefix="target") as pool:
+        yield pool.submit(stack.enter_context, chunks).result
 
 
 @contextmanager
@@ -30,39 +38,74 @@ def another_pair(
     source: ChunkedSource, target: ChunkedTarget, tables: tuple[str, str]
 ) -> Iterator[tuple[SourceChunks, TargetChunks]]:
     """Sessions of another lane for a source table and a target table. Raises as their readers do."""
-    with ExitStack() as stack:
-        yield stack.enter_context(source.chunks(tables[0])), stack.enter_context(target.chunks(tables[1]))
+    with meanwhile(target.chunks(tables[1])) as new, source.chunks(tables[0]) as old:
+        yield old, new()
 
 
-def middle(source: SourceChunks, key: Sequence[KeyColumn], target: TargetChunks) -> Key | None:
-    """Where the keys are cut in two; None for a table that stays in one lane."""
-    if len(key) != 1 or key[0].kind != INTEGER or target.count(ROWS_MIN) < ROWS_MIN:
+def middle(source: SourceChunks, key: Sequence[KeyColumn]) -> Key | None:
+    """Where the keys are cut in two; None for a table that stays in one lane.
+
+    How many rows either half has is judged by how close its first keys are to one another: to count them would take
+    the time of a tenth of their digests. If the guess is wrong, that costs time and nothing else.
+    """
+    if len(key) != 1 or key[0].kind != INTEGER:
         return None
     ends = source.ends(key[0])
-    if ends is None or not all(end.lstrip("-").isdigit() for end in ends):
+    if ends is None or not all(map(_is_whole, ends)):
         return None
     first, last = map(int, ends)
-    return (str((first + last) // 2),) if first < last else None
+    cut = (first + last) // 2
+    halves = ((first - 1, cut), (cut, last))
+    if all(_about(source, key[0], *half) >= ROWS_MIN / 2 for half in halves):
+        return (str(cut),)
+    return None
 
 
-def unequal(own: Sweep, other: Sweep, cut: Key) -> list[Piece]:
+def _about(source: SourceChunks, key: KeyColumn, after: int, upto: int) -> float:
+    """How many rows there are about with keys in (after, upto]."""
+    rows = max(1, min(_PROBED_ROWS, ROWS_MIN // 2))
+    if upto - after < rows:
+        return upto - after
+    where = condition(KeyRange((str(after),), (str(upto),)), [key.source], [key.kind], source.dialect)
+    end = source.end([key], where, rows)
+    if end is None or not _is_whole(end[0]):
+        return 0
+    return rows * (upto - after) / (int(end[0]) - after)
+
+
+def _is_whole(value: str) -> bool:
+    return value.lstrip("-").isdigit()
+
+
+def unequal(own: Sweep, opened: Callable[[], Sweep], cut: Key) -> list[Piece]:
     """What the digests of two sweeps leave to be read; ``own`` has seen it all then.
 
     One lane's failure ends the other, which would go on for as long as the table takes.
+
+    Args:
+        own: the sweep of one lane.
+        opened: makes that of the other lane, whose sessions are being opened.
+        cut: the last key of the first lane.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="lane") as pool:
-        above = pool.submit(other.unequal, KeyRange(after=cut))
+        above = pool.submit(_above, own, opened, cut)
         above.add_done_callback(lambda done: own.stop() if done.exception() else None)
         try:
             below = own.unequal(KeyRange(upto=cut))
         except Stopped:
-            return above.result()  # which raises
+            return above.result()[1]  # which raises
         except BaseException:
-            other.stop()
+            own.stop()
             raise
-        left = [*below, *above.result()]
+        other, left = above.result()
     own.take(other)
-    return left
+    return [*below, *left]
+
+
+def _above(own: Sweep, opened: Callable[[], Sweep], cut: Key) -> tuple[Sweep, list[Piece]]:
+    other = opened()
+    other.stop_with(own)
+    return other, other.unequal(KeyRange(after=cut))
 
 
 def one_at_a_time(lock: Lock, function: Callable[_P, _T]) -> Callable[_P, _T]:

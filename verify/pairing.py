@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Protocol, TypeVar
 
 from verify.chunk_reader import Bracket
@@ -96,11 +97,15 @@ class Pairing:
         self._views = views
         self._waited_for: LogPlace | None = None
         self._passed = -1  # the highest order in the ledger of a view
-        self._stopped = False
+        self._stopped = Event()
 
     def stop(self) -> None:
         """Makes another thread's sweep end soon, with ``Stopped``."""
-        self._stopped = True
+        self._stopped.set()
+
+    def stop_with(self, other: Pairing) -> None:
+        """Ends whenever another one is stopped, or was."""
+        self._stopped = other._stopped
 
     def _pass(self, halves: Iterator[H], settled: Callable[[H], bool], ahead: int | None = None) -> list[H]:
         """Both sides of all pieces; gives those that aren't settled. ``settled`` reads the target's side."""
@@ -109,7 +114,7 @@ class Pairing:
             _read_ahead(halves, ahead or AHEAD)
         ) as batches:  # or a failure of the target's would leave the thread reading
             for done in batches:
-                if self._stopped:
+                if self._stopped.is_set():
                     raise Stopped
                 self._note([half.bracket for half in done])
                 left += [half for half in done if not settled(half)]

@@ -6,13 +6,16 @@ row by row and add up costs most of its time in turning hashes into numbers, so 
 - *Rows* are in the order of the key, on which both servers agree (``verify.key_kinds``). A MySQL source walks its
   primary key, which is how its rows lie; a target that finds them by another index may give them in another order.
   Then the hashes disagree, and the rows are read.
-- *Cells* are separated by commas; one that may hold commas itself comes behind its length in characters.
-- *Long texts* are hashed by themselves, so that a piece's text stays small. Where the source's type has room for
-  short ones only, PostgreSQL as the target replaces those that are too long to be equal.
+- *Cells* end with a character that texts hardly have (U+001F), and the target looks for it: a row that has it is
+  replaced by a text of chance. So the target's text can be read in one way only, and what equals it, of as many rows,
+  in no other: a source's text with that character would make a cell too many. A length in front would compute a
+  computed text twice.
+- *Long values* are hashed by themselves, so that a piece's text stays small, and marked: a value may be such a hash.
+  Where the source has room for short ones only, PostgreSQL as the target replaces what is too long to be equal.
 - *Floating point* is written with as few digits as tell a number from all others. Very large and very small ones are
   written in different ways, so that their pieces are read.
-- *NULL* is something of its own where a column may have it. Where the source says that it can't, a row that has one
-  is replaced by a text that the other side can't have.
+- *NULL* is a minus where a column may have it, and texts are marked then. Where the source says that it can't, a row
+  that has one is replaced by a text that the other side can't have.
 - *A text that a server cuts off*, or gives up, comes with a warning. MariaDB's can't be longer than a packet.
 """
 
@@ -29,8 +32,15 @@ TEXT_MAX_BYTES = 64 << 20
 """``group_concat_max_len`` of the judge's sessions on MySQL and MariaDB."""
 _LONG = 255
 """Characters of a text, or bytes of a binary value: longer ones are hashed by themselves."""
-_HOLD_COMMAS = ("text", "json", "set")
-_MAY_BE_LONG = (*_HOLD_COMMAS, "bytea")
+_END = "\x1f"
+"""Between cells, and between rows, which have equally many."""
+_MYSQL_END = "X'1f'"
+"""Looked for among bytes: to some collations it is nothing at all, and so is everywhere."""
+_HASHED, _AS_IT_IS, _NULL = "#", "=", "-"
+"""What tells a long value's hash from a short value that is such a hash, and NULL from a text."""
+_FREE = ("text", "json", "set")
+"""Classes whose values may have any character."""
+_MAY_BE_LONG = (*_FREE, "bytea")
 _POSTGRES = {
     "integer": "{0}",
     "numeric": "trim_scale({0}::numeric)",
@@ -112,56 +122,68 @@ def select_list(
         engine: see ``verify.settings.KINDS``.
         cells: the columns.
         long: of which of them ``may_be_long`` is true.
-        is_target: whether longer values than the source's type has room for may be met.
+        is_target: whether longer values than the source's type has room for may be met, and ends are looked for.
         key: names of the columns that rows are in the order of, quoted.
         unknown: conditions, never NULL, of rows that are to agree with none.
     """
     if engine == "postgresql":
         return _by_postgres(cells, long, key, is_target, unknown)
-    return _by_mysql(cells, long, unknown)
+    return _by_mysql(cells, long, is_target, unknown)
 
 
 def _by_postgres(
     cells: Sequence[Cell], long: Sequence[bool], key: Sequence[str], is_target: bool, unknown: Sequence[str]
 ) -> str:
-    parts = [part for each, big in zip(cells, long, strict=True) for part in _postgres(each, big, is_target)]
-    row = f"concat_ws(',', {', '.join(parts)})"
+    parts = [_postgres(each, big, is_target) for each, big in zip(cells, long, strict=True)]
+    row = f"concat_ws('{_END}', {', '.join(parts)})"
     sure = [each.name for each in cells if not each.nullable]
     if sure:
         row = f"CASE WHEN num_nulls({', '.join(sure)}) = 0 THEN {row} ELSE '{token_hex()}' END"
-    row = _unless(unknown, row)
-    text = f"string_agg({row}, ';' ORDER BY {', '.join(key)})"
+    found = "coalesce(strpos({0}::text COLLATE \"C\", '{1}') > 0, false)"
+    ends = [found.format(each.name, _END) for each in _free(cells, is_target)]
+    text = f"string_agg({_unless([*unknown, *ends], row)}, '{_END}' ORDER BY {', '.join(key)})"
     hash_ = f"('x' || encode(substr(sha256(convert_to({text}, 'UTF8')), 1, 8), 'hex'))::bit(64)::int8"
     return f"count(*), count(*), coalesce({hash_}, 0)::text"
 
 
-def _by_mysql(cells: Sequence[Cell], long: Sequence[bool], unknown: Sequence[str]) -> str:
+def _by_mysql(cells: Sequence[Cell], long: Sequence[bool], is_target: bool, unknown: Sequence[str]) -> str:
     """Whether the text is whole is seen by the absence of warnings."""
-    parts = [part for each, big in zip(cells, long, strict=True) for part in _mysql(each, big)]
-    in_row = ", ',', ".join(parts)
-    row = f"COALESCE(CONCAT({in_row}), '{token_hex()}')"
-    text = f"GROUP_CONCAT({_unless(unknown, row)} SEPARATOR ';')"
+    parts = [_mysql(each, big) for each, big in zip(cells, long, strict=True)]
+    row = f"COALESCE(CONCAT({f', {_MYSQL_END}, '.join(parts)}), '{token_hex()}')"
+    ends = [
+        f"COALESCE(INSTR(CAST({each.name} AS BINARY), {_MYSQL_END}) > 0, FALSE)"
+        for each in _free(cells, is_target)
+    ]
+    text = f"GROUP_CONCAT({_unless([*unknown, *ends], row)} SEPARATOR {_MYSQL_END})"
     return f"COUNT(*), COALESCE(CONV(LEFT(SHA2({text}, 256), 16), 16, 10), '0')"
+
+
+def _free(cells: Sequence[Cell], is_target: bool) -> list[Cell]:
+    """Those in which the target looks for the end of a cell."""
+    return [each for each in cells if is_target and each.kind.removeprefix("mysql ") in _FREE]
 
 
 def _unless(unknown: Sequence[str], row: str) -> str:
     return f"CASE WHEN {' OR '.join(unknown)} THEN '{token_hex()}' ELSE {row} END" if unknown else row
 
 
-def _postgres(cell: Cell, long: bool, is_target: bool) -> tuple[str, ...]:
+def _postgres(cell: Cell, long: bool, is_target: bool) -> str:
     kind = "text" if cell.kind == "numeric" and not cell.scales_differ else cell.kind
     text = _POSTGRES[kind].format(cell.name)
+    marked = f"'{_AS_IT_IS}' || {text}"
     if long:
         length = "char_length" if kind == "text" else "octet_length"
-        text = _shorter(f"{length}({cell.name})", _LONG, _POSTGRES_LONG[kind].format(cell.name), text)
-    elif is_target and cell.kind in _MAY_BE_LONG:  # at a gigabyte the server would give up the whole piece
+        hashed = f"'{_HASHED}' || {_POSTGRES_LONG[kind].format(cell.name)}"
+        text = _shorter(f"{length}({cell.name})", _LONG, hashed, marked)
+    elif cell.nullable and cell.kind in _FREE:
+        text = marked
+    if is_target and not long and cell.kind in _MAY_BE_LONG:
+        # At a gigabyte the server would give up the whole piece.
         text = _shorter(f"octet_length({cell.name})", 4 * _LONG, f"'{token_hex()}'", text)
-    if cell.kind in _HOLD_COMMAS:
-        return _behind_length(f"char_length({cell.name})", text, cell.nullable, "::text")
-    return (f"coalesce({text}::text, '-')" if cell.nullable else text,)
+    return f"coalesce(({text})::text, '{_NULL}')" if cell.nullable else text
 
 
-def _mysql(cell: Cell, long: bool) -> tuple[str, ...]:
+def _mysql(cell: Cell, long: bool) -> str:
     kind, name = cell.kind.removeprefix("mysql "), cell.name
     text = _MYSQL.get(kind, "CAST({0} AS CHAR)").format(name)
     if kind in ("integer", "numeric") and "zerofill" in cell.declared.lower():
@@ -170,21 +192,17 @@ def _mysql(cell: Cell, long: bool) -> tuple[str, ...]:
         shorter = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
         # A time with a fraction has a point. Zeros only behind one: the 0 of 10 stays.
         text = shorter if kind in _TIMES else f"IF(LOCATE('.', {text}), {shorter}, {text})"
-    if kind in _HOLD_COMMAS and not cell.collation.startswith(("utf8", "ascii")):
+    if kind in _FREE and not cell.collation.startswith(("utf8", "ascii")):
         text = f"CONVERT({text} USING utf8mb4)"
-    length = f"CHAR_LENGTH({name})" if kind != "bytea" else f"LENGTH({name})"
+    marked = f"CONCAT('{_AS_IT_IS}', {text})"
     if long:
-        text = _shorter(length, _LONG, f"SHA2({text if kind != 'bytea' else name}, 256)", text)
-    if kind in _HOLD_COMMAS:
-        return _behind_length(length, text, cell.nullable)
-    return (f"COALESCE({text}, '-')" if cell.nullable else text,)
+        length = f"CHAR_LENGTH({name})" if kind != "bytea" else f"LENGTH({name})"
+        hashed = f"CONCAT('{_HASHED}', SHA2({text if kind != 'bytea' else name}, 256))"
+        text = _shorter(length, _LONG, hashed, marked)
+    elif cell.nullable and kind in _FREE:
+        text = marked
+    return f"COALESCE({text}, '{_NULL}')" if cell.nullable else text
 
 
 def _shorter(length: str, most: int, instead: str, text: str) -> str:
     return f"CASE WHEN {length} > {most} THEN {instead} ELSE {text} END"
-
-
-def _behind_length(length: str, text: str, nullable: bool, cast: str = "") -> tuple[str, str]:
-    if not nullable:
-        return length, text
-    return f"coalesce({length}{cast}, '-')", f"coalesce({text}, '')"

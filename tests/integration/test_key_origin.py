@@ -9,8 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from migrator.model.table import Column, TableId, TableSchema
-from transforms.key_origin import key_origin
+from transforms import key_origin as key_origin_module
+from transforms.key_origin import HandedColumns, handed_columns, key_origin
 from transforms.registry import TargetMapping
+from transforms.row_wise import PlanWalk
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -68,3 +70,61 @@ def test_what_is_handed_through_is_told(spark: SparkSession, name: str) -> None:
 def test_what_is_made_of_values_has_no_origin(spark: SparkSession, name: str) -> None:
     """Taken for an origin, rows of other keys could map to the doubted one and be missed."""
     assert origin(spark, COMPUTED[name]) is None
+
+
+def handed(spark: SparkSession, function: Callable[[DataFrame], DataFrame]) -> HandedColumns:
+    return handed_columns(spark, TargetMapping("made", ("x", "y"), None, function, ("thing",)), THING)
+
+
+SIMPLE: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "as it is": lambda thing: thing,
+    "all columns": lambda thing: thing.select("*"),
+    "under a name": lambda thing: thing.alias("t").select("t.a", "t.b", F.col("c").cast("short").alias("c")),
+    "in some order": lambda thing: thing.repartition("a").sort("b").select("a", "b", "c"),
+    "twice": lambda thing: thing.select("a", "b", "c", F.lit(1).alias("d"), F.lit(2).alias("d")),
+}
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_a_simple_plan_is_read_in_one_call(
+    spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a walk over the plan finds is the same; it isn't made."""
+    visit = PlanWalk.visit
+    monkeypatch.setattr(PlanWalk, "visit", lambda *_: pytest.fail("each look at a node takes a message"))
+    read = handed(spark, SIMPLE[name])
+    monkeypatch.setattr(PlanWalk, "visit", visit)
+    monkeypatch.setattr(key_origin_module, "projection", lambda _: None)
+    walked = handed(spark, SIMPLE[name])
+    assert (read.columns, read.computed, read.row_wise) == (walked.columns, walked.computed, walked.row_wise)
+    assert read.columns == {"a": "a", "b": "b", "c": "c"}
+    assert read.row_wise
+    assert read.one_to_one
+    assert not walked.one_to_one
+
+
+UNREPEATABLE: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "chance": lambda thing: thing.select("a", "b", F.rand().alias("c")),
+    "a clock": lambda thing: thing.select("a", "b", F.current_timestamp().alias("c")),
+    "today in a text": lambda thing: thing.select("a", "b", F.lit("today").cast("date").alias("c")),
+    "an order by chance": lambda thing: thing.sort(F.rand()).select("a", "b"),
+}
+
+
+@pytest.mark.parametrize("name", UNREPEATABLE)
+def test_what_is_another_value_each_time_is_seen_in_a_simple_plan(spark: SparkSession, name: str) -> None:
+    assert not handed(spark, UNREPEATABLE[name]).row_wise
+
+
+def test_names_that_look_like_clocks_are_only_looked_at_twice(spark: SparkSession) -> None:
+    read = handed(spark, lambda thing: thing.select("a", "b", F.lower("b").alias("last_known")))
+    assert (read.row_wise, read.one_to_one, read.computed) == (True, True, ("last_known",))
+
+
+def test_constants_and_copies_are_not_taken_for_the_source(spark: SparkSession) -> None:
+    """Their leaves look like its leaf, and have its columns."""
+    rows = [(1, "x", 2)]
+    made = handed(spark, lambda thing: thing.sparkSession.createDataFrame(rows, thing.schema))
+    assert (made.columns, made.one_to_one) == ({}, False)
+    copied = handed(spark, lambda thing: thing.sparkSession.createDataFrame(thing.rdd, thing.schema))
+    assert (copied.columns, copied.one_to_one, copied.row_wise) == ({}, False, False)

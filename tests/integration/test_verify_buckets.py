@@ -233,7 +233,7 @@ def test_a_hot_row_that_is_wrong_is_never_equal(
     ]
     project.write(*faults)
     hot_sweeps(monkeypatch, lambda: project.write(*faults))
-    result = project.verify(ROWS, ["initial", "circle", "namesake"], rounds=rounds.STEADY_ROUNDS)
+    result = project.verify(ROWS, ["initial", "circle", "namesake"], rounds=rounds.STEADY_ROUNDS + 2)
     counts = {table.target: table.counts for table in result.tables}
     assert project.found() == {("initial", "different", "h")}
     assert {name: each.equal for name, each in counts.items()} == {

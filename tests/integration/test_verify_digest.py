@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from itertools import combinations, permutations, product
 
 import pytest
 
 from migrator.model.table import Column
 from tests.servers import Database
-from verify import mysql_chunks, postgres_chunks, row_hash
+from verify import mysql_chunks, postgres_chunks, row_hash, text_hash
 from verify.chunk_keys import INTEGER, KeyColumn
 from verify.chunk_reader import Digest
 from verify.digest import Pair, Pushed, pushed
@@ -52,7 +53,7 @@ BINLOG = {
     "bigint": ["NULL", "0", "1", "-1", "4294967295", "4294967296"],
     "bigint unsigned": ["NULL", "0", "9223372036854775807", "18446744073709551615"],
     "decimal(30,10)": ["NULL", "0", "5", "-5", "50", "0.5", "0.0000000001"],
-    "varchar(20)": ["NULL", "''", "' '", "'a'", "'A'", "'-'", "','", "'1,a'", "'0'"],
+    "varchar(20)": ["NULL", "''", "' '", "'a'", "'A'", "'-'", "'='", "'=-'", "','", "'1,a'", "'0'"],
     "varbinary(20)": ["NULL", "''", "X'00'", "X'2d'", "X'30'"],
 }
 ONLY_ALIKE = {
@@ -183,14 +184,52 @@ def test_on_postgresql_beside_mysql(old_pg: Database, native: str) -> None:
 LONG = ["'" + "x" * 300 + end + "'" for end in ("a", "b", " ", "")]
 
 
+HASH_OF_ONE = sha256(LONG[0].strip("'").encode())
+
+
 @pytest.mark.parametrize("native", ["text", "bytea"])
-def test_of_long_values(old_pg: Database, old_binlog: Database, native: str) -> None:
+@pytest.mark.parametrize("nullable", [True, False])
+def test_of_long_values(old_pg: Database, old_binlog: Database, native: str, nullable: bool) -> None:
+    """One value is the hash of another."""
     old = {"text": "longtext", "bytea": "longblob"}[native]
-    made = numbers((old_binlog.kind, "postgresql"), [("int", "integer"), (old, native)])
-    wanted: list[Content] = [[("0", value)] for value in LONG]
-    here = digests(old_binlog, ["int", old], made.source, wanted)
-    assert here == digests(old_pg, ["integer", native], made.target, wanted)
-    assert len(here) == len(LONG)
+    made = numbers((old_binlog.kind, "postgresql"), [("int", "integer"), (old, native)], nullable)
+    found = []
+    for database, natives, select, binary in (
+        (old_binlog, ["int", old], made.source, "X'{}'"),
+        (old_pg, ["integer", native], made.target, r"'\x{}'"),
+    ):
+        hash_ = f"'{HASH_OF_ONE.hexdigest()}'" if native == "text" else binary.format(HASH_OF_ONE.hexdigest())
+        found.append(digests(database, natives, select, [[("0", value)] for value in (*LONG, hash_)]))
+    assert found[0] == found[1]
+    assert len(found[0]) == len(LONG) + 1
+
+
+@pytest.mark.parametrize("target", ["postgresql", "its own"])
+def test_the_end_of_a_cell_in_a_text_agrees_with_nothing(
+    old_pg: Database, old_binlog: Database, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the collation takes it for nothing, as MySQL's does."""
+    new = old_pg if target == "postgresql" else old_binlog
+    text = "text" if target == "postgresql" else "varchar(9)"
+    columns = [("int", "integer" if new is old_pg else "int"), *[("varchar(9)", text)] * 2]
+    old_natives, new_natives = (list(each) for each in zip(*columns, strict=True))
+
+    moved = [("0", "'a'", "'b\x1fc'")], [("0", "'a\x1fb'", "'c'")]
+
+    def both(one: Content, other: Content) -> list[set[Digest]]:
+        made = numbers((old_binlog.kind, new.kind), columns, nullable=False)
+        return [
+            digests(old_binlog, old_natives, made.source, [one]),
+            digests(new, new_natives, made.target, [other]),
+        ]
+
+    here, there = both(*moved)
+    assert here != there
+    here, there = both([("0", "'a'", "'b'")], [("0", "'a'", "'b'")])
+    assert here == there, "of texts without it nothing is said"
+    monkeypatch.setattr(text_hash, "_free", lambda *_: [])
+    here, there = both(*moved)
+    assert here == there, "the control: a target that doesn't look would agree"
 
 
 def test_a_text_that_is_too_long_for_the_source_agrees_with_nothing(old_pg: Database) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -12,11 +11,21 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from migrator.model.table import TableSchema
 from tests.integration.judged import settings_of
+from tests.integration.worded import (
+    CENTS,
+    DIGITS_38,
+    LONG,
+    SMALL,
+    TEXTS,
+    WHOLE,
+    Said,
+    Worded,
+    rows_of_edges,
+)
 from tests.servers import Database, MariaDBServer, fresh_database
 from transforms.columns import (
     blank_to_null,
@@ -28,9 +37,6 @@ from transforms.columns import (
     mysql_datetime,
     slug,
 )
-from transforms.frames import parquet_frame
-from transforms.key_origin import handed_columns
-from transforms.registry import Mapping
 from verify.in_mysql import in_mysql
 from verify.made import Made
 from verify.mysql_session import open_session, rows_and_warnings
@@ -46,53 +52,20 @@ CREATE TABLE r (k int PRIMARY KEY, s smallint, i int, l bigint, u bigint unsigne
  y year, d date, at datetime, mu datetime(6), ts timestamp(3) NULL, f double, j json, d2 date NOT NULL)
 CHARACTER SET utf8mb4
 """
-TEXTS = [
-    None, "", " ", "a", " A b ", "ABC", "ß", "İ", "ΑΣ", "é", "\u00a0", "\tx", "it's", "😀 x", "1", "a,b", "x" * 40,
-]  # fmt: skip
 LATIN = [None, "", "  ", "a", "ABC ", "ß", "é€", "it's", "ÀÉ", "x,y"]
 DAYS = [None, "1970-01-01", "2024-02-29", "0001-01-01", "9999-12-31", "0000-00-00"]
 ODD_DAYS = ["2024-05-00", "2024-00-10", "0000-05-10", "0000-00-05", "2023-02-29", "2024-04-31"]
 TIMES = [*DAYS, "2024-03-31 02:30:00", "1900-01-01 00:00:01", "9999-12-31 23:59:59", "0000-00-00 10:00:00"]
 MICROS = [*TIMES, "2024-03-31 02:30:00.000001", "2024-03-31 23:59:59.999999", "2024-03-31 10:00:00.500000"]
-NUMBERS = [None, 0, 1, -1, 2, 7, 100]
-COLUMNS = 20
+COLUMNS = (
+    SMALL, WHOLE, LONG, [None, 0, 1, 2**64 - 1], [None, 0, 7, 2**32 - 1], CENTS, DIGITS_38, [*TEXTS, "a,b"], LATIN,
+    [None, "a", "a b"], [None, "a", "ß", "it's"], [None, 0, 1999, 2024], [*DAYS, *ODD_DAYS], [*TIMES, *ODD_DAYS],
+    [*MICROS, *ODD_DAYS], [None, "0000-00-00", "1970-01-02 00:00:00.5", "2024-03-31 02:30:00"], [None, 0.0, -1.5],
+    [None, "{}"], [*DAYS[1:], *ODD_DAYS],
+)  # fmt: skip
 
 
-def rows(number: int) -> list[tuple[Any, ...]]:
-    """Rows from a seed: whatever is at an edge, in any company."""
-    chance = random.Random(number)
-
-    def one(options: Sequence[Any], *more: Any) -> Any:
-        return chance.choice([*options, *more])
-
-    return [
-        (
-            k,
-            one(NUMBERS, 32767, -32768),
-            one(NUMBERS, 2**31 - 1, -(2**31)),
-            one(NUMBERS, 2**63 - 1, -(2**63), 2**53 + 1),
-            one([None, 0, 1, 2**64 - 1]),
-            one([None, 0, 7, 2**32 - 1]),
-            one([None, "0", "-0.01", "1.50", "0.99", "9999999999.99", "-9999999999.99"]),
-            one([None, "0", "9" * 38, "-1", str(2**63), str(-(2**63) - 1)]),
-            one(TEXTS),
-            one(LATIN),
-            one([None, "a", "a b"]),
-            one([None, "a", "ß", "it's"]),
-            one([None, 0, 1999, 2024]),
-            one(DAYS, *ODD_DAYS),
-            one(TIMES, *ODD_DAYS),
-            one(MICROS, *ODD_DAYS),
-            one([None, "0000-00-00", "1970-01-02 00:00:00.5", "2024-03-31 02:30:00"]),
-            one([None, 0.0, -1.5]),
-            one([None, "{}"]),
-            one(DAYS[1:], *ODD_DAYS),
-        )
-        for k in range(number, number + 150)
-    ]
-
-
-SAID: dict[str, Callable[[DataFrame], Column]] = {
+SAID: dict[str, Said] = {
     "constant": lambda _: F.lit("it's \\ {0} %s"),
     "null": lambda _: F.lit(None).cast("timestamp"),
     "lower": lambda _: F.lower("t"),
@@ -152,7 +125,7 @@ REFUSED_DAYS = {
     "day", "day that is always there", "time", "time with a fraction", "instant of a naive time",
 }  # fmt: skip
 """Handed on as they are: PostgreSQL has no such day."""
-UNSAID: dict[str, Callable[[DataFrame], Column]] = {
+UNSAID: dict[str, Said] = {
     "of no row": lambda _: F.when(F.col("i") > 1, F.lit(2**62) * F.lit(4)).otherwise(F.col("l")),
     "quotient": lambda _: F.col("n") / 3,
     "hash": lambda _: F.sha1("t"),
@@ -175,36 +148,25 @@ CONTROLS = {"lower", "upper of another character set"}
 """Whose conditions alone keep them from being wrong."""
 
 
-class Table:
+class Table(Worded):
     """The table at the server, and as the judge's frame."""
 
-    def __init__(self, old: Database, spark: SparkSession, folder: Path, seeds: Sequence[int]):
-        self._old, self._spark = old, spark
+    def __init__(self, old: Database, spark: SparkSession, folder: Path):
+        self._old = old
         with old.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")
             cursor.execute(TABLE)
-            marks = ", ".join(["%s"] * COLUMNS)
-            cursor.executemany(
-                f"INSERT INTO r VALUES ({marks})", [row for seed in seeds for row in rows(seed)]
-            )
+            marks = ", ".join(["%s"] * (1 + len(COLUMNS)))
+            cursor.executemany(f"INSERT INTO r VALUES ({marks})", rows_of_edges(*COLUMNS))
         reader = (MySQLSource if old.kind == "mysql" else MariaDBSource)(settings_of(old))
         with reader.chunks("r") as chunks:
-            self.schema: TableSchema = chunks.schema
-            chunks.read("1 = 1", folder / "rows.parquet")
-        self.frame = parquet_frame(spark, [folder / "rows.parquet"], self.schema)
+            super().__init__(chunks, spark, folder)
 
-    def made(self, column: Callable[[DataFrame], Column], target: str = "mysql") -> Made | None:
-        mapping = Mapping()
-
-        @mapping.target("made", key="k", sources=["r"])
-        def mapped(r: DataFrame) -> DataFrame:
-            return r.select("k", column(r).alias("made"))
-
-        found = handed_columns(self._spark, mapping["made"], self.schema).expressions.get("made")
+    def made(self, said: Said, target: str = "mysql") -> Made | None:
+        found = self.expression(said)
         return None if found is None else in_mysql(found, self.schema.columns, target)
 
     def by_server(self, made: Made) -> tuple[dict[int, Any], set[int]]:
-        """Values by key, and the keys of which it doesn't know."""
         assert not made.unprinted
         unknown = " OR ".join(made.unknown) or "false"
         with open_session(settings_of(self._old), "source") as session:
@@ -213,19 +175,19 @@ class Table:
             )
         assert not warnings, "what warns makes pieces small"
         assert not [row for row in found if row[2] is None], "NULL is neither known nor unknown"
-        known = {int(k): plain(value, made) for k, value, odd in found if odd == "0"}
+        known = {int(k): printed(value, made) for k, value, odd in found if odd == "0"}
         return known, {int(k) for k, _, odd in found if odd == "1"}
 
-    def by_spark(self, column: Callable[[DataFrame], Column], keys: set[int]) -> dict[int, Any]:
-        frame = self.frame.where(f"k IN ({', '.join(map(str, keys))})")
-        made = frame.select("k", column(frame).alias("made"))
-        kind = dict(made.dtypes)["made"]
-        if kind.startswith("timestamp"):
-            made = made.withColumn("made", F.col("made").cast("string"))
-        return {row["k"]: of_spark(row["made"], kind) for row in made.collect()}
+    def plain_time(self, time: Column) -> Column:
+        return time.cast("string")
+
+    def plain(self, value: Any, kind: str) -> Any:
+        if value is None or kind == "string" or kind.startswith("timestamp"):
+            return value
+        return str(int(value)) if kind == "boolean" else str(value) if kind == "date" else Decimal(value)
 
 
-def plain(text: str | None, made: Made) -> Any:
+def printed(text: str | None, made: Made) -> Any:
     """A value as the server writes it."""
     if text is None:
         return None
@@ -236,19 +198,13 @@ def plain(text: str | None, made: Made) -> Any:
     return text
 
 
-def of_spark(value: Any, kind: str) -> Any:
-    if value is None or kind == "string" or kind.startswith("timestamp"):
-        return value
-    return str(int(value)) if kind == "boolean" else str(value) if kind == "date" else Decimal(value)
-
-
 @pytest.fixture(scope="module", params=["mariadb", "mysql"])
 def table(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Table]:
     server: MariaDBServer = request.getfixturevalue(request.param)
     with fresh_database(server, "words") as database:
-        yield Table(database, spark, tmp_path_factory.mktemp("words"), seeds=[1, 1001, 2001])
+        yield Table(database, spark, tmp_path_factory.mktemp("words"))
 
 
 @pytest.mark.parametrize("name", SAID)

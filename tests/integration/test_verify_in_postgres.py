@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,11 +11,21 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from migrator.model.table import TableSchema
 from tests.integration.judged import settings_of
+from tests.integration.worded import (
+    CENTS,
+    DIGITS_38,
+    LONG,
+    SMALL,
+    TEXTS,
+    WHOLE,
+    Said,
+    Worded,
+    rows_of_edges,
+)
 from tests.servers import Database, PostgresServer, fresh_database
 from transforms.columns import (
     blank_to_null,
@@ -28,9 +37,6 @@ from transforms.columns import (
     slug,
     uuid5,
 )
-from transforms.frames import parquet_frame
-from transforms.key_origin import handed_columns
-from transforms.registry import Mapping
 from verify import in_postgres
 from verify.made import Made
 from verify.read_postgres import PostgresSource
@@ -41,47 +47,18 @@ TABLE = (
     "CREATE TABLE r (k int PRIMARY KEY, s smallint, i int, l bigint, n numeric(12,2), w numeric(38,0), b boolean,"
     " t text, v varchar(40), c char(8), f double precision, d date, at timestamp, tz timestamptz, j jsonb)"
 )
-TEXTS = [
-    None, "", " ", "a", " A b ", "ABC", "ß", "İ", "ΑΣ", "é", "\u00a0", "\tx", "it's", "😀 x", "1", "true", "x" * 40,
-]  # fmt: skip
 TIMES = [
     None, "1970-01-01", "2024-03-31 02:30:00", "0001-01-01", "1900-01-01 00:00:00.000001",
     "9999-12-31 23:59:59.999999",
     "infinity", "-infinity",
 ]  # fmt: skip
-NUMBERS = [None, 0, 1, -1, 2, 7, 100]
+COLUMNS = (
+    SMALL, WHOLE, LONG, CENTS, DIGITS_38, [None, True, False], [*TEXTS, "true"], [*TEXTS, "true"], [None, "a", "a b"],
+    [None, 0.0, "-0", "NaN", 1.5], TIMES, TIMES, TIMES, [None, "{}"],
+)  # fmt: skip
 
 
-def rows(number: int) -> list[tuple[Any, ...]]:
-    """Rows from a seed: whatever is at an edge, in any company."""
-    chance = random.Random(number)
-
-    def one(options: Sequence[Any], *more: Any) -> Any:
-        return chance.choice([*options, *more])
-
-    return [
-        (
-            k,
-            one(NUMBERS, 32767, -32768),
-            one(NUMBERS, 2**31 - 1, -(2**31)),
-            one(NUMBERS, 2**63 - 1, -(2**63), 2**53 + 1),
-            one([None, "0", "-0.01", "1.50", "0.99", "9999999999.99", "-9999999999.99"]),
-            one([None, "0", "9" * 38, "-1", str(2**63), str(-(2**63) - 1)]),
-            one([None, True, False]),
-            one(TEXTS),
-            one(TEXTS),
-            one([None, "a", "a b"]),
-            one([None, 0.0, "-0", "NaN", 1.5]),
-            one(TIMES),
-            one(TIMES),
-            one(TIMES),
-            one([None, "{}"]),
-        )
-        for k in range(number, number + 150)
-    ]
-
-
-SAID: dict[str, Callable[[DataFrame], Column]] = {
+SAID: dict[str, Said] = {
     "constant": lambda _: F.lit("it's"),
     "null": lambda _: F.lit(None).cast("timestamp"),
     "lower": lambda _: F.lower("t"),
@@ -132,7 +109,7 @@ SAID: dict[str, Callable[[DataFrame], Column]] = {
 """What there are words for."""
 UNMET = {"cents", "flag of a boolean's number", "product of decimals", "decimal and int", "enough"}
 """Whose conditions no row of these types can meet."""
-UNSAID: dict[str, Callable[[DataFrame], Column]] = {
+UNSAID: dict[str, Said] = {
     "chance": lambda _: F.rand(1),
     "of no row": lambda _: F.when(F.col("i") > 1, F.lit(2**62) * F.lit(4)).otherwise(F.col("l")),
     "quotient": lambda _: F.col("n") / 3,
@@ -167,35 +144,23 @@ REFUSED = {
 """What the judge's reader refuses, by a column that looks at it."""
 
 
-class Table:
+class Table(Worded):
     """The table at the server, and as the judge's frame."""
 
-    def __init__(self, old: Database, spark: SparkSession, folder: Path, seeds: Sequence[int]):
-        self._old, self._spark = old, spark
+    def __init__(self, old: Database, spark: SparkSession, folder: Path):
+        self._old = old
         old.execute(TABLE, *REFUSED.values())
         with old.connect(autocommit=True) as connection, connection.cursor() as cursor:
-            marks = ", ".join(["%s"] * 15)
-            cursor.executemany(
-                f"INSERT INTO r VALUES ({marks})", [row for seed in seeds for row in rows(seed)]
-            )
+            marks = ", ".join(["%s"] * (1 + len(COLUMNS)))
+            cursor.executemany(f"INSERT INTO r VALUES ({marks})", rows_of_edges(*COLUMNS))
         with PostgresSource(settings_of(old), "words").chunks("r") as chunks:
-            self.schema: TableSchema = chunks.schema
-            chunks.read(f"k < {ODD}", folder / "rows.parquet")
-        self.frame = parquet_frame(spark, [folder / "rows.parquet"], self.schema)
+            super().__init__(chunks, spark, folder, f"k < {ODD}")
 
-    def made(self, column: Callable[[DataFrame], Column]) -> Made | None:
-        mapping = Mapping()
-
-        @mapping.target("made", key="k", sources=["r"])
-        def mapped(r: DataFrame) -> DataFrame:
-            return r.withColumn("again", F.col("t")).select("k", column(r).alias("made"))
-
-        handed = handed_columns(self._spark, mapping["made"], self.schema)
-        found = handed.expressions.get("made")
+    def made(self, said: Said) -> Made | None:
+        found = self.expression(said)
         return None if found is None else in_postgres.in_postgres(found, self.schema.columns)
 
     def by_server(self, made: Made, where: str = f"k < {ODD}") -> tuple[dict[int, Any], set[int]]:
-        """Values by key, and the keys of which it doesn't know."""
         unknown = " OR ".join(made.unknown) or "false"
         # Times beyond Python's are told apart by their numbers.
         micros = f"(extract(epoch FROM {made.sql}) * 1000000)::bigint"
@@ -206,12 +171,11 @@ class Table:
         assert not [row for row in found if row[2] is None], "NULL is neither known nor unknown"
         return {row[0]: plain(row[1]) for row in found if not row[2]}, {row[0] for row in found if row[2]}
 
-    def by_spark(self, column: Callable[[DataFrame], Column], keys: set[int]) -> dict[int, Any]:
-        frame = self.frame.withColumn("again", F.col("t")).where(f"k IN ({', '.join(map(str, keys))})")
-        made = frame.select("k", column(frame).alias("made"))
-        if dict(made.dtypes)["made"].startswith("timestamp"):
-            made = made.withColumn("made", F.unix_micros(F.col("made").cast("timestamp")))
-        return {row["k"]: plain(row["made"]) for row in made.collect()}
+    def plain_time(self, time: Column) -> Column:
+        return F.unix_micros(time.cast("timestamp"))
+
+    def plain(self, value: Any, kind: str) -> Any:
+        return plain(value)
 
 
 def plain(value: Any) -> Any:
@@ -226,7 +190,7 @@ def table(
     postgres: PostgresServer, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Table]:
     with fresh_database(postgres, "words") as database:
-        yield Table(database, spark, tmp_path_factory.mktemp("words"), seeds=[1, 1001, 2001])
+        yield Table(database, spark, tmp_path_factory.mktemp("words"))
 
 
 @pytest.mark.parametrize("name", SAID)

@@ -160,7 +160,7 @@ def test_a_storm_on_joined_tables_is_no_alarm_and_hides_nothing(project: StressP
     judged = 0
     with Storm(project, seed=1) as storm:
         while storm.going and (not judged or storm.commits < COMMITS):
-            result = project.verify(ROWS, TABLES, rounds=rounds.STEADY_ROUNDS)
+            result = project.verify(ROWS, TABLES, rounds=rounds.STEADY_ROUNDS + 2)
             assert (result.verdict, project.found()) == (Verdict.DIFFERENT, planted)
             assert all(table.counts.equal for table in result.tables)
             judged += 1

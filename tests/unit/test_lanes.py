@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import bisect
+import re
 import threading
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
-from migrator.errors import VerifyError
-from verify.chunk_keys import INTEGER, KeyColumn, KeyRange, Piece
-from verify.chunk_reader import SourceChunks, TargetChunks
+from migrator.errors import ConnectionFailed, VerifyError
+from verify.chunk_keys import INTEGER, Key, KeyColumn, KeyRange, Piece
+from verify.chunk_reader import SourceChunks
 from verify.chunk_sweep import Sweep
 from verify.lanes import ROWS_MIN, middle, unequal
-from verify.pairing import Stopped
+from verify.pairing import Pairing, Stopped, Views, Waited
+from verify.postgres_chunks import DIALECT
 
 
-class Lane:
+class Lane(Pairing):
     """A sweep that fails, or goes on until it is stopped."""
 
     def __init__(self, fails: bool):
-        self._fails, self._stopped = fails, threading.Event()
+        super().__init__(lambda: None, lambda *_: Waited(True, ""), lambda _: None, Views())
+        self._fails = fails
 
     def unequal(self, within: KeyRange) -> list[Piece]:
         if self._fails:
@@ -27,47 +32,95 @@ class Lane:
         assert self._stopped.wait(30), "nobody stopped it"
         raise Stopped
 
-    def stop(self) -> None:
-        self._stopped.set()
-
 
 @pytest.mark.parametrize("first", [True, False])
 def test_one_lane_s_failure_ends_the_other(first: bool) -> None:
     own, other = cast(Sweep, Lane(first)), cast(Sweep, Lane(not first))
     with pytest.raises(VerifyError, match="the server is gone"):
-        unequal(own, other, ("5",))
+        unequal(own, lambda: other, ("5",))
 
 
-class Ends:
-    def __init__(self, ends: tuple[str, str] | None):
-        self._ends = ends
+def test_a_lane_whose_sessions_open_too_late_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other, failed = cast(Sweep, Lane(True)), cast(Sweep, Lane(False)), threading.Event()
+
+    def opened() -> Sweep:
+        assert failed.wait(30)
+        return other
+
+    stop = own.stop
+
+    def stopped() -> None:
+        stop()
+        failed.set()
+
+    monkeypatch.setattr(own, "stop", stopped)
+    with pytest.raises(VerifyError, match="the server is gone"):
+        unequal(own, opened, ("5",))
+
+
+def test_a_lane_that_can_t_be_opened_ends_the_other() -> None:
+    def refused() -> Sweep:
+        raise ConnectionFailed("too many connections")
+
+    with pytest.raises(ConnectionFailed, match="too many"):
+        unequal(cast(Sweep, Lane(False)), refused, ("5",))
+
+
+class Keys:
+    """A table of these keys, in order; ``ends`` are what it says of them."""
+
+    dialect = DIALECT
+
+    def __init__(self, keys: Sequence[int], ends: tuple[str, str] | None = None):
+        self._keys = keys
+        self.found: tuple[str, str] | None = ends or (str(keys[0]), str(keys[-1]))
 
     def ends(self, _: KeyColumn) -> tuple[str, str] | None:
-        return self._ends
+        return self.found
+
+    def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:
+        found = re.fullmatch(r'"id" > (-?\d+) AND "id" <= (-?\d+)', where)
+        assert found
+        last = bisect.bisect_right(self._keys, int(found[1])) + rows - 1
+        return (
+            (str(self._keys[last]),) if last < len(self._keys) and self._keys[last] <= int(found[2]) else None
+        )
 
 
-class Rows:
-    def __init__(self, rows: int):
-        self._rows = rows
+def cut(source: Any, kind: str = INTEGER) -> Key | None:
+    return middle(cast(SourceChunks, source), [KeyColumn("id", "id", kind)])
 
-    def count(self, upto: int) -> int:
-        return min(self._rows, upto)
+
+FEW = ROWS_MIN * 4 // 5
+"""Rows of a table that is too small, but for the few that a guess may be off by."""
 
 
 @pytest.mark.parametrize(
-    ("ends", "kind", "rows", "wanted"),
+    ("keys", "wanted"),
     [
-        (("1", "100"), INTEGER, ROWS_MIN, ("50",)),
-        (("-9223372036854775808", "9223372036854775807"), INTEGER, ROWS_MIN, ("-1",)),
-        (("1", "100"), INTEGER, ROWS_MIN - 1, None),
-        (("1", "100"), "date", ROWS_MIN, None),
-        (("7", "7"), INTEGER, ROWS_MIN, None),
-        (("1", "NaN"), INTEGER, ROWS_MIN, None),
-        (None, INTEGER, ROWS_MIN, None),
+        (range(1, ROWS_MIN + 1), (str(ROWS_MIN // 2),)),
+        (range(1, FEW), None),
+        (range(-(2**63), -(2**63) + FEW * 10**6, 10**6), None),
+        ([*range(-(2**63), 2**63 - 1, 2**64 // ROWS_MIN // 2), 2**63 - 1], ("-1",)),
+        (range(10**12, 10**12 + ROWS_MIN * 20, 10), (str(10**12 + ROWS_MIN * 10 - 5),)),
+        ([*range(FEW), 10**9], None),
+        ([1, *range(10**9, 10**9 + FEW)], None),
+        ([7], None),
     ],
+    ids=["dense", "small", "small and sparse", "all numbers", "gaps", "one far off", "one far before", "one"],
 )
-def test_a_large_table_is_cut_in_the_middle_of_its_keys(
-    ends: tuple[str, str] | None, kind: str, rows: int, wanted: tuple[str] | None
-) -> None:
-    source, target = cast(SourceChunks, Ends(ends)), cast(TargetChunks, Rows(rows))
-    assert middle(source, [KeyColumn("id", "id", kind)], target) == wanted
+def test_a_large_table_is_cut_in_the_middle_of_its_keys(keys: Sequence[int], wanted: Key | None) -> None:
+    assert cut(Keys(keys)) == wanted
+
+
+def test_other_keys_are_not_cut() -> None:
+    keys = range(1, ROWS_MIN * 2)
+    assert cut(Keys(keys)) is not None
+    assert cut(Keys(keys), "date") is None
+    assert cut(Keys(keys, ("1", "NaN"))) is None
+
+
+def test_an_empty_table_is_not_cut() -> None:
+    source = Keys([1])
+    source.found = None
+    assert cut(source) is None

@@ -1,0 +1,95 @@
+"""A table with rows of edges as its server sees it and as Spark does: columns of a mapping are made of it by both."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from transforms.expressions import Expression
+from transforms.frames import parquet_frame
+from transforms.key_origin import handed_columns
+from transforms.registry import Mapping
+from verify.chunk_reader import SourceChunks
+from verify.made import Made
+
+Said = Callable[[DataFrame], Column]
+"""A column of a mapping, given the source table."""
+TEXTS = [
+    None, "", " ", "a", " A b ", "ABC", "ß", "İ", "ΑΣ", "é", "\u00a0", "\tx", "it's", "😀 x", "1", "x" * 40,
+]  # fmt: skip
+NUMBERS = [None, 0, 1, -1, 2, 7, 100]
+SMALL = [*NUMBERS, 32767, -32768]
+WHOLE = [*NUMBERS, 2**31 - 1, -(2**31)]
+LONG = [*NUMBERS, 2**63 - 1, -(2**63), 2**53 + 1]
+CENTS = [None, "0", "-0.01", "1.50", "0.99", "9999999999.99", "-9999999999.99"]
+DIGITS_38 = [None, "0", "9" * 38, "-1", str(2**63), str(-(2**63) - 1)]
+_SEEDS = (1, 1001, 2001)
+_ROWS = 150
+
+
+def rows_of_edges(*columns: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Numbered rows that have any values of the columns in any company."""
+    made: list[tuple[Any, ...]] = []
+    for seed in _SEEDS:
+        chance = random.Random(seed)
+        made += [(k, *map(chance.choice, columns)) for k in range(seed, seed + _ROWS)]
+    return made
+
+
+class Worded(ABC):
+    """The rows of table ``r`` by key ``k``, as the judge's frame; a subclass asks the server.
+
+    Args:
+        chunks: reads the table.
+        spark: a running session.
+        folder: gets the rows.
+        where: the condition of rows that the judge can read.
+    """
+
+    def __init__(self, chunks: SourceChunks, spark: SparkSession, folder: Path, where: str = "1 = 1"):
+        self.schema = chunks.schema
+        chunks.read(where, folder / "rows.parquet")
+        self._spark = spark
+        self._frame = parquet_frame(spark, [folder / "rows.parquet"], self.schema)
+
+    @abstractmethod
+    def by_server(self, made: Made) -> tuple[dict[int, Any], set[int]]:
+        """Values by key, and the keys of which it doesn't know."""
+
+    @abstractmethod
+    def plain_time(self, time: Column) -> Column:
+        """A time as the server's values have it."""
+
+    @abstractmethod
+    def plain(self, value: Any, kind: str) -> Any:
+        """A value of Spark's type, equal for equal ones of the server's."""
+
+    def expression(self, said: Said) -> Expression | None:
+        """What the plan of a mapping says of the column."""
+        mapping = Mapping()
+
+        @mapping.target("made", key="k", sources=["r"])
+        def mapped(r: DataFrame) -> DataFrame:
+            return _again(r).select("k", said(r).alias("made"))
+
+        return handed_columns(self._spark, mapping["made"], self.schema).expressions.get("made")
+
+    def by_spark(self, said: Said, keys: set[int]) -> dict[int, Any]:
+        """Values of rows, by key."""
+        frame = _again(self._frame).where(f"k IN ({', '.join(map(str, keys))})")
+        made = frame.select("k", said(frame).alias("made"))
+        kind = dict(made.dtypes)["made"]
+        if kind.startswith("timestamp"):
+            made = made.withColumn("made", self.plain_time(F.col("made")))
+        return {row["k"]: self.plain(row["made"], kind) for row in made.collect()}
+
+
+def _again(frame: DataFrame) -> DataFrame:
+    """With a column of another projection."""
+    return frame.withColumn("again", F.col("t"))
