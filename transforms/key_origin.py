@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from migrator.model.table import TableSchema
 from transforms.expressions import Expression, expressions
@@ -74,16 +74,31 @@ def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSche
     with ThreadPoolExecutor(1, thread_name_prefix="expressions") as pool:  # the JVM writes them meanwhile
         written = pool.submit(expressions, plan)
         walk.visit(plan)
-        origins, names = _origins(plan, leaf), result.columns
-        each_one = _one_to_one(plan, leaf)
-    found = {
+        found, each_one = _handed_names(result.columns, plan, leaf, schema), _one_to_one(plan, leaf)
+    computed = tuple(name for name in result.columns if name not in found)
+    made = written.result() if each_one and computed else {}
+    return HandedColumns(found, computed, not walk.grains and not walk.unrepeatable, each_one, made)
+
+
+def key_of_each_row(result: DataFrame, leaf: int, schema: TableSchema) -> dict[str, str]:
+    """By output column the source column that it is, where each source row makes exactly one row; else nothing.
+
+    Args:
+        result: what a mapping made of one table's marked frame.
+        leaf: of that frame.
+        schema: of that table.
+    """
+    plan = result._jdf.queryExecution().analyzed()
+    return _handed_names(result.columns, plan, leaf, schema) if _one_to_one(plan, leaf) else {}
+
+
+def _handed_names(names: Sequence[str], plan: Any, leaf: int, schema: TableSchema) -> dict[str, str]:
+    origins = _origins(plan, leaf)
+    return {
         name: schema.names()[origins[column]]
         for name, column in zip(names, _ids(plan), strict=True)
         if column in origins and names.count(name) == 1
     }
-    computed = tuple(name for name in names if name not in found)
-    made = written.result() if each_one and computed else {}
-    return HandedColumns(found, computed, not walk.grains and not walk.unrepeatable, each_one, made)
 
 
 def _one_to_one(node: Any, leaf: int) -> bool:
