@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from migrator.model.table import TableSchema
-from transforms.expressions import Expression, projection
+from transforms.expressions import Expression, Projection, projection
 from transforms.frames import marked_frame
 from transforms.plan import call
 from transforms.registry import TargetMapping
@@ -69,27 +69,52 @@ def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSche
     frame, leaf = marked_frame(spark, schema, marker)
     result = call(target, {target.sources[0]: frame})
     plan = result._jdf.queryExecution().analyzed()
-    simple = projection(plan)
-    if simple is not None and plan.collectLeaves().head().rdd().id() != leaf:
-        simple = None
+    simple = _projection_of(plan, leaf)
     repeatable = simple is not None and surely_repeatable(plan, simple.text)
     walk = PlanWalk({leaf: target.sources[0]}, marker)
     if not repeatable:  # there is nothing else for it to refuse
         walk.visit(plan)
     if simple is not None:
-        names = [name for name, _ in simple.columns]
-        places = [_place(expression) for _, expression in simple.columns]
+        found, made = _of_projection(simple, schema), dict(simple.columns)
     else:
-        origins, names = _origins(plan, leaf), result.columns
-        places = [origins.get(column) for column in _ids(plan)]
-    found = {
-        name: schema.names()[place]
-        for name, place in zip(names, places, strict=True)
-        if place is not None and names.count(name) == 1
-    }
-    computed = tuple(name for name in names if name not in found)
-    row_wise, made = not walk.grains and not walk.unrepeatable, dict(simple.columns) if simple else {}
+        origins = _origins(plan, leaf)
+        places = [
+            (name, origins.get(column)) for name, column in zip(result.columns, _ids(plan), strict=True)
+        ]
+        found, made = _by_name(places, schema), {}
+    computed = tuple(name for name in result.columns if name not in found)
+    row_wise = not walk.grains and not walk.unrepeatable
     return HandedColumns(found, computed, row_wise, simple is not None, made)
+
+
+def key_of_each_row(result: DataFrame, leaf: int, schema: TableSchema) -> dict[str, str]:
+    """By output column the source column that it is, where each source row makes exactly one row; else nothing.
+
+    Args:
+        result: what a mapping made of one table's marked frame.
+        leaf: of that frame.
+        schema: of that table.
+    """
+    simple = _projection_of(result._jdf.queryExecution().analyzed(), leaf)
+    return {} if simple is None else _of_projection(simple, schema)
+
+
+def _projection_of(plan: Any, leaf: int) -> Projection | None:
+    """The plan as a chain of projections over the marked leaf, if that is all that it is."""
+    simple = projection(plan)
+    return simple if simple is not None and plan.collectLeaves().head().rdd().id() == leaf else None
+
+
+def _of_projection(simple: Projection, schema: TableSchema) -> dict[str, str]:
+    return _by_name([(name, _place(expression)) for name, expression in simple.columns], schema)
+
+
+def _by_name(places: Sequence[tuple[str, int | None]], schema: TableSchema) -> dict[str, str]:
+    """Source columns by output column, of those whose names come once."""
+    names = [name for name, _ in places]
+    return {
+        name: schema.names()[place] for name, place in places if place is not None and names.count(name) == 1
+    }
 
 
 def _place(expression: Expression) -> int | None:

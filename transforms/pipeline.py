@@ -89,7 +89,7 @@ def _named(name: str, column: Column, found: DataType) -> Column:
 def map_delta(
     spark: SparkSession,
     plan: MappingPlan,
-    before: Mapping[str, DataFrame],
+    before: Mapping[str, DataFrame] | None,
     after: Mapping[str, DataFrame],
     number: int = 0,
 ) -> DataFrame:
@@ -101,16 +101,21 @@ def map_delta(
     Args:
         spark: a running session.
         plan: the checked mapping.
-        before: net before images by source table; absent means none.
+        before: net before images by source table; absent means none. None where they aren't mapped (``handed_keys``).
         after: net after images by source table; absent means none.
         number: put above the lowest bit of ``SIDE``, to tell this mapping's rows from others'.
     """
-    gone, there = (map_rows(spark, plan, frames) for frames in (before, after))
-    sides = (_keys_alone(gone, plan) if plan.kind is MappingKind.ROW_WISE else gone, there)
-    numbered = [
-        rows.select(F.lit(2 * number + n).cast("smallint").alias(SIDE), "*") for n, rows in enumerate(sides)
-    ]
-    return numbered[0].unionAll(numbered[1])
+    there = _on_side(map_rows(spark, plan, after), 2 * number + 1)
+    if before is None:
+        return there
+    gone = map_rows(spark, plan, before)
+    return _on_side(
+        _keys_alone(gone, plan) if plan.kind is MappingKind.ROW_WISE else gone, 2 * number
+    ).unionAll(there)
+
+
+def _on_side(rows: DataFrame, side: int) -> DataFrame:
+    return rows.select(F.lit(side).cast("smallint").alias(SIDE), "*")
 
 
 def _keys_alone(rows: DataFrame, plan: MappingPlan) -> DataFrame:

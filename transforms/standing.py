@@ -209,6 +209,7 @@ class StandingMapping:
         plan: the checked mapping.
         slots: where its rows will be.
         number: told in ``SIDE`` by the rows of small slots, see ``map_delta``.
+        after_only: whether before images aren't mapped (``handed_keys``).
 
     The physical plan of most row-wise mappings is executed again as it is. One with a shuffle, or with a broadcast of
     source rows, remembers what that brought the first time. Over small slots a copy of such a plan is run, which
@@ -216,12 +217,16 @@ class StandingMapping:
     copy would share something else, the plan is made anew, and only the function's calls and the analysis are saved.
     """
 
-    def __init__(self, spark: SparkSession, plan: MappingPlan, slots: Slots, number: int = 0):
+    def __init__(
+        self, spark: SparkSession, plan: MappingPlan, slots: Slots, number: int = 0, after_only: bool = False
+    ):
+        self._sides = SIDES[1:] if after_only else SIDES
         self._spark = spark
         self._plan = plan
         self._slots = slots
         self._number = number
         self._frames: dict[int, tuple[DataFrame, bool]] = {}
+        self._kept: dict[int, RDD[bytes]] = {}
         frame, self._remembers = self._planned(SLOT_BYTES)
         self.schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
         """Of what ``run`` and ``batches`` give."""
@@ -229,19 +234,25 @@ class StandingMapping:
 
     def run(self, size: int = SLOT_BYTES) -> pa.Table:
         """What ``map_delta`` would give for the rows now in the slots: the target's columns after ``SIDE``."""
-        frame, remembers = self._planned(size)
-        if size == SLOT_BYTES and self._original is not None:
-            hand_settings_on(self._spark)
-            pieces = self._collectable(self._original.clone()).collect()
-            batches = [pa.ipc.read_record_batch(pa.py_buffer(piece), self.schema) for piece in pieces]
-            return side_alone(pa.Table.from_batches(batches, self.schema))
-        return side_alone((frame.select("*") if remembers else frame).toArrow())
+        hand_settings_on(self._spark)
+        if size != SLOT_BYTES:
+            rows = self.batches(size)
+        else:
+            rows = None if self._original is None else self._collectable(self._original.clone())
+        if rows is None:
+            frame, remembers = self._planned(size)
+            return side_alone((frame.select("*") if remembers else frame).toArrow())
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(piece), self.schema) for piece in rows.collect()]
+        return side_alone(pa.Table.from_batches(batches, self.schema))
 
-    def batches(self) -> RDD[bytes] | None:
-        """What gives the small slots' rows, mapped, as Arrow record batches whenever it is run, if that can be."""
-        if self._remembers or self._plan.kind is not MappingKind.ROW_WISE:
+    def batches(self, size: int = SLOT_BYTES) -> RDD[bytes] | None:
+        """What gives the slots' rows, mapped, as Arrow record batches whenever it is run, if that can be."""
+        frame, remembers = self._planned(size)
+        if remembers or self._plan.kind is not MappingKind.ROW_WISE:
             return None
-        return self._collectable(self._planned(SLOT_BYTES)[0]._jdf.queryExecution().executedPlan())
+        if size not in self._kept:
+            self._kept[size] = self._collectable(frame._jdf.queryExecution().executedPlan())
+        return self._kept[size]
 
     def _collectable(self, physical: Any) -> RDD[bytes]:
         batches = self._planned(SLOT_BYTES)[0]._jdf.toArrowBatchRdd(physical)
@@ -261,16 +272,16 @@ class StandingMapping:
     def _planned(self, size: int) -> tuple[DataFrame, bool]:
         """The frame over slots of a size, and whether its physical plan remembers rows."""
         if size not in self._frames:
-            before, after = (
-                {
+            frames = {
+                side: {
                     name: parquet_frame(
                         self._spark, [self._slots.path(side, name, size)], self._plan.schemas[name]
                     )
                     for name in self._plan.reads
                 }
-                for side in SIDES
-            )
-            frame = map_delta(self._spark, self._plan, before, after, self._number)
+                for side in self._sides
+            }
+            frame = map_delta(self._spark, self._plan, frames.get(SIDES[0]), frames[SIDES[1]], self._number)
             # Few rows cost less than a task does, so one task maps both sides.
             together = size == SLOT_BYTES and self._plan.kind is MappingKind.ROW_WISE
             frame = frame.coalesce(1) if together else frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,9 +21,10 @@ from migrator.errors import MappingError, SchemaError
 from migrator.model.progress import Checkpoint
 from migrator.model.request import Doubt
 from migrator.model.target import TargetTable
-from migrator.ports.eventlog import Batch, NetDelta
+from migrator.ports.eventlog import Batch
 from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
 from migrator.run.emptied import emptied
+from migrator.run.images import Images, pieces
 from migrator.run.joined_job import JoinedJob
 from transforms.casts import parsed, spark_type
 from transforms.cause import spark_cause
@@ -32,12 +33,10 @@ from transforms.pipeline import SIDE, arrow_frame, failing_row, map_delta, map_r
 from transforms.plan import MappingPlan
 from transforms.session import named_jvm_end
 from transforms.staged import staged_parts
-from transforms.standing import LARGE_SLOT_BYTES, SLOT_BYTES, Slots, StandingMapping
+from transforms.standing import SLOT_BYTES, Slots, StandingMapping
 
 _JOBS_AT_ONCE = 4
 """Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
-_PIECE_BYTES = LARGE_SLOT_BYTES
-"""Images of a large batch that go through Spark's heap at a time: the batch may be one transaction of any size."""
 
 
 class TransformJob:
@@ -74,8 +73,9 @@ class TransformJob:
         self._tables = tables
         self._schemas = {source: plan.schemas[source] for plan in plans.values() for source in plan.reads}
         self._slots = Slots(slots, self._schemas)
+        self._images = Images(spark, plans)
         self._standing = {
-            name: StandingMapping(spark, plan, self._slots, number)
+            name: StandingMapping(spark, plan, self._slots, number, after_only=not self._images.both(name))
             for number, (name, plan) in enumerate(plans.items())
         }
         self._one_job = OneJob(spark, self._standing, self._slots)
@@ -223,7 +223,11 @@ class TransformJob:
         }
         return self._slots.fill(
             {
-                "before": {name: self._conform(name, delta.before) for name, delta in deltas.items()},
+                "before": {
+                    name: self._conform(name, delta.before)
+                    for name, delta in deltas.items()
+                    if name in self._images.before
+                },
                 "after": {name: self._conform(name, delta.after) for name, delta in deltas.items()},
             }
         )
@@ -232,10 +236,7 @@ class TransformJob:
         self, affected: Sequence[MappingPlan], batch: Batch, size: int
     ) -> dict[str, Future[tuple[pa.Table | None, pa.Table | None]]]:
         """Each target's share of the images being mapped, those of small batches together."""
-        changed = {
-            delta.schema.id.name for delta in batch.deltas if delta.before.num_rows or delta.after.num_rows
-        }
-        small = [plan for plan in affected if size == SLOT_BYTES and changed & set(plan.reads)]
+        small = [plan for plan in affected if size == SLOT_BYTES and any(self._images.sides(plan, batch))]
         together = [plan.target.name for plan in small if self._one_job.takes(plan.target.name)]
         running = self._one_job.submit(together) if together else None
         return {
@@ -248,20 +249,21 @@ class TransformJob:
     def _delta(
         self, plan: MappingPlan, batch: Batch, size: int, running: Future[dict[str, pa.Table]] | None = None
     ) -> tuple[pa.Table | None, pa.Table | None]:
-        deltas = {delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in plan.reads}
-        before = {name: delta.before for name, delta in deltas.items() if delta.before.num_rows}
-        after = {name: delta.after for name, delta in deltas.items() if delta.after.num_rows}
-        if not before and not after:
-            return None, None
+        sides, name = self._images.sides(plan, batch), plan.target.name
+        standing = self._standing[name]
+        laid_out = standing.schema.remove(standing.schema.get_field_index(SIDE))
+        gone = None if self._images.both(name) else self._images.gone(plan, batch, laid_out)
+        if not any(sides):
+            return gone, None
         if size:
-            alone = partial(self._standing[plan.target.name].run, size)
+            alone = partial(standing.run, size)
             job = alone if running is None else partial(self._share, plan, running, alone)
-            mapped = self._collect(plan, job, lambda: _images(deltas.values()))
+            mapped = self._collect(plan, job, lambda: _images(plan, batch))
         else:
-            pieces = [self._piece(plan, *sides) for sides in _pieces(before, after)]
-            mapped = pa.concat_tables(pieces)
-        side = mapped[SIDE]
-        rows = mapped.drop_columns([SIDE])
+            mapped = pa.concat_tables([self._piece(plan, *piece) for piece in pieces(sides)])
+        side, rows = mapped[SIDE], mapped.drop_columns([SIDE])
+        if not self._images.both(name):
+            return gone, rows
         return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
 
     @staticmethod
@@ -345,25 +347,6 @@ class TransformJob:
         return None
 
 
-def _pieces(
-    before: Mapping[str, pa.Table], after: Mapping[str, pa.Table]
-) -> Iterator[tuple[dict[str, pa.Table], dict[str, pa.Table]]]:
-    """Images by table and side, ``_PIECE_BYTES`` or one row at a time: row-wise mappings don't mind."""
-    for name, rows in before.items():
-        yield from (({name: piece}, {}) for piece in _slices(rows))
-    for name, rows in after.items():
-        yield from (({}, {name: piece}) for piece in _slices(rows))
-
-
-def _slices(rows: pa.Table) -> Iterator[pa.Table]:
-    if rows.num_rows < 2 or rows.nbytes <= _PIECE_BYTES:
-        yield rows
-        return
-    half = rows.num_rows // 2
-    yield from _slices(rows.slice(0, half))
-    yield from _slices(rows.slice(half))
-
-
 def _dumped(plan: MappingPlan, known: Checkpoint | None) -> bool:
     if known is None:
         return False
@@ -378,9 +361,9 @@ def _read_files(paths: Mapping[str, Sequence[Path]]) -> dict[str, pa.Table]:
     }
 
 
-def _images(deltas: Any) -> dict[str, pa.Table]:
-    found: dict[str, pa.Table] = {}
-    delta: NetDelta
-    for delta in deltas:
-        found[delta.schema.id.name] = pa.concat_tables([delta.after, delta.before])
-    return found
+def _images(plan: MappingPlan, batch: Batch) -> dict[str, pa.Table]:
+    return {
+        delta.schema.id.name: pa.concat_tables([delta.after, delta.before])
+        for delta in batch.deltas
+        if delta.schema.id.name in plan.reads
+    }

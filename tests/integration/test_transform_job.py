@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from migrator.errors import MappingError
 from migrator.ports.eventlog import NetDelta
-from migrator.run import transform_job
+from migrator.run import images
 from migrator.run.transform_job import TransformJob
 from tests.integration.test_transforms_pipeline import FLIGHTS
 from tests.integration.test_transforms_plan import SCHEMAS, target_column
@@ -27,8 +27,8 @@ from transforms.plan import MappingPlan, analyse
 pytestmark = pytest.mark.spark
 
 
-def plan_that_runs(spark: SparkSession, program: str) -> MappingPlan:
-    """A mapping whose Python function runs ``program`` for each value first."""
+def plan_that_runs(spark: SparkSession, program: str, key: str = "id") -> MappingPlan:
+    """A mapping whose Python function runs ``program`` for each value first; ``key`` is the SQL of its key."""
 
     def checked(text: str | None) -> str | None:
         exec(program)
@@ -38,7 +38,8 @@ def plan_that_runs(spark: SparkSession, program: str) -> MappingPlan:
 
     @mapping.target("out", key="id")
     def out(flights: DataFrame) -> DataFrame:
-        return flights.select("id", F.udf(checked, "string", useArrow=False)("dest").alias("dest"))
+        dest = F.udf(checked, "string", useArrow=False)("dest")
+        return flights.select(F.expr(key).alias("id"), dest.alias("dest"))
 
     columns = [target_column("id", "bigint"), target_column("dest", "string")]
     return analyse(spark, mapping["out"], SCHEMAS, columns)
@@ -116,11 +117,14 @@ def test_a_module_that_workers_do_not_have_is_named_before_the_first_batch(
     assert "only_on_the_driver" in refused.value.cause
 
 
+@pytest.mark.parametrize(
+    ("key", "jobs"), [("id + 0", 2 + 5), ("id", 1 + 3)], ids=["of both sides", "of what is there"]
+)
 def test_a_batch_too_large_for_the_slots_is_mapped_in_pieces(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, jobs: int
 ) -> None:
-    """However many: the same rows, told apart as before and after."""
-    plan = plan_that_runs(spark, "pass")
+    """However many: the same rows, told apart as before and after. Before rows need none where the key is known."""
+    plan = plan_that_runs(spark, "pass", key)
     job = TransformJob(spark, {"out": plan}, {}, tmp_path / "slots")
     batch: Any = SimpleNamespace(
         deltas=[NetDelta(SCHEMAS["flights"], FLIGHTS.slice(0, 2), FLIGHTS.slice(1, 3))]
@@ -130,13 +134,13 @@ def test_a_batch_too_large_for_the_slots_is_mapped_in_pieces(
     monkeypatch.setattr(TransformJob, "_piece", lambda *given: asked.append(1) or piece(*given))
     try:
         whole = [side.to_pylist() for side in job._delta(plan, batch, 0) if side is not None]
-        monkeypatch.setattr(transform_job, "_PIECE_BYTES", 1)
+        monkeypatch.setattr(images, "_PIECE_BYTES", 1)
         pieces = [side.to_pylist() for side in job._delta(plan, batch, 0) if side is not None]
     finally:
         job.close()
     assert pieces == whole
     assert [len(side) for side in pieces] == [2, 3]
-    assert len(asked) == 2 + 5, "one a side, then one a row"
+    assert len(asked) == jobs, "one a side, then one a row"
 
 
 def test_of_targets_mapped_in_one_job_the_one_that_fails_is_named(

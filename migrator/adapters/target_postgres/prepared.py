@@ -76,11 +76,13 @@ class Prepared:
         return rows.slice(0, self.chunk_rows)
 
     def for_staging(self, first: int, last: int) -> pa.Table:
-        """Rows ``first`` to ``last`` (exclusive) as the staging table's columns."""
+        """Rows ``first`` to ``last`` (exclusive) as the staging table's columns; of no chunk where it isn't said."""
         chunk_rows = max(min(self.chunk_rows, last) - first, 0)
-        flags = pa.array([True] * chunk_rows + [False] * (last - first - chunk_rows), pa.bool_())
         names = [f"c{place}" for place in range(len(self.encoded))]
         rows = pa.table([one.values for one in self.encoded], names=names).slice(first, last - first)
+        if not chunk_rows:
+            return rows
+        flags = pa.array([True] * chunk_rows + [False] * (last - first - chunk_rows), pa.bool_())
         return rows.add_column(0, "chunk", flags)
 
     def span(self) -> tuple[int, int] | None:
@@ -183,7 +185,7 @@ def _keys(structure: Structure, rows: pa.Table | None) -> list[Encoded] | None:
 
 def _staged_columns(encoded: tuple[Encoded, ...]) -> tuple[tuple[str, str], ...]:
     names = tuple(f"c{place}" for place in range(len(encoded)))
-    return (("chunk", "boolean"), *_columns(names, list(encoded)))
+    return (("chunk", "boolean NOT NULL DEFAULT false"), *_columns(names, list(encoded)))
 
 
 def _columns(names: tuple[str, ...], encoded: list[Encoded]) -> tuple[tuple[str, str], ...]:
