@@ -82,7 +82,11 @@ class _Packets:
         while True:
             at = self._walk(at, starts)
             if starts and self._is_last(starts[-1]):
-                self._finish(starts.pop())
+                end = starts.pop()
+                if starts:  # they come first, however much came at once: an error may end them
+                    at = end
+                else:
+                    self._finish(end)
                 break
             size, full = self._size(at), self._filled == len(self._data)
             if size == _LARGEST or len(starts) >= _BATCH_ROWS or (full and starts):

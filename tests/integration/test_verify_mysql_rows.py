@@ -82,11 +82,13 @@ def test_rows_of_several_packets(spare_database: Database) -> None:
         assert_same(session, query, batches=6)
 
 
-def test_an_error_behind_the_first_rows(session: Any) -> None:
-    fill(session, MANY)
-    late = f"SELECT id, IF(id < {MANY + MANY // 2}, 1, (SELECT id FROM t AS o WHERE o.id < t.id)) FROM t ORDER BY id"
+@pytest.mark.parametrize("first", [100, MANY + MANY // 2])
+def test_an_error_behind_the_first_rows(session: Any, first: int) -> None:
+    """Also where all of it is received at once."""
+    fill(session, MANY if first > MANY else first)
+    late = f"SELECT id, IF(id < {first}, 1, (SELECT id FROM t AS o WHERE o.id < t.id)) FROM t ORDER BY id"
     batches = row_batches(session, late)
-    assert len(next(batches)[0]) > 10_000
+    assert len(next(batches)[0]) >= min(first, 10_000)
     with pytest.raises(pymysql.err.OperationalError, match="more than 1 row"):
         list(batches)
     assert rows_of(session, "SELECT 1") == [("1",)]
