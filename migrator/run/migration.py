@@ -36,6 +36,7 @@ from migrator.run.apply_loop import ApplyLoop
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
+from migrator.run.give_way import giving_way
 from migrator.run.head_start import head_start
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
@@ -322,7 +323,7 @@ class Migration:
         self, capture: CaptureLoop, apply: ApplyLoop, stopping: Stopping, until: Until | None, behind: bool
     ) -> None:
         """Captures and applies until stopped; whoever waited for ``until`` gets all that was captured by then."""
-        thread = stopping.thread("capture", lambda: capture.run(stopping))
+        thread = stopping.thread("capture", giving_way(lambda: capture.run(stopping)))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
         if behind:
             head_start(self._parts.catalog.position, self.progress, stopping)
