@@ -1,8 +1,8 @@
 """Capture gives way to apply where both want the same processor.
 
-A long backlog is captured sooner than it is applied: what capture gets done first waits in the event log all the same,
-while apply, one step after the other, is what the target waits for. On few cores it was the other way round: capture
-took its share of them, apply the rest, and when capture was through, apply was alone and left a core idle.
+A long backlog is captured sooner than it is applied: what capture gets done first waits in the event log all the
+same, while apply, one step after the other, is what the target waits for. On few cores it was the other way round:
+capture took its share of them, apply the rest, and when capture was through, apply was alone and left a core idle.
 """
 
 from __future__ import annotations
