@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -71,10 +72,13 @@ def marked_frame(spark: SparkSession, schema: TableSchema, marker: str) -> tuple
     ``schema=orders.schema`` inherits it). One partition, so that reading it is a job and can be noticed.
     """
     # Made in the JVM: an RDD of Python's would be pickled, piped and unpickled on its way, which takes twice as long.
+    # And of rows as Spark keeps them: to plan how a user's rows become those takes longer than all the rest.
     context, session = spark.sparkContext, spark._jsparkSession
-    assert context._jvm is not None
-    rows = context._jsc.parallelize(context._jvm.java.util.ArrayList(), 1).setName(marker)
-    made = session.createDataFrame(rows, session.parseDataType(spark_schema(schema).json()))
+    gateway = context._gateway
+    assert gateway is not None
+    nothing = JavaClass("java.util.ArrayList", gateway._gateway_client)()
+    rows = context._jsc.parallelize(nothing, 1).setName(marker).rdd()
+    made = session.internalCreateDataFrame(rows, session.parseDataType(spark_schema(schema).json()), False)
     return DataFrame(made, spark), made.queryExecution().analyzed().rdd().id()
 
 

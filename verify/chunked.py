@@ -6,7 +6,7 @@ The sessions that find out how the table can be read so, in its first round, are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from verify import lanes
 from verify.chunk_choice import ChunkPlan, choose, why_whole
-from verify.chunk_keys import Piece, lists_of
-from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks, TargetChunks
+from verify.chunk_keys import INTEGER, Piece, lists_of
+from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks
 from verify.chunk_sweep import Sweep, Swept
 from verify.compare import Shape, key_names
 from verify.pairing import Wait
@@ -95,43 +95,51 @@ def read_chunks(
     with (
         lanes.meanwhile(sides.target.chunks(table.target.name)) as new,
         sides.source.chunks(table.target.sources[0]) as old,
+        _another(sides, table, old, at_once) as other,
     ):
         if table.plan is None:
             found = choose(spark(), table.target, sides.kinds, old, new)
             if isinstance(found, str):
                 return found
             table.plan = found
-        return _swept(sides, table, table.plan, (old, new()), directory, wait, step, rows, at_once)
+        return _swept(table, table.plan, (old, new()), other, directory, wait, step, rows)
+
+
+def _another(
+    sides: ChunkedSides, table: TableProgress, source: SourceChunks, at_once: int
+) -> AbstractContextManager[lanes.Other | None]:
+    """Another lane where one may be wanted: for everything, which is only read once."""
+    if table.rounds > 0 or at_once < 2:
+        return nullcontext()
+    return lanes.prepared((sides.source, sides.target), sides.kinds[0], source, table.target.name)
 
 
 def _swept(
-    sides: ChunkedSides,
     table: TableProgress,
     plan: ChunkPlan,
-    pair: tuple[SourceChunks, TargetChunks],
+    pair: lanes.Pair,
+    other: lanes.Other | None,
     directory: Path,
     wait: Wait,
     step: Callable[[str], None],
     rows: int,
-    at_once: int,
 ) -> ChunkReads:
     directory.mkdir()
     folders = (directory / "source.parts", directory / "target.parts")
     old, new = pair
     before = new.ledger()
-    wait, step = lanes.one_at_a_time(Lock(), wait), lanes.one_at_a_time(Lock(), step)
+    wait, step = lanes.waits_of_both(wait), lanes.one_at_a_time(Lock(), step)
+    cut = other and other.cut()
 
-    def sweep_of(chunks: tuple[SourceChunks, TargetChunks]) -> Sweep:
+    def sweep_of(chunks: lanes.Pair) -> Sweep:
         return Sweep(plan, *chunks, wait, step, rows, folders)
 
     sweep = sweep_of(pair)
     if table.rounds > 0:
         swept = sweep.rows_of(_again(table, plan))
-    elif plan.pushed is not None and at_once > 1 and (cut := lanes.middle(old, plan.key)):
-        another = lanes.another_pair(sides.source, sides.target, (plan.source, table.target.name))
-        with ExitStack() as stack:
-            left = lanes.unequal(sweep, lambda: sweep_of(stack.enter_context(another)), cut)
-        swept = sweep.rows_of(left)
+    elif other and cut and plan.pushed is not None and plan.key[0].kind == INTEGER:
+        opened = other.opened
+        swept = sweep.rows_of(lanes.unequal(sweep, lambda: sweep_of(opened()), cut))
     else:
         swept = sweep.everything()
     if table.rounds == 0:

@@ -107,6 +107,10 @@ class _PostgresWords(Words):
     def constant(self, number: int) -> str:
         return f"{number}::numeric"
 
+    def cut_off(self, value: Made) -> str:
+        # A whole number's zeros don't matter: what is written of it is without them.
+        return value.sql if value.whole else super().cut_off(value)
+
     def equal_texts(self, kind: str, left: str, right: str) -> str:
         return f'({left} {_COMPARED_TEXTS[kind]} {right} COLLATE "C")'
 

@@ -9,19 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from threading import Lock
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
+from migrator.model.table import TableSchema
 from verify.chunk_keys import INTEGER, Key, KeyColumn, KeyRange, Piece, condition
 from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks, TargetChunks
 from verify.chunk_sweep import Sweep
-from verify.pairing import Stopped
+from verify.key_kinds import source_kind
+from verify.pairing import Stopped, Wait, Waited
+from verify.snapshot import LedgerState, LogPlace
 
 LANES = 2
 """At most, and unless less is asked for: a source that has no processor to spare is asked by one session."""
 ROWS_MIN = 400_000
 """Of a table in two lanes; a smaller one is through before another pair of sessions has paid for itself."""
 _PROBED_ROWS = 1_000
+Pair = tuple[SourceChunks, TargetChunks]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -33,10 +38,47 @@ def meanwhile(chunks: AbstractContextManager[TargetChunks]) -> Iterator[Callable
         yield pool.submit(stack.enter_context, chunks).result
 
 
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another lane that is being prepared.
+
+    Attributes:
+        cut: waits until it is known where the keys are cut in two, None where they aren't; the source's sessions are
+            the preparation's until then.
+        opened: waits for the lane's own sessions. Raises as their readers do.
+    """
+
+    cut: Callable[[], Key | None]
+    opened: Callable[[], Pair]
+
+
 @contextmanager
-def another_pair(
-    source: ChunkedSource, target: ChunkedTarget, tables: tuple[str, str]
-) -> Iterator[tuple[SourceChunks, TargetChunks]]:
+def prepared(
+    sides: tuple[ChunkedSource, ChunkedTarget], kind: str, source: SourceChunks, target: str
+) -> Iterator[Other]:
+    """Another lane, prepared while the caller reads the mapping's plan: until then the servers have nothing to do.
+
+    Args:
+        sides: readers of both.
+        kind: the source's engine.
+        source: the source table in the first lane.
+        target: the target table.
+    """
+    with ExitStack() as stack, ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
+        cut = pool.submit(middle, source, _own_key(kind, source.schema))
+        another = another_pair(*sides, (source.schema.id.name, target))
+        pair = pool.submit(lambda: stack.enter_context(another) if cut.result() else None)
+        yield Other(cut.result, lambda: cast(Pair, pair.result()))
+
+
+def _own_key(kind: str, schema: TableSchema) -> list[KeyColumn]:
+    """A table's key as its own server orders it."""
+    columns = {column.name: column for column in schema.columns}
+    return [KeyColumn(name, name, source_kind(kind, columns[name]) or "") for name in schema.key]
+
+
+@contextmanager
+def another_pair(source: ChunkedSource, target: ChunkedTarget, tables: tuple[str, str]) -> Iterator[Pair]:
     """Sessions of another lane for a source table and a target table. Raises as their readers do."""
     with meanwhile(target.chunks(tables[1])) as new, source.chunks(tables[0]) as old:
         yield old, new()
@@ -116,3 +158,22 @@ def one_at_a_time(lock: Lock, function: Callable[_P, _T]) -> Callable[_P, _T]:
             return function(*args, **kwargs)
 
     return locked
+
+
+def waits_of_both(wait: Wait) -> Wait:
+    """A wait that two lanes share: one of them waits at a time, and for no place that was waited for before.
+
+    What was reached then is behind every later view of the target.
+    """
+    reached: list[tuple[LogPlace, Waited]] = []
+
+    def waited(upto: LogPlace, ledger: Callable[[], LedgerState | None]) -> Waited:
+        for place, found in reached:
+            if upto.order <= place.order:
+                return found
+        found = wait(upto, ledger)
+        if found.reached:
+            reached[:] = [(upto, found)]
+        return found
+
+    return one_at_a_time(Lock(), waited)

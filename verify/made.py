@@ -21,6 +21,7 @@ class Made:
         digits: of a number, how many it has before the point at most; None is as many as its type allows.
         nullable: whether NULL is to be expected; only what is quicker depends on it.
         whole_seconds: of a time, whether it has no fraction.
+        whole: of a decimal, whether there is nothing but zeros behind its point.
         naive: of an instant, the time that a clock in UTC shows then, where that is what it was made of.
     """
 
@@ -31,6 +32,7 @@ class Made:
     digits: int | None = None
     nullable: bool = True
     whole_seconds: bool = False
+    whole: bool = False
     naive: str = ""
 
     def before_point(self) -> int:

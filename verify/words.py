@@ -154,6 +154,10 @@ class Words(ABC):
     def _column(self, it: Expression) -> Made:
         """A column of the table."""
 
+    def cut_off(self, value: Made) -> str:
+        """A decimal without what is behind its point."""
+        return self.cut.format(value.sql)
+
     def declared(self, column: Column) -> str:
         """The word of a column's declared type."""
         return column.source_type.lower().partition("(")[0].strip()
@@ -277,7 +281,7 @@ class Words(ABC):
         size = sum(sizes) if it.kind == "Multiply" else max(sizes) + 1
         # A decimal's type has room for whatever comes of two others.
         if wanted not in WHOLE or size <= sure_digits(wanted):
-            return Made(sql, wanted, unknown, digits=size)
+            return Made(sql, wanted, unknown, digits=size, whole=_is_whole(it, left, right))
         return self.bounded(Made(sql, wanted, unknown))
 
     def bounded(self, value: Made) -> Made:
@@ -340,7 +344,7 @@ class Words(ABC):
         """A number as another type of number: cut to a whole number, or with at least as many decimals."""
         sql = value.sql
         if wanted in WHOLE:
-            sql = self.cut.format(sql) if value.type not in WHOLE else sql
+            sql = self.cut_off(value) if value.type not in WHOLE else sql
         elif digits(wanted)[1] < digits(value.type)[1]:
             raise NoWords
         size = value.before_point()
@@ -357,6 +361,19 @@ class Words(ABC):
             size = WHOLE[type_]
             return f"coalesce({sql} NOT BETWEEN {self.constant(-size)} AND {self.constant(size - 1)}, false)"
         return f"coalesce(abs({sql}) >= {self.constant(10 ** digits(type_)[0])}, false)"
+
+
+def _is_whole(it: Expression, left: Made, right: Made) -> bool:
+    """Whether it is a decimal times a number that takes its point to the end: amounts become cents so."""
+    if it.kind != "Multiply":
+        return False
+    for value, factor in ((left, it.children[1]), (right, it.children[0])):
+        while factor.kind == "Cast":
+            (factor,) = factor.children
+        number = factor.value if factor.kind == "Literal" else None
+        if number is not None and re.fullmatch(r"-?\d+", number):
+            return int(number) % int(10 ** digits(value.type)[1]) == 0
+    return False
 
 
 def _of_values(conditions: Sequence[Made], doubts: Sequence[tuple[str, ...]]) -> list[str]:

@@ -89,6 +89,8 @@ SAID: dict[str, Said] = {
     "product of decimals": lambda _: F.col("n") * F.lit(Decimal("1.19")),
     "decimal and int": lambda _: F.col("n") - F.col("i"),
     "product that fits": lambda _: F.col("s").cast("int") * 1000,
+    "cents by another way": lambda _: (F.lit(-200) * F.col("n")).cast("long"),
+    "tenths, cut": lambda _: (F.col("n") * 10).cast("long"),
     "product that may not": lambda _: F.col("s").cast("int") * 100_000,
     "null or the same as another": lambda _: F.col("i").isNull() | (F.col("l") == F.col("i")),
     "blanks alone": lambda _: F.ltrim("t") == "",
@@ -107,7 +109,10 @@ SAID: dict[str, Said] = {
     "over two projections": lambda _: F.lower(F.col("again")),
 }
 """What there are words for."""
-UNMET = {"cents", "flag of a boolean's number", "product of decimals", "decimal and int", "enough"}
+UNMET = {
+    "cents", "cents by another way", "tenths, cut", "flag of a boolean's number", "product of decimals",
+    "decimal and int", "enough",
+}  # fmt: skip
 """Whose conditions no row of these types can meet."""
 UNSAID: dict[str, Said] = {
     "chance": lambda _: F.rand(1),

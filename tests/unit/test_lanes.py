@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
@@ -14,9 +14,10 @@ from migrator.errors import ConnectionFailed, VerifyError
 from verify.chunk_keys import INTEGER, Key, KeyColumn, KeyRange, Piece
 from verify.chunk_reader import SourceChunks
 from verify.chunk_sweep import Sweep
-from verify.lanes import ROWS_MIN, middle, unequal
+from verify.lanes import ROWS_MIN, middle, unequal, waits_of_both
 from verify.pairing import Pairing, Stopped, Views, Waited
 from verify.postgres_chunks import DIALECT
+from verify.snapshot import LedgerState, LogPlace
 
 
 class Lane(Pairing):
@@ -124,3 +125,35 @@ def test_an_empty_table_is_not_cut() -> None:
     source = Keys([1])
     source.found = None
     assert cut(source) is None
+
+
+class Asked:
+    """A wait that notes what it was asked for; places above ``reached`` are waited for in vain."""
+
+    def __init__(self, reached: int):
+        self._reached = reached
+        self.orders: list[int] = []
+
+    def __call__(self, upto: LogPlace, _: Callable[[], LedgerState | None]) -> Waited:
+        self.orders.append(upto.order)
+        return Waited(upto.order <= self._reached, f"asked for {upto.order}")
+
+
+@pytest.mark.parametrize(
+    ("reached", "waits", "asked"),
+    [
+        (9, [5, 5, 4], [5]),
+        (9, [5, 6, 5], [5, 6]),
+        (5, [6, 6], [6, 6]),
+        (5, [5, 6, 5, 6], [5, 6, 6]),
+    ],
+    ids=["the same or before", "beyond", "in vain", "in vain after one that was not"],
+)
+def test_no_lane_waits_for_a_place_that_the_other_saw_reached(
+    reached: int, waits: list[int], asked: list[int]
+) -> None:
+    wait = Asked(reached)
+    both = waits_of_both(wait)
+    found = [both(LogPlace(order, ""), lambda: None).reached for order in waits]
+    assert found == [order <= reached for order in waits]
+    assert wait.orders == asked
