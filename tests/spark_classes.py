@@ -24,9 +24,9 @@ from transforms.session import spark_session, stop_session
 
 _QUIET = "-Xlog:cds=off -Xlog:class+path=off"
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""With one compiler Java keeps 48 MiB of code, else 240. A worker's driver lives as long as its tests: when these were
-full, Java could link no more method handles, the thread that serves a result died of it, and its reader waited
-for ever."""
+"""With one compiler Java keeps 48 MiB of code, else 240. A worker's driver lives as long as its tests: when these
+were full, Java could link no more method handles, the thread that serves a result died of it, and its reader
+waited for ever."""
 _TRAINING_S = 300
 
 
