@@ -152,10 +152,8 @@ def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: floa
     Migration(parts).run(Stopping(), dumped)
     _rate(report, "dump with mapping, to a committed target", rows, dumped.elapsed_s, plain)
 
-    for rows_a_commit, size in (
-        (1000, rows),
-        (1, 20_000),
-    ):  # the first is long: a short one is mostly its start
+    # The first is long: a short one is mostly its start.
+    for rows_a_commit, size in ((1000, rows), (1, 20_000)):
         touch(bed.old, 1, size, rows_a_commit)
         parts = bed.parts()
         streamed = Watch(caught_up(parts.catalog.position))
