@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Protocol
 
 import click
 
@@ -19,7 +20,6 @@ from migrator.run.progress import Snapshot
 from scenarios.database import Database
 from scenarios.project import make_project, servers
 from scenarios.resources import tree_processor_s
-from scenarios.workload import Workload
 
 
 @dataclass
@@ -91,12 +91,33 @@ class Watch:
         return True
 
 
+class Changed(Protocol):
+    """What writers did."""
+
+    @property
+    def row_changes(self) -> int:
+        """Committed row changes."""
+
+
+class Writers(Protocol):
+    """Whatever writes to the old database at a rate of its own."""
+
+    def start(self) -> None:
+        """Begin to write."""
+
+    def report(self) -> Changed:
+        """What was done so far."""
+
+    def stop(self) -> Changed:
+        """End, and tell what was done."""
+
+
 class Steady:
     """Starts writers once the run works, lets them warm up, then measures for some seconds."""
 
     _WARM_UP_S = 8.0
 
-    def __init__(self, migration: Migration, writers: Workload, seconds: float):
+    def __init__(self, migration: Migration, writers: Writers, seconds: float):
         self._migration = migration
         self._writers = writers
         self._seconds = seconds

@@ -16,6 +16,7 @@ from scenarios import shapes
 from scenarios.benchmark_bed import Bed, Report, Steady, Watch, fresh
 from scenarios.resources import PeakMemory
 from scenarios.shapes import old_schema
+from scenarios.shapes.gauge_writers import GaugeWriters
 
 _MANY = Path(shapes.__file__).parent / "many"
 _JOINED = Path(shapes.__file__).parent / "joined"
@@ -89,9 +90,9 @@ def _many(rate: float, seconds: float, report: Report) -> None:
     with fresh(_ENGINE, _MANY, partial(old_schema.create_many, rows=rows)) as bed:
         _dumped(bed)
         migration = Migration(bed.parts())
-        writers = old_schema.GaugeWriters(bed.old, rows, rate_per_s=rate)
-        steady = Steady(migration, writers, seconds)
-        migration.run(Stopping(), steady)
+        with GaugeWriters(bed.old, rows, rate_per_s=rate) as writers:
+            steady = Steady(migration, writers, seconds)
+            migration.run(Stopping(), steady)
         achieved = steady.row_changes / steady.measured_s
         for name, lag_s in zip(
             ("p50", "p99"), migration.progress.lag_quantiles_s() or (0.0, 0.0), strict=True

@@ -14,7 +14,7 @@ from statistics import fmean
 from migrator.embedded.process import plain_environment
 from migrator.errors import MigratorError
 from scenarios.database import Database
-from scenarios.workloads.program import find, run_to_set_up
+from scenarios.workloads.program import as_environment, as_options, find, run_to_set_up
 from scenarios.workloads.sysbench.writers import settings
 
 _CLIENTS = 2
@@ -54,7 +54,9 @@ class Load:
         """Its tables, made by itself."""
         if self.old.kind == "postgresql":
             program = find("pgbench", "pip install 'dbmigrator[embedded]'")
-            run_to_set_up([program, "--initialize", "--scale=5", *_where(self.old)], _secret(self.old))
+            run_to_set_up(
+                [program, "--initialize", "--scale=5", *as_options(self.old)], as_environment(self.old)
+            )
             return
         # an account of its own: a dump gives way to others, and tells them from us by their names
         connection = self.old.connect(autocommit=True)
@@ -73,7 +75,7 @@ class Load:
         with settings(self.old, _lines(rate)) as file:
             process = subprocess.Popen(
                 self._command(rate, file),
-                env={**plain_environment(), **_secret(self.old)},
+                env={**plain_environment(), **as_environment(self.old)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -95,7 +97,7 @@ class Load:
         program = find("pgbench", "pip install 'dbmigrator[embedded]'")
         limited = [] if rate is None else [f"--rate={rate:.0f}"]
         how = [f"--client={_CLIENTS}", f"--time={_LONGEST_S}", "--progress=1", "--no-vacuum"]
-        return [program, *how, *limited, *_where(self.old)]
+        return [program, *how, *limited, *as_options(self.old)]
 
 
 def within(seconds: Sequence[Second], span: tuple[float, float]) -> tuple[float, float]:
@@ -123,11 +125,3 @@ def _lines(rate: float | None) -> list[str]:
 
 def _sysbench() -> str:
     return find("sysbench", "install sysbench 1.0 (Debian and Ubuntu: apt-get install sysbench)")
-
-
-def _where(old: Database) -> list[str]:
-    return [f"--host={old.host}", f"--port={old.port}", f"--username={old.user}", old.database]
-
-
-def _secret(old: Database) -> dict[str, str]:
-    return {"PGPASSWORD": old.password} if old.password else {}

