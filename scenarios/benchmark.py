@@ -19,10 +19,10 @@ import psycopg
 
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
 from scenarios import benchmark_shapes, orders
-from scenarios.benchmark_bed import Bed, Report, Steady, Watch, fresh
+from scenarios.benchmark_bed import Bed, Report, Steady, dumped, fresh, streamed
 from scenarios.database import Database
 from scenarios.orders.old_schema import OrderWriters, create, touch
 from scenarios.resources import PeakMemory, machine
@@ -75,6 +75,7 @@ def bench(
         with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:
             plain = _plain_copy(bed, rows, report)
             _dump_and_stream(bed, rows, rate, seconds, plain, report)
+        _stream_to_roomy_pages(engine, rows, plain, report)
         _slow_down(engine, rows, report)
         _memory(engine, memory_rows, report)
         reports.append(report)
@@ -146,21 +147,14 @@ def _dsn(database: Database) -> str:
 
 
 def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: float, report: Report) -> None:
-    parts = bed.parts()
-    parts.spark()  # the JVM's start is no part of a rate
-    dumped = Watch(lambda now: now.applied_dump_complete)
-    Migration(parts).run(Stopping(), dumped)
-    _rate(report, "dump with mapping, to a committed target", rows, dumped.elapsed_s, plain)
-
+    _rate(report, "dump with mapping, to a committed target", rows, dumped(bed).elapsed_s, plain)
     # The first is long: a short one is mostly its start.
     for rows_a_commit, size in ((1000, rows), (1, 20_000)):
         touch(bed.old, 1, size, rows_a_commit)
-        parts = bed.parts()
-        streamed = Watch(caught_up(parts.catalog.position))
-        Migration(parts).run(Stopping(), streamed)
+        backlog = streamed(bed)
         what = f"streamed backlog, {rows_a_commit:,} row(s) a transaction, {size:,} changes"
-        _rate(report, what, size, streamed.elapsed_s, plain)
-        used = f"{streamed.processor_s / size * 1e6:,.1f} us"
+        _rate(report, what, size, backlog.elapsed_s, plain)
+        used = f"{backlog.processor_s / size * 1e6:,.1f} us"
         report.add("  processor time a change (all servers included)", used)
 
     parts = bed.parts()
@@ -177,6 +171,18 @@ def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: floa
     )
     for name, lag_s in (("p50", p50_s), ("p99", p99_s)):
         report.add(f"lag {name} at {achieved:,.0f} row changes/s", f"{lag_s * 1000:,.0f} ms", clock)
+
+
+def _stream_to_roomy_pages(engine: str, rows: int, plain: float, report: Report) -> None:
+    """Long backlogs, one after the other, to a table with the room for updates that docs/operating.md advises."""
+    with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:
+        with bed.new.postgres(autocommit=True) as target:
+            target.execute("ALTER TABLE purchase SET (fillfactor = 60)")
+        dumped(bed)
+        for number in (1, 2):
+            touch(bed.old, 1, rows, 1000)
+            what = f"backlog {number} to a table with fillfactor 60, {rows:,} changes"
+            _rate(report, what, rows, streamed(bed).elapsed_s, plain)
 
 
 def _rate(report: Report, what: str, rows: int, elapsed_s: float, plain: float) -> None:
@@ -196,12 +202,12 @@ def _slow_down(engine: str, rows: int, report: Report) -> None:
         alone = writers.report().commits / (time.monotonic() - started)
         moments: list[tuple[float, int]] = []
 
-        def dumped(now: Snapshot) -> bool:
+        def all_dumped(now: Snapshot) -> bool:
             if now.captured is not None:
                 moments.append((time.monotonic(), writers.report().commits))
             return bool(now.dumps) and all(dump.done for dump in now.dumps)
 
-        Migration(parts).run(Stopping(), dumped)
+        Migration(parts).run(Stopping(), all_dumped)
         writers.stop()
     (start, first), (end, last) = moments[0], moments[-1]
     beside = (last - first) / max(end - start, 1e-9)

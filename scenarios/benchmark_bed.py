@@ -15,7 +15,8 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring
-from migrator.run.migration import Migration, Parts
+from migrator.run.failure import Stopping
+from migrator.run.migration import Migration, Parts, caught_up
 from migrator.run.progress import Snapshot
 from scenarios.database import Database
 from scenarios.project import make_project, servers
@@ -89,6 +90,23 @@ class Watch:
         self.elapsed_s = time.monotonic() - self._started
         self.processor_s = tree_processor_s(os.getpid()) - self._used_s
         return True
+
+
+def dumped(bed: Bed) -> Watch:
+    """Runs the migration until the whole dump is in the target; the JVM's start is no part of the time."""
+    parts = bed.parts()
+    parts.spark()
+    watch = Watch(lambda now: now.applied_dump_complete)
+    Migration(parts).run(Stopping(), watch)
+    return watch
+
+
+def streamed(bed: Bed) -> Watch:
+    """Runs the migration until all that the source holds now is in the target."""
+    parts = bed.parts()
+    watch = Watch(caught_up(parts.catalog.position))
+    Migration(parts).run(Stopping(), watch)
+    return watch
 
 
 class Changed(Protocol):

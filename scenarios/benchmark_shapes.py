@@ -11,9 +11,9 @@ import click
 
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 from scenarios import shapes
-from scenarios.benchmark_bed import Bed, Report, Steady, Watch, fresh
+from scenarios.benchmark_bed import Bed, Report, Steady, dumped, fresh, streamed
 from scenarios.resources import PeakMemory
 from scenarios.shapes import old_schema
 from scenarios.shapes.gauge_writers import GaugeWriters
@@ -56,11 +56,11 @@ def _joined(lines: int, report: Report) -> None:
 def _joined_backlog(lines: int, changes: int, report: Report) -> float:
     """Reports what is streamed a second; returns the processor time a change."""
     with fresh(_ENGINE, _JOINED, partial(old_schema.create_joined, lines=lines)) as bed:
-        dump = _dumped(bed)
+        dump = dumped(bed)
         watch = None
         for _ in range(2):  # the first brings compilers and caches up to speed
             old_schema.touch_lines(bed.old, changes, 1000)
-            watch = _streamed(bed)
+            watch = streamed(bed)
     assert watch is not None
     rows = f"{lines / dump.elapsed_s:,.0f} rows/s"
     report.add(f"joined dump, 4 tables, {lines:,} target rows, to a committed target", rows, "")
@@ -88,7 +88,7 @@ def _hot_row(lines: int, report: Report) -> None:
 def _many(rate: float, seconds: float, report: Report) -> None:
     rows = 5_000
     with fresh(_ENGINE, _MANY, partial(old_schema.create_many, rows=rows)) as bed:
-        _dumped(bed)
+        dumped(bed)
         migration = Migration(bed.parts())
         with GaugeWriters(bed.old, rows, rate_per_s=rate) as writers:
             steady = Steady(migration, writers, seconds)
@@ -99,21 +99,6 @@ def _many(rate: float, seconds: float, report: Report) -> None:
         ):
             what = f"{old_schema.TABLES} target tables, lag {name} at {achieved:,.0f} row changes/s"
             report.add(what, f"{lag_s * 1000:,.0f} ms", "source commit to target commit")
-
-
-def _dumped(bed: Bed) -> Watch:
-    parts = bed.parts()
-    parts.spark()
-    watch = Watch(lambda now: now.applied_dump_complete)
-    Migration(parts).run(Stopping(), watch)
-    return watch
-
-
-def _streamed(bed: Bed) -> Watch:
-    parts = bed.parts()
-    watch = Watch(caught_up(parts.catalog.position))
-    Migration(parts).run(Stopping(), watch)
-    return watch
 
 
 def _memory(bed: Bed) -> int:
