@@ -1,8 +1,9 @@
 """``migrator verifybench``: an equal table verified, beside reladiff and a plain datacompy of both whole tables.
 
 PostgreSQL to PostgreSQL, a mapping that hands every column through: reladiff can do nothing else. Then the project's
-own mapping of the same table, which computes five of ten columns, beside its own dump. Bytes are what the
-loopback interface carried meanwhile, so a quiet machine is needed; servers and judges share its cores.
+own mapping of the same table, which computes five of ten columns, beside its own dump; that one also from MariaDB or
+MySQL. Bytes are what the loopback interface carried meanwhile, so a quiet machine is needed; servers and judges share
+its cores.
 
 The source is vacuumed before the dump, as one that was filled long ago is. Verified is a target that the run has
 vacuumed after its dump (``migrator.run.upkeep``), and whose dirty pages are written: a minute later its checkpoint
@@ -64,14 +65,23 @@ _LOOPBACK = Path("/sys/class/net/lo/statistics/rx_bytes")
     show_default=True,
     help="Hand every column through, compute some, or one after the other.",
 )
-def verifybench(rows: int, mapping: str) -> None:
+@click.option(
+    "--source",
+    type=click.Choice(["postgresql", "mariadb", "mysql"]),
+    default="postgresql",
+    show_default=True,
+    help="Of the computed columns; the others are PostgreSQL's.",
+)
+def verifybench(rows: int, mapping: str, source: str) -> None:
     """Measure `verify` on an equal table beside reladiff (if it is there) and datacompy; needs a quiet machine."""
     click.echo(f"machine: {machine()}")
-    report = Report("postgresql")
-    if mapping != "computed":
+    report = Report(source)
+    if mapping == "plain" and source != "postgresql":
+        raise click.UsageError("plain columns are measured from PostgreSQL only")
+    if mapping != "computed" and source == "postgresql":
         _plain(report, rows)
     if mapping != "plain":
-        with fresh("postgresql", PROJECT, lambda old: _filled(old, rows)) as bed:
+        with fresh(source, PROJECT, lambda old: _filled(old, rows)) as bed:
             _beside_its_dump(bed, report, rows, "of computed columns, ")
 
 
@@ -106,8 +116,9 @@ def _beside_its_dump(bed: Bed, report: Report, rows: int, what: str) -> float:
 
 def _filled(old: Database, rows: int) -> None:
     create(old, rows)
-    with psycopg.connect(_uri(old), autocommit=True) as connection:
-        connection.execute("VACUUM (ANALYZE) orders")
+    if old.kind == "postgresql":
+        with psycopg.connect(_uri(old), autocommit=True) as connection:
+            connection.execute("VACUUM (ANALYZE) orders")
 
 
 def _hand_through(bed: Bed) -> None:
@@ -136,6 +147,8 @@ def _dumped(bed: Bed) -> tuple[float, float]:
 
 def _pages_written(bed: Bed) -> None:
     for database in (bed.old, bed.new):
+        if database.kind != "postgresql":
+            continue
         with psycopg.connect(_uri(database), autocommit=True) as connection:
             connection.execute("CHECKPOINT")
 

@@ -21,8 +21,6 @@ INTEGER, DATE, UUID, BYTES = "integer", "date", "uuid", "bytea"
 NUMBER, TIMESTAMP, TIMESTAMPTZ = "numeric", "timestamp", "timestamptz"
 TEXT = "text"
 """What its server reads as it prints it; of an order that no other server shares: for the keys of one side alone."""
-SUMMED_UP = (INTEGER, DATE)
-"""Kinds of which every server tells the last one of many rows (``max``)."""
 _WRITTEN = {
     INTEGER: re.compile(r"-?\d+|NaN"),
     DATE: re.compile(r"-?\d+"),

@@ -68,16 +68,6 @@ class SourceChunks(Protocol):
         """The digest of a piece, in a view of its own."""
         ...
 
-    def digest_of_next(
-        self, numbers: str, key: KeyColumn, where: str, rows: int
-    ) -> tuple[Bracket, Digest, Key | None]:
-        """The digest of the next ``rows`` rows under a condition, in the order of a key of one column.
-
-        And the key up to which all rows are in the digest; None where fewer are left, and all of them are in it. Only
-        for kinds that are ``SUMMED_UP``.
-        """
-        ...
-
     def read(self, where: str, path: Path) -> tuple[Bracket, int]:
         """The rows of a piece into a Parquet file, in a view of its own; also their number."""
         ...

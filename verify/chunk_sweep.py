@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from verify.chunk_choice import ChunkPlan
-from verify.chunk_keys import SUMMED_UP, Key, KeyRange, Piece, condition, cut
+from verify.chunk_keys import Key, KeyRange, Piece, condition, cut
 from verify.chunk_reader import Bracket, Digest, SourceChunks, TargetChunks
+from verify.cuts import Cuts
 from verify.pairing import Pairing, Views, Wait
 
 CHUNK_ROWS = 50_000
@@ -97,14 +98,15 @@ class Sweep(Pairing):
         """All keys: by digests first, where there are any."""
         if self._plan.pushed is None:
             return self.rows_of(cut(lambda after: self._end(KeyRange(after), self._size())))
-        return self.rows_of(self.unequal(KeyRange()))
+        return self.rows_of(self.unequal(self.cuts()))
 
-    def unequal(self, within: KeyRange) -> list[Piece]:
-        """The pieces of a range whose digests don't agree, small ones."""
-        at_once = len(self._kinds) == 1 and self._kinds[0] in SUMMED_UP
-        pieces = cut(lambda after: self._end(KeyRange(after, within.upto), self._size()), within)
-        halves = self._cut(within) if at_once else map(self._digest, pieces)
-        left = [half.piece for half in self._pass(halves, self._agrees)]
+    def cuts(self) -> Cuts:
+        """All keys, for this sweep or for several."""
+        return Cuts(self._kinds)
+
+    def unequal(self, cuts: Cuts) -> list[Piece]:
+        """The pieces whose digests don't agree, small ones; of those that no other sweep takes."""
+        left = [half.piece for half in self._pass(self._digests(cuts), self._agrees)]
         self._seen.pieces = self._files
         finer = self._finer(left, max(1, self._rows // FINER))
         return [half.piece for half in self._pass(map(self._digest, finer), self._agrees)]
@@ -126,28 +128,18 @@ class Sweep(Pairing):
         self._seen.pieces = self._seen.pieces or len(self._seen.full)
         return self._seen
 
+    def _digests(self, cuts: Cuts) -> Iterator[_Half]:
+        while (piece := cuts.next(self._size(), self._end)) is not None:
+            half = self._digest(piece)
+            cuts.found(piece, half.rows)
+            yield half
+
     def _digest(self, piece: Piece) -> _Half:
         assert self._plan.pushed is not None
         self._files += 1
         bracket, digest = self._source.digest(self._plan.pushed.source, self._condition(piece, source=True))
         self._smaller_unless_whole(digest)
         return _Half(piece, bracket, digest, digest.rows, self._files)
-
-    def _cut(self, within: KeyRange) -> Iterator[_Half]:
-        """A range, cut where each digest ends: no walk through the index beforehand."""
-        assert self._plan.pushed is not None
-        after = within.after
-        while self._files == 0 or after is not None:
-            rows = self._size()
-            self._files += 1
-            where = self._condition(KeyRange(after, within.upto), source=True)
-            bracket, digest, upto = self._source.digest_of_next(
-                self._plan.pushed.source, self._plan.key[0], where, rows
-            )
-            self._smaller_unless_whole(digest)
-            piece = KeyRange(after, upto or within.upto)
-            yield _Half(piece, bracket, digest, digest.rows, self._files)
-            after = upto
 
     def _size(self) -> int:
         """Rows of the next piece."""

@@ -129,7 +129,7 @@ def _swept(
     old, new = pair
     before = new.ledger()
     wait, step = lanes.waits_of_both(wait), lanes.one_at_a_time(Lock(), step)
-    cut = other and other.cut()
+    large = other is not None and other.wanted()
 
     def sweep_of(chunks: lanes.Pair) -> Sweep:
         return Sweep(plan, *chunks, wait, step, rows, folders)
@@ -137,9 +137,9 @@ def _swept(
     sweep = sweep_of(pair)
     if table.rounds > 0:
         swept = sweep.rows_of(_again(table, plan))
-    elif other and cut and plan.pushed is not None and plan.key[0].kind == INTEGER:
+    elif other and large and plan.pushed is not None and plan.key[0].kind == INTEGER:
         opened = other.opened
-        swept = sweep.rows_of(lanes.unequal(sweep, lambda: sweep_of(opened()), cut))
+        swept = sweep.rows_of(lanes.unequal(sweep, lambda: sweep_of(opened())))
     else:
         swept = sweep.everything()
     if table.rounds == 0:

@@ -1,4 +1,4 @@
-"""Digests of a large table in two lanes: each has sessions of its own on both servers, and a half of the keys.
+"""Digests of a large table in two lanes: each has sessions of its own on both servers, and takes piece after piece.
 
 A server computes a digest by one process, and a verification of an equal table waits for nothing else. What the lanes
 find is put together as if one sweep had seen it: a key is in one lane only, on both sides.
@@ -14,9 +14,10 @@ from threading import Lock
 from typing import ParamSpec, TypeVar, cast
 
 from migrator.model.table import TableSchema
-from verify.chunk_keys import INTEGER, Key, KeyColumn, KeyRange, Piece, condition
+from verify.chunk_keys import INTEGER, KeyColumn, KeyRange, Piece, condition
 from verify.chunk_reader import ChunkedSource, ChunkedTarget, SourceChunks, TargetChunks
 from verify.chunk_sweep import Sweep
+from verify.cuts import Cuts
 from verify.key_kinds import source_kind
 from verify.pairing import Stopped, Wait, Waited
 from verify.snapshot import LedgerState, LogPlace
@@ -43,12 +44,11 @@ class Other:
     """Another lane that is being prepared.
 
     Attributes:
-        cut: waits until it is known where the keys are cut in two, None where they aren't; the source's sessions are
-            the preparation's until then.
+        wanted: waits until it is known whether it pays; the source's sessions are the preparation's until then.
         opened: waits for the lane's own sessions. Raises as their readers do.
     """
 
-    cut: Callable[[], Key | None]
+    wanted: Callable[[], bool]
     opened: Callable[[], Pair]
 
 
@@ -65,10 +65,10 @@ def prepared(
         target: the target table.
     """
     with ExitStack() as stack, ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
-        cut = pool.submit(middle, source, _own_key(kind, source.schema))
+        wanted = pool.submit(is_large, source, _own_key(kind, source.schema))
         another = another_pair(*sides, (source.schema.id.name, target))
-        pair = pool.submit(lambda: stack.enter_context(another) if cut.result() else None)
-        yield Other(cut.result, lambda: cast(Pair, pair.result()))
+        pair = pool.submit(lambda: stack.enter_context(another) if wanted.result() else None)
+        yield Other(wanted.result, lambda: cast(Pair, pair.result()))
 
 
 def _own_key(kind: str, schema: TableSchema) -> list[KeyColumn]:
@@ -84,23 +84,21 @@ def another_pair(source: ChunkedSource, target: ChunkedTarget, tables: tuple[str
         yield old, new()
 
 
-def middle(source: SourceChunks, key: Sequence[KeyColumn]) -> Key | None:
-    """Where the keys are cut in two; None for a table that stays in one lane.
+def is_large(source: SourceChunks, key: Sequence[KeyColumn]) -> bool:
+    """Whether a second lane pays.
 
-    How many rows either half has is judged by how close its first keys are to one another: to count them would take
-    the time of a tenth of their digests. If the guess is wrong, that costs time and nothing else.
+    How many rows either half of the keys has is judged by how close its first ones are to one another: to count them
+    would take the time of a tenth of their digests. If the guess is wrong, that costs time and nothing else.
     """
     if len(key) != 1 or key[0].kind != INTEGER:
-        return None
+        return False
     ends = source.ends(key[0])
     if ends is None or not all(map(_is_whole, ends)):
-        return None
+        return False
     first, last = map(int, ends)
     cut = (first + last) // 2
     halves = ((first - 1, cut), (cut, last))
-    if all(_about(source, key[0], *half) >= ROWS_MIN / 2 for half in halves):
-        return (str(cut),)
-    return None
+    return all(_about(source, key[0], *half) >= ROWS_MIN / 2 for half in halves)
 
 
 def _about(source: SourceChunks, key: KeyColumn, after: int, upto: int) -> float:
@@ -119,7 +117,7 @@ def _is_whole(value: str) -> bool:
     return value.lstrip("-").isdigit()
 
 
-def unequal(own: Sweep, opened: Callable[[], Sweep], cut: Key) -> list[Piece]:
+def unequal(own: Sweep, opened: Callable[[], Sweep]) -> list[Piece]:
     """What the digests of two sweeps leave to be read; ``own`` has seen it all then.
 
     One lane's failure ends the other, which would go on for as long as the table takes.
@@ -127,27 +125,27 @@ def unequal(own: Sweep, opened: Callable[[], Sweep], cut: Key) -> list[Piece]:
     Args:
         own: the sweep of one lane.
         opened: makes that of the other lane, whose sessions are being opened.
-        cut: the last key of the first lane.
     """
+    cuts = own.cuts()
     with ThreadPoolExecutor(1, thread_name_prefix="lane") as pool:
-        above = pool.submit(_above, own, opened, cut)
-        above.add_done_callback(lambda done: own.stop() if done.exception() else None)
+        second = pool.submit(_second, own, opened, cuts)
+        second.add_done_callback(lambda done: own.stop() if done.exception() else None)
         try:
-            below = own.unequal(KeyRange(upto=cut))
+            left = own.unequal(cuts)
         except Stopped:
-            return above.result()[1]  # which raises
+            return second.result()[1]  # which raises
         except BaseException:
             own.stop()
             raise
-        other, left = above.result()
+        other, others = second.result()
     own.take(other)
-    return [*below, *left]
+    return [*left, *others]
 
 
-def _above(own: Sweep, opened: Callable[[], Sweep], cut: Key) -> tuple[Sweep, list[Piece]]:
+def _second(own: Sweep, opened: Callable[[], Sweep], cuts: Cuts) -> tuple[Sweep, list[Piece]]:
     other = opened()
     other.stop_with(own)
-    return other, other.unequal(KeyRange(after=cut))
+    return other, other.unequal(cuts)
 
 
 def one_at_a_time(lock: Lock, function: Callable[_P, _T]) -> Callable[_P, _T]:

@@ -78,15 +78,6 @@ class MySQLSourceChunks:
             found = digest(self._session, f"SELECT {numbers} FROM {self._name()} WHERE {where}")
         return Bracket(*places), found
 
-    def digest_of_next(
-        self, numbers: str, key: KeyColumn, where: str, rows: int
-    ) -> tuple[Bracket, Digest, Key | None]:
-        """See the port. In two statements: MySQL would write the rows of a subquery with a LIMIT down first."""
-        end = self.end([key], where, rows)
-        upto = "" if end is None else f" AND {quoted(key.source)} <= {literal(key.kind, end[0])}"
-        bracket, digest = self.digest(numbers, where + upto)
-        return bracket, digest, end
-
     def read(self, where: str, path: Path) -> tuple[Bracket, int]:
         """See the port."""
         with self._bracketed() as places:

@@ -136,17 +136,6 @@ class PostgresSourceChunks:
         bracket, found = self._one_row(f"SELECT {numbers} FROM {self._name()} WHERE {where}")
         return bracket, digest_of(found)
 
-    def digest_of_next(
-        self, numbers: str, key: KeyColumn, where: str, rows: int
-    ) -> tuple[Bracket, Digest, Key | None]:
-        """See the port."""
-        column = quoted(key.source)
-        piece = f"(SELECT * FROM {self._name()} WHERE {where} ORDER BY {column} LIMIT {rows:d}) AS piece"
-        last = _KEY_TEXTS[key.kind].format(f"max({column})")
-        bracket, (*found, end) = self._one_row(f"SELECT {numbers}, {last} FROM {piece}")
-        digest = digest_of(found)
-        return bracket, digest, (end,) if digest.rows == rows else None
-
     def read(self, where: str, path: Path) -> tuple[Bracket, int]:
         """See the port."""
         query = sql.SQL("SELECT {} FROM {} WHERE {}").format(

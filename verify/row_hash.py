@@ -39,8 +39,8 @@ _CALLS_MAX = 50
 _TEXT = 'hashtextextended({0}::text COLLATE "C", {1})'
 _FLOAT = "CASE WHEN {0} = 0 THEN " + _TEXT + " ELSE hash{2}extended({0}, {1}) END"
 _DAYS = "daterange_subdiff({0}, '2000-01-01')"
-_INT4S = {"int4": "{0}::int4", "bool": "{0}::int4", "date": _DAYS + "::int4"}
-_WORDS = {"integer": "{0}::int8", "int4": "{0}::int8", "bool": "{0}::int4::int8", "date": _DAYS + "::int8"}
+_INT4S = {"int4": "{0}::int4", "date": _DAYS + "::int4"}
+_WORDS = {"integer": "{0}::int8", "int4": "{0}::int8", "date": _DAYS + "::int8"}
 _STEPS = {
     "numeric": _TEXT.replace("{0}", "trim_scale({0}::numeric)"),
     "text": _TEXT,
@@ -53,6 +53,8 @@ _STEPS = {
 _AS_OUTPUT = "hashtextextended(CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END COLLATE \"C\", {1})"
 _APART = {
     **{name: f"hashint4extended({number}, {{1}})" for name, number in _INT4S.items()},
+    # Of constants: the planner computes both, a row only chooses.
+    "bool": "CASE ({0}) WHEN true THEN hashint4extended(1, {1}) WHEN false THEN hashint4extended(0, {1}) END",
     "integer": "hashint8extended({0}::int8, {1} # ({0}::int8 >> 32))",
     "float8": _FLOAT.replace("{2}", "float8"),
     "float4": _FLOAT.replace("{2}", "float4"),
@@ -61,7 +63,7 @@ _APART = {
 
 
 # Floats have their seed twice: a chain of them would double with each. A record of NULL has one hash for any seed.
-_ONLY_APART = ("float8", "float4", "bytea")
+_ONLY_APART = ("bool", "float8", "float4", "bytea")
 _FULL = ("timestamp", "timestamptz")  # a word is in its seed already
 _STIR = "hashint4extended({0}, {1})"
 _NOTHING = "0::int8"

@@ -230,7 +230,9 @@ class Words(ABC):
         return Made(words.format(*(each.sql for each in found)), "boolean", unknown)
 
     def _or(self, it: Expression) -> Made:
-        made = self._of_boolean("({} OR {})", it)
+        # What hardly any row is comes last: the server asks one after the other.
+        first, second = it.children if it.children[0].kind != "IsNull" else it.children[::-1]
+        made = self._of_boolean("({} OR {})", Expression(it.kind, (first, second)))
         # As checked values ask whether they are what they were cast to, where that is what they were.
         for one, other in (it.children, it.children[::-1]):
             if (one.kind, other.kind) == ("IsNull", "EqualTo"):
@@ -380,5 +382,8 @@ def _of_values(conditions: Sequence[Made], doubts: Sequence[tuple[str, ...]]) ->
     """Whether any doubt about a value holds, of the value that conditions choose."""
     if not any(doubts):
         return []
-    any_of = case_of(conditions, [" OR ".join(each) or "false" for each in doubts])
-    return [] if any_of == "false" else [any_of]
+    values = [" OR ".join(each) or "false" for each in doubts]
+    any_of = case_of(conditions, values)
+    if any_of == "false":
+        return []
+    return [f"({conditions[0].sql} IS NOT TRUE)" if values == ["false", "true"] else any_of]

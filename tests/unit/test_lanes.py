@@ -11,10 +11,11 @@ from typing import Any, cast
 import pytest
 
 from migrator.errors import ConnectionFailed, VerifyError
-from verify.chunk_keys import INTEGER, Key, KeyColumn, KeyRange, Piece
+from verify.chunk_keys import INTEGER, Key, KeyColumn, Piece
 from verify.chunk_reader import SourceChunks
 from verify.chunk_sweep import Sweep
-from verify.lanes import ROWS_MIN, middle, unequal, waits_of_both
+from verify.cuts import Cuts
+from verify.lanes import ROWS_MIN, is_large, unequal, waits_of_both
 from verify.pairing import Pairing, Stopped, Views, Waited
 from verify.postgres_chunks import DIALECT
 from verify.snapshot import LedgerState, LogPlace
@@ -27,7 +28,10 @@ class Lane(Pairing):
         super().__init__(lambda: None, lambda *_: Waited(True, ""), lambda _: None, Views())
         self._fails = fails
 
-    def unequal(self, within: KeyRange) -> list[Piece]:
+    def cuts(self) -> Cuts:
+        return Cuts([INTEGER])
+
+    def unequal(self, _: Cuts) -> list[Piece]:
         if self._fails:
             raise VerifyError("the server is gone")
         assert self._stopped.wait(30), "nobody stopped it"
@@ -38,7 +42,7 @@ class Lane(Pairing):
 def test_one_lane_s_failure_ends_the_other(first: bool) -> None:
     own, other = cast(Sweep, Lane(first)), cast(Sweep, Lane(not first))
     with pytest.raises(VerifyError, match="the server is gone"):
-        unequal(own, lambda: other, ("5",))
+        unequal(own, lambda: other)
 
 
 def test_a_lane_whose_sessions_open_too_late_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +60,7 @@ def test_a_lane_whose_sessions_open_too_late_ends_at_once(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(own, "stop", stopped)
     with pytest.raises(VerifyError, match="the server is gone"):
-        unequal(own, opened, ("5",))
+        unequal(own, opened)
 
 
 def test_a_lane_that_can_t_be_opened_ends_the_other() -> None:
@@ -64,7 +68,7 @@ def test_a_lane_that_can_t_be_opened_ends_the_other() -> None:
         raise ConnectionFailed("too many connections")
 
     with pytest.raises(ConnectionFailed, match="too many"):
-        unequal(cast(Sweep, Lane(False)), refused, ("5",))
+        unequal(cast(Sweep, Lane(False)), refused)
 
 
 class Keys:
@@ -88,8 +92,8 @@ class Keys:
         )
 
 
-def cut(source: Any, kind: str = INTEGER) -> Key | None:
-    return middle(cast(SourceChunks, source), [KeyColumn("id", "id", kind)])
+def large(source: Any, kind: str = INTEGER) -> bool:
+    return is_large(cast(SourceChunks, source), [KeyColumn("id", "id", kind)])
 
 
 FEW = ROWS_MIN * 4 // 5
@@ -99,32 +103,32 @@ FEW = ROWS_MIN * 4 // 5
 @pytest.mark.parametrize(
     ("keys", "wanted"),
     [
-        (range(1, ROWS_MIN + 1), (str(ROWS_MIN // 2),)),
-        (range(1, FEW), None),
-        (range(-(2**63), -(2**63) + FEW * 10**6, 10**6), None),
-        ([*range(-(2**63), 2**63 - 1, 2**64 // ROWS_MIN // 2), 2**63 - 1], ("-1",)),
-        (range(10**12, 10**12 + ROWS_MIN * 20, 10), (str(10**12 + ROWS_MIN * 10 - 5),)),
-        ([*range(FEW), 10**9], None),
-        ([1, *range(10**9, 10**9 + FEW)], None),
-        ([7], None),
+        (range(1, ROWS_MIN + 1), True),
+        (range(1, FEW), False),
+        (range(-(2**63), -(2**63) + FEW * 10**6, 10**6), False),
+        ([*range(-(2**63), 2**63 - 1, 2**64 // ROWS_MIN // 2), 2**63 - 1], True),
+        (range(10**12, 10**12 + ROWS_MIN * 20, 10), True),
+        ([*range(FEW), 10**9], False),
+        ([1, *range(10**9, 10**9 + FEW)], False),
+        ([7], False),
     ],
     ids=["dense", "small", "small and sparse", "all numbers", "gaps", "one far off", "one far before", "one"],
 )
-def test_a_large_table_is_cut_in_the_middle_of_its_keys(keys: Sequence[int], wanted: Key | None) -> None:
-    assert cut(Keys(keys)) == wanted
+def test_a_large_table_is_known_by_its_keys(keys: Sequence[int], wanted: bool) -> None:
+    assert large(Keys(keys)) == wanted
 
 
-def test_other_keys_are_not_cut() -> None:
+def test_a_table_of_other_keys_is_in_one_lane() -> None:
     keys = range(1, ROWS_MIN * 2)
-    assert cut(Keys(keys)) is not None
-    assert cut(Keys(keys), "date") is None
-    assert cut(Keys(keys, ("1", "NaN"))) is None
+    assert large(Keys(keys))
+    assert not large(Keys(keys), "date")
+    assert not large(Keys(keys, ("1", "NaN")))
 
 
-def test_an_empty_table_is_not_cut() -> None:
+def test_an_empty_table_is_in_one_lane() -> None:
     source = Keys([1])
     source.found = None
-    assert cut(source) is None
+    assert not large(source)
 
 
 class Asked:
