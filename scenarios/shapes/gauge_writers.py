@@ -19,7 +19,7 @@ _SCRIPT = r"""
 \set id random(1, {rows})
 UPDATE gauge_:gauge SET n = n + 1 WHERE id = :id;
 """
-_LONGEST_S = 600
+_LONGEST_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
