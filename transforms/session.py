@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -38,6 +39,9 @@ _HEAP_MIN_BYTES = 512 << 20
 _PAGE = "4m"
 """Spark's hash tables take memory by this much at a time. By itself it takes 64 MiB for each broadcast, however few
 rows that has; a joined batch has several, and what they held stays until the collector has been through the heap."""
+_LOG_END_BYTES = 1 << 20
+"""An overflown stack is printed with its innermost 1,024 calls."""
+_UNCAUGHT = re.compile(r"SparkUncaughtExceptionHandler: .*Uncaught exception in thread .*\n(.{1,500})")
 _ONE_PROCESS = re.compile(r"local(\[.*\])?")
 
 # Other values of these change what rows mean, so they are not open to configuration.
@@ -57,6 +61,7 @@ class _Running:
     session: SparkSession
     master: str
     conf: tuple[tuple[str, str], ...]
+    log_path: Path
 
 
 _lock = threading.Lock()
@@ -93,7 +98,8 @@ def spark_session(
                     remedy="use one set of Spark settings per process, or call stop_session() before",
                 )
             return _running.session
-        _running = _Running(_start(_settings(master, conf, log_path), java_home, log_path), master, wanted)
+        session = _start(_settings(master, conf, log_path), java_home, log_path)
+        _running = _Running(session, master, wanted, log_path)
         return _running.session
 
 
@@ -180,14 +186,39 @@ def named_jvm_end() -> Iterator[None]:
             ) from error
         if code is None:
             raise
-        raise MigratorError(
-            "Spark's JVM has ended",
-            where=f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}",
-            cause="it was killed, perhaps by the kernel because memory ran out, or it failed: see Spark's log",
-            remedy="start again: nothing is lost; if it happens again, give the machine more memory, or Spark less "
-            "(`spark.driver.memory`)",
-            retryable=True,
-        ) from error
+        raise _ended(code, _died_of()) from error
+
+
+def _ended(code: int, died_of: str) -> MigratorError:
+    """The error for a JVM that ended: by itself when one of its threads died, see ``_end_with_a_thread``."""
+    if died_of.startswith("java.lang.StackOverflowError"):
+        return MigratorError(
+            "a mapping is too deep for Spark: its plan overflows the stack",
+            where=f"Spark's JVM, exit code {code}",
+            cause=died_of,
+            remedy="write fewer steps one after the other (one select instead of a loop of withColumn), or allow"
+            ' deeper ones: "spark.driver.extraJavaOptions" = "-Xss16m" in [spark.conf]',
+        )
+    killed = "it was killed, perhaps by the kernel because memory ran out, or it failed: see Spark's log"
+    return MigratorError(
+        "Spark's JVM has ended",
+        where=f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}",
+        cause=f"one of its threads died: {died_of}" if died_of else killed,
+        remedy="start again: nothing is lost; if it happens again, give the machine more memory, or Spark less "
+        "(`spark.driver.memory`)",
+        retryable=True,
+    )
+
+
+def _died_of() -> str:
+    """The error, as the log has it, of the thread with which the JVM has ended; empty if it ended otherwise."""
+    if _running is None or not _running.log_path.is_file():
+        return ""
+    with _running.log_path.open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_END_BYTES))
+        said = log.read().decode(errors="replace")
+    found = _UNCAUGHT.findall(said)
+    return found[-1] if found else ""
 
 
 def _stopped_by_itself() -> bool:
@@ -288,7 +319,9 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
     try:
         with log_path.open("ab") as log:
             gateway = launch_gateway(settings, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-            return SparkSession(SparkContext(conf=settings, gateway=gateway))
+            context = SparkContext(conf=settings, gateway=gateway)
+            _end_with_a_thread(gateway.jvm)
+            return SparkSession(context)
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         java = isinstance(error, Py4JJavaError)
         cause = spark_cause(error) if java else str(error)  # while the JVM can be asked
@@ -302,6 +335,16 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
             else "see the log; Spark needs a Java 17 or newer runtime (JAVA_HOME or PATH)",
             retryable=java,
         ) from error
+
+
+def _end_with_a_thread(jvm: Any) -> None:
+    """The JVM ends when one of its threads dies of an error, as Spark's executors do.
+
+    Why: results reach us through a thread of their own. One that dies of what Scala doesn't catch (no room for more
+    compiled code, a stack that is too deep) leaves us waiting for a promise that nobody keeps.
+    """
+    handler = jvm.org.apache.spark.util.SparkUncaughtExceptionHandler(True)
+    jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
 
 
 def _end_halfway() -> None:

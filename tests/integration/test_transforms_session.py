@@ -114,6 +114,58 @@ print(again is spark, again.range(3).select(F.udf(lambda n: n * 2, "long")("id")
     assert child.returncode == 0
 
 
+def test_a_plan_that_is_too_deep_is_told_of_and_not_waited_for(tmp_path: Path) -> None:
+    """Its stack overflows in the thread that serves the result: who waits for that would do so for ever."""
+    asking = """
+import faulthandler
+from migrator.errors import MigratorError
+from transforms.session import named_jvm_end
+rows = spark.range(3).toDF("n")
+for step in range(400):
+    rows = rows.selectExpr(f"n * 2 + {step} as n")
+faulthandler.dump_traceback_later(60, exit=True)
+try:
+    with named_jvm_end():
+        print(rows.toArrow().num_rows, flush=True)
+except MigratorError as error:
+    print(error.what, error.where, error.cause, error.retryable, sep="; ", flush=True)
+"""
+    child, _, _ = start(tmp_path, program=PROGRAM + asking)
+    printed, failed = child.communicate("\n")
+    told = "a mapping is too deep for Spark: its plan overflows the stack; Spark's JVM, exit code 50; "
+    assert printed == told + "java.lang.StackOverflowError; False\n", failed
+    assert child.returncode == 0
+
+
+def test_a_jvm_that_ends_with_one_of_its_threads_says_of_what(tmp_path: Path) -> None:
+    asking = """
+from pyspark.java_gateway import ensure_callback_server_started
+from migrator.errors import MigratorError
+from transforms.session import named_jvm_end
+
+class Fails:
+    def run(self):
+        raise RuntimeError("no room for code")
+    class Java:
+        implements = ["java.lang.Runnable"]
+
+ensure_callback_server_started(SparkContext._gateway)
+spark._jvm.java.lang.Thread(Fails()).start()
+try:
+    with named_jvm_end():
+        spark._jvm.java.lang.Thread.sleep(100_000)
+    print("slept", flush=True)
+except MigratorError as error:
+    print(error.what, error.where, error.retryable, error.cause, sep="; ", flush=True)
+"""
+    child, _, _ = start(tmp_path, program=PROGRAM + asking)
+    printed, _ = child.communicate("\n")
+    assert printed.startswith(
+        "Spark's JVM has ended; exit code 50; True; one of its threads died: py4j.Py4JException: "
+    )
+    assert child.returncode == 0
+
+
 def test_what_fails_while_the_jvm_lives_passes_unchanged(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
