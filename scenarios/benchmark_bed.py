@@ -22,6 +22,10 @@ from scenarios.database import Database
 from scenarios.project import make_project, servers
 from scenarios.resources import tree_processor_s
 
+_BUFFERS_MIB = 2048
+"""A server that somebody looks after has a good part of the machine's memory for its tables. By default it has 64 or
+128 MiB, less than the tables measured here: much of a figure would be the reading of pages that the kernel holds."""
+
 
 @dataclass
 class Report:
@@ -60,7 +64,7 @@ class Bed:
 def fresh(engine: str, project: Path, fill: Callable[[Database], None]) -> Iterator[Bed]:
     """Fresh servers, the old tables as ``fill`` makes them, the new schema of a project in ``scenarios``."""
     with ExitStack() as stack:
-        old, new = servers(stack, engine)
+        old, new = servers(stack, engine, buffers_mib=_BUFFERS_MIB)
         fill(old)
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="migrator-bench-")))
         config = make_project(folder / "project", old, new, project, "bench")

@@ -15,26 +15,34 @@ from migrator.errors import MigratorError
 from scenarios.database import Database
 
 
-def servers(stack: ExitStack, source: str, target: str = "postgresql") -> tuple[Database, Database]:
+def servers(
+    stack: ExitStack, source: str, target: str = "postgresql", buffers_mib: int | None = None
+) -> tuple[Database, Database]:
     """Two separate servers, each with one empty database, stopped and removed when the stack is closed.
+
+    ``buffers_mib``: how much each keeps of its tables in memory, in MiB; None leaves it to what a server has by
+    default.
 
     Raises ``MigratorError`` for a server that can't be had here (``PackagesUnavailable``: Debian's packages).
     """
     folder = stack.enter_context(scratch_directory("migrator-demo-"))
-    return _server_of(stack, folder, source, "old"), _server_of(stack, folder, target, "new")
+    old = _server_of(stack, folder, source, "old", buffers_mib)
+    return old, _server_of(stack, folder, target, "new", buffers_mib)
 
 
-def _server_of(stack: ExitStack, folder: Path, kind: str, name: str) -> Database:
+def _server_of(stack: ExitStack, folder: Path, kind: str, name: str, buffers_mib: int | None) -> Database:
     """A server of one kind, with an empty database called ``name``."""
+    innodb = {} if buffers_mib is None else {"innodb-buffer-pool-size": f"{buffers_mib}M"}
     if kind == "mariadb":
-        maria = stack.enter_context(EmbeddedMariaDB(folder / name))
+        maria = stack.enter_context(EmbeddedMariaDB(folder / name, settings=innodb))
         maria.create_database(name)
         return Database("mariadb", maria.host, maria.port, name, maria.superuser)
     if kind == "mysql":  # it takes LOAD DATA LOCAL only if told so
-        mysql = stack.enter_context(EmbeddedMySQL(folder / name, settings={"local-infile": "ON"}))
+        mysql = stack.enter_context(EmbeddedMySQL(folder / name, settings={"local-infile": "ON", **innodb}))
         mysql.create_database(name)
         return Database("mysql", mysql.host, mysql.port, name, mysql.superuser)
-    server = stack.enter_context(EmbeddedPostgres(folder / name))
+    shared = {} if buffers_mib is None else {"shared_buffers": f"{buffers_mib}MB"}
+    server = stack.enter_context(EmbeddedPostgres(folder / name, settings=shared))
     server.create_database(name)
     return Database("postgresql", server.host, server.port, name, server.superuser)
 
