@@ -29,9 +29,6 @@ from scenarios.resources import PeakMemory, machine
 
 PROJECT = Path(orders.__file__).parent
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
-_LONG = 5
-"""How many times the table the long backlog is. The first million changes pay for the start: the JVM compiles what it
-runs (2 s of processor time), batches are small, and at the end there is nothing left to capture beside the last."""
 _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, source"
 
 
@@ -40,6 +37,12 @@ _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, s
     "--source", type=click.Choice(["postgresql", "mariadb", "both"]), default="both", show_default=True
 )
 @click.option("--rows", default=1_000_000, show_default=True, help="Rows of the table for throughput.")
+@click.option(
+    "--long-rows",
+    default=5_000_000,
+    show_default=True,
+    help="Changes of the long backlog, and rows of its table.",
+)
 @click.option(
     "--memory-rows", default=200_000, show_default=True, help="1x of the memory comparison; 10x is ten times."
 )
@@ -62,6 +65,7 @@ _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, s
 def bench(
     source: str,
     rows: int,
+    long_rows: int,
     memory_rows: int,
     rate: int,
     seconds: float,
@@ -78,7 +82,7 @@ def bench(
         with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:
             plain = _plain_copy(bed, rows, report)
             _dump_and_stream(bed, rows, rate, seconds, plain, report)
-        _stream_long(engine, rows * _LONG, plain, report)
+        _stream_long(engine, long_rows, plain, report)
         _stream_to_roomy_pages(engine, rows, plain, report)
         _slow_down(engine, rows, report)
         _memory(engine, memory_rows, report)
@@ -178,7 +182,11 @@ def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: floa
 
 
 def _stream_long(engine: str, rows: int, plain: float, report: Report) -> None:
-    """A backlog so long that its start is a small part of it, to a larger table with the default fillfactor."""
+    """A backlog so long that its start is a small part of it, to a larger table with the default fillfactor.
+
+    The first million changes pay for it: the JVM compiles what it runs (2 s of processor time), batches are small,
+    and at the end there is nothing left to capture beside the last of them.
+    """
     with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:
         dumped(bed)
         touch(bed.old, 1, rows, 1000)
