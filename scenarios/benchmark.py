@@ -24,7 +24,8 @@ from migrator.run.progress import Snapshot
 from scenarios import benchmark_shapes, orders
 from scenarios.benchmark_bed import Bed, Report, Steady, dumped, fresh, streamed
 from scenarios.database import Database
-from scenarios.orders.old_schema import OrderWriters, create, touch
+from scenarios.orders.old_schema import create, touch
+from scenarios.orders.writers_apart import OrderWritersApart
 from scenarios.resources import PeakMemory, machine
 
 PROJECT = Path(orders.__file__).parent
@@ -167,9 +168,9 @@ def _dump_and_stream(bed: Bed, rows: int, rate: int, seconds: float, plain: floa
 
     parts = bed.parts()
     migration = Migration(parts)
-    writers = OrderWriters(bed.old, rows, rate_per_s=rate)
-    steady = Steady(migration, writers, seconds)
-    migration.run(Stopping(), steady)
+    with OrderWritersApart(bed.old, rows, rate_per_s=rate) as writers:
+        steady = Steady(migration, writers, seconds)
+        migration.run(Stopping(), steady)
     achieved = steady.row_changes / steady.measured_s
     p50_s, p99_s = migration.progress.lag_quantiles_s() or (float("nan"), float("nan"))
     # MariaDB's log gives commit times in whole seconds, cut off: the lag shown is half a second too long on average.
@@ -218,20 +219,18 @@ def _slow_down(engine: str, rows: int, report: Report) -> None:
     with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:
         parts = bed.parts()
         parts.spark()
-        writers = OrderWriters(bed.old, rows, rate_per_s=None)
-        started = time.monotonic()
-        writers.start()
-        time.sleep(5)
-        alone = writers.report().commits / (time.monotonic() - started)
-        moments: list[tuple[float, int]] = []
+        with OrderWritersApart(bed.old, rows, rate_per_s=None) as writers:
+            writers.start()
+            started, moments = time.monotonic(), list[tuple[float, int]]()
+            time.sleep(5)
+            alone = writers.report().commits / (time.monotonic() - started)
 
-        def all_dumped(now: Snapshot) -> bool:
-            if now.captured is not None:
-                moments.append((time.monotonic(), writers.report().commits))
-            return bool(now.dumps) and all(dump.done for dump in now.dumps)
+            def all_dumped(now: Snapshot) -> bool:
+                if now.captured is not None:
+                    moments.append((time.monotonic(), writers.report().commits))
+                return bool(now.dumps) and all(dump.done for dump in now.dumps)
 
-        Migration(parts).run(Stopping(), all_dumped)
-        writers.stop()
+            Migration(parts).run(Stopping(), all_dumped)
     (start, first), (end, last) = moments[0], moments[-1]
     beside = (last - first) / max(end - start, 1e-9)
     report.add("writers alone, unthrottled", f"{alone:,.0f} commits/s", "1.00x")
