@@ -62,6 +62,7 @@ class _Running:
     master: str
     conf: tuple[tuple[str, str], ...]
     log_path: Path
+    log_begins_at: int
 
 
 _lock = threading.Lock()
@@ -98,8 +99,9 @@ def spark_session(
                     remedy="use one set of Spark settings per process, or call stop_session() before",
                 )
             return _running.session
+        log_begins_at = log_path.stat().st_size if log_path.is_file() else 0
         session = _start(_settings(master, conf, log_path), java_home, log_path)
-        _running = _Running(session, master, wanted, log_path)
+        _running = _Running(session, master, wanted, log_path, log_begins_at)
         return _running.session
 
 
@@ -186,7 +188,7 @@ def named_jvm_end() -> Iterator[None]:
             ) from error
         if code is None:
             raise
-        raise _ended(code, _died_of()) from error
+        raise _ended(code, _died_of() if code > 0 else "") from error
 
 
 def _ended(code: int, died_of: str) -> MigratorError:
@@ -211,11 +213,14 @@ def _ended(code: int, died_of: str) -> MigratorError:
 
 
 def _died_of() -> str:
-    """The error, as the log has it, of the thread with which the JVM has ended; empty if it ended otherwise."""
+    """The error, as the log has it, of the thread with which the JVM has ended; empty if it ended otherwise.
+
+    Earlier JVMs wrote to the same log; what they died of is another matter.
+    """
     if _running is None or not _running.log_path.is_file():
         return ""
     with _running.log_path.open("rb") as log:
-        log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_END_BYTES))
+        log.seek(max(_running.log_begins_at, log.seek(0, os.SEEK_END) - _LOG_END_BYTES))
         said = log.read().decode(errors="replace")
     found = _UNCAUGHT.findall(said)
     return found[-1] if found else ""

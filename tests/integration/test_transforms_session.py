@@ -35,6 +35,9 @@ sys.stdin.readline()
 """
 
 
+DIED = "26/11/24 04:19:47 ERROR SparkUncaughtExceptionHandler: Uncaught exception in thread"
+
+
 def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -101,6 +104,24 @@ for ask in (lambda: spark.sql("select 1").toArrow(), lambda: spark.range(3).coun
     assert child.returncode == 0
 
 
+def test_a_killed_jvm_did_not_die_of_what_an_earlier_one_died_of(tmp_path: Path) -> None:
+    """All JVMs of a migration write to one log."""
+    asking = """
+from migrator.errors import MigratorError
+from transforms.session import named_jvm_end
+SparkContext._gateway.proc.kill()
+try:
+    with named_jvm_end():
+        spark.range(3).count()
+except MigratorError as error:
+    print(error.what, error.where, error.retryable, flush=True)
+"""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "spark.log").write_text(f"{DIED} Thread[a,5,main]\njava.lang.StackOverflowError\n")
+    child, _, _ = start(tmp_path, program=PROGRAM + asking)
+    assert child.communicate("\n") == ("Spark's JVM has ended killed by SIGKILL True\n", "")
+
+
 def test_after_a_killed_jvm_the_next_session_has_one_of_its_own(tmp_path: Path) -> None:
     asking = """
 from pyspark.sql import functions as F
@@ -123,7 +144,7 @@ from transforms.session import named_jvm_end
 rows = spark.range(3).toDF("n")
 for step in range(400):
     rows = rows.selectExpr(f"n * 2 + {step} as n")
-faulthandler.dump_traceback_later(60, exit=True)
+faulthandler.dump_traceback_later(240, exit=True)
 try:
     with named_jvm_end():
         print(rows.toArrow().num_rows, flush=True)
@@ -158,6 +179,8 @@ try:
 except MigratorError as error:
     print(error.what, error.where, error.retryable, error.cause, sep="; ", flush=True)
 """
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "spark.log").write_text(f"{DIED} Thread[a,5,main]\njava.lang.StackOverflowError\n")
     child, _, _ = start(tmp_path, program=PROGRAM + asking)
     printed, _ = child.communicate("\n")
     assert printed.startswith(
