@@ -36,8 +36,9 @@ def spark_cause(error: BaseException) -> str:
 
 def _java_cause(exception: object) -> str:
     """Message of the innermost exception that has one: outer ones only say that a job or a task failed."""
-    message = ""
+    message = name = ""
     while exception is not None:
+        name = _simple_name(exception)
         text = exception.getMessage()  # type: ignore[attr-defined]
         if text and _PYTHON_START in text:
             return _last_line_of_start(text)
@@ -45,11 +46,9 @@ def _java_cause(exception: object) -> str:
             return _last_python_line(text)
         if text:
             named = text.startswith("[")  # [ERROR_CLASS] says more than the Java class
-            message = (
-                _without_context(text) if named else f"{_simple_name(exception)}: {_without_context(text)}"
-            )
+            message = _without_context(text) if named else f"{name}: {_without_context(text)}"
         exception = exception.getCause()  # type: ignore[attr-defined]
-    return message or "Spark gave no cause"
+    return message or name  # an overflown stack has no message
 
 
 def _last_line_of_start(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -23,6 +23,9 @@ _KEEPING = {
 _LEAF = "LogicalRDD"
 _INSTEAD = "replacement"
 """The field of an expression that stands for another one."""
+_DEEPEST = 100
+"""Levels of an expression that is read. Whoever reads one calls itself for each, some five calls deep, and Python
+ends that at a thousand; a loop of ``withColumn`` makes hundreds."""
 
 Node = dict[str, Any]
 
@@ -38,6 +41,7 @@ class Expression:
             empty.
         value: of a literal, as text; None is NULL.
         column: place in the source table, of a ``AttributeReference``.
+        depth: levels, itself included.
     """
 
     kind: str
@@ -45,6 +49,18 @@ class Expression:
     type: str = ""
     value: str | None = None
     column: int | None = None
+    depth: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", 1 + max((child.depth for child in self.children), default=0))
+
+
+_DEEP = Expression("TooDeep")
+"""In the place of an expression that has more levels than are read; what is made of it has few again."""
+
+
+class _TooDeep(Exception):
+    """So many levels are within one node of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +103,34 @@ def projection(plan: Any) -> Projection | None:
 
 def _named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str, Expression]:
     """The number and the name of a projected column, and how it is made of the leaf's columns."""
-    expression, end = _read(tree, 0, known)
-    assert end == len(tree)
+    try:
+        expression, end = _read(tree, 0, known)
+        assert end == len(tree)
+    except _TooDeep:
+        expression = _DEEP
+    if expression.depth > _DEEPEST:
+        expression = _DEEP
     return _id(tree[0]), str(tree[0]["name"]), expression
 
 
-def _read(tree: list[Node], place: int, known: Mapping[int, Expression]) -> tuple[Expression, int]:
+def _read(
+    tree: list[Node], place: int, known: Mapping[int, Expression], above: int = 0
+) -> tuple[Expression, int]:
     """The expression that begins at a place of the list, nodes before their children; and where the next begins."""
+    if above > _DEEPEST:
+        raise _TooDeep
     node, end = tree[place], place + 1
     children = []
     for _ in range(node["num-children"]):
-        child, end = _read(tree, end, known)
+        child, end = _read(tree, end, known, above + 1)
         children.append(child)
     kind = _name(node)
     if kind == "AttributeReference":
         return known.get(_id(node), Expression("Unknown")), end
     if kind == "NullIf":  # what stands for it names the value only once
-        return Expression(kind, tuple(_read(node[side], 0, known)[0] for side in ("left", "right"))), end
+        return Expression(
+            kind, tuple(_read(node[side], 0, known, above + 1)[0] for side in ("left", "right"))
+        ), end
     if kind == "Alias" or (_INSTEAD in node and len(children) == 1):
         return children[0], end
     value = node.get("value") if kind == "Literal" else None

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from migrator.model.table import Column, TableId, TableSchema
 from transforms import key_origin as key_origin_module
+from transforms.expressions import Expression
 from transforms.key_origin import HandedColumns, handed_columns, key_origin
 from transforms.registry import TargetMapping
 from transforms.row_wise import PlanWalk
@@ -101,6 +102,26 @@ def test_a_simple_plan_is_read_in_one_call(
     assert read.row_wise
     assert read.one_to_one
     assert not walked.one_to_one
+
+
+def test_a_column_of_hundreds_of_steps_is_told_of_without_being_followed(spark: SparkSession) -> None:
+    """Whoever follows it calls itself for each step, until Python ends that. The others are what they were."""
+
+    def stepwise(thing: DataFrame) -> DataFrame:
+        for _ in range(400):
+            thing = thing.withColumn("c", F.col("c") + 1)
+        return thing.withColumn("d", F.col("c") * 2).withColumn("e", F.lower("b"))
+
+    read = handed(spark, stepwise)
+    assert (read.columns, read.computed, read.one_to_one) == ({"a": "a", "b": "b"}, ("c", "d", "e"), True)
+    followed = {name: kinds(each) for name, each in read.expressions.items()}
+    assert {name for name, found in followed.items() if "TooDeep" in found} == {"c", "d"}
+    assert followed["e"] == {"Lower", "AttributeReference"}
+    assert max(each.depth for each in read.expressions.values()) <= 100
+
+
+def kinds(expression: Expression) -> set[str]:
+    return {expression.kind}.union(*map(kinds, expression.children))
 
 
 UNREPEATABLE: dict[str, Callable[[DataFrame], DataFrame]] = {

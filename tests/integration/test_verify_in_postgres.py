@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ SAID: dict[str, Said] = {
     "a day before": lambda _: F.col("d") < F.col("at").cast("date"),
     "enough": lambda _: F.col("w") >= F.col("l"),
     "over two projections": lambda _: F.lower(F.col("again")),
+    "ninety steps": lambda _: reduce(lambda made, _: ~made, range(90), F.col("b")),
 }
 """What there are words for."""
 UNMET = {
@@ -135,6 +137,7 @@ UNSAID: dict[str, Said] = {
     "rounded": lambda _: F.round("n", 1),
     "more digits than there are": lambda _: F.col("w") * F.col("w"),
     "Python": lambda _: F.udf(lambda text: text, "string")("t"),
+    "a hundred and fifty steps": lambda _: reduce(lambda made, _: ~made, range(150), F.col("b")),
 }
 
 
