@@ -231,6 +231,7 @@ def _slow_down(engine: str, rows: int, report: Report) -> None:
                 return bool(now.dumps) and all(dump.done for dump in now.dumps)
 
             Migration(parts).run(Stopping(), all_dumped)
+            writers.stop()
     (start, first), (end, last) = moments[0], moments[-1]
     beside = (last - first) / max(end - start, 1e-9)
     report.add("writers alone, unthrottled", f"{alone:,.0f} commits/s", "1.00x")

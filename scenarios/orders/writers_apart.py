@@ -23,12 +23,10 @@ class Done:
     Attributes:
         row_changes: committed.
         commits: transactions of them.
-        failures: transactions that the server refused.
     """
 
     row_changes: int
     commits: int
-    failures: int
 
 
 class OrderWritersApart:
@@ -39,9 +37,8 @@ class OrderWritersApart:
     """
 
     def __init__(self, database: Database, rows: int, *, rate_per_s: float | None):
-        context = multiprocessing.get_context(
-            "spawn"
-        )  # a fork would have locks of threads that it hasn't got
+        # a fork would have locks that threads hold which it hasn't got
+        context = multiprocessing.get_context("spawn")
         self._ours, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(
             target=_serve, args=(theirs, database, rows, rate_per_s), daemon=True
@@ -100,4 +97,4 @@ def _serve(theirs: Connection, database: Database, rows: int, rate_per_s: float 
 
 def _done(writers: OrderWriters) -> Done:
     report = writers.report()
-    return Done(report.row_changes, report.commits, report.failures)
+    return Done(report.row_changes, report.commits)
