@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -95,30 +96,32 @@ def read_chunks(
     with (
         lanes.meanwhile(sides.target.chunks(table.target.name)) as new,
         sides.source.chunks(table.target.sources[0]) as old,
-        _another(sides, table, old, at_once) as other,
+        _others(sides, table, old, at_once) as others,
     ):
         if table.plan is None:
             found = choose(spark(), table.target, sides.kinds, old, new)
             if isinstance(found, str):
                 return found
             table.plan = found
-        return _swept(table, table.plan, (old, new()), other, directory, wait, step, rows)
+        return _swept(table, table.plan, (old, new()), others, directory, wait, step, rows)
 
 
-def _another(
+def _others(
     sides: ChunkedSides, table: TableProgress, source: SourceChunks, at_once: int
-) -> AbstractContextManager[lanes.Other | None]:
-    """Another lane where one may be wanted: for everything, which is only read once."""
+) -> AbstractContextManager[lanes.Others | None]:
+    """More lanes where they may be wanted: for everything, which is only read once."""
     if table.rounds > 0 or at_once < 2:
         return nullcontext()
-    return lanes.prepared((sides.source, sides.target), sides.kinds[0], source, table.target.name)
+    return lanes.prepared(
+        (sides.source, sides.target), sides.kinds[0], source, table.target.name, at_once - 1
+    )
 
 
 def _swept(
     table: TableProgress,
     plan: ChunkPlan,
     pair: lanes.Pair,
-    other: lanes.Other | None,
+    others: lanes.Others | None,
     directory: Path,
     wait: Wait,
     step: Callable[[str], None],
@@ -128,8 +131,8 @@ def _swept(
     folders = (directory / "source.parts", directory / "target.parts")
     old, new = pair
     before = new.ledger()
-    wait, step = lanes.waits_of_both(wait), lanes.one_at_a_time(Lock(), step)
-    large = other is not None and other.wanted()
+    wait, step = lanes.waits_of_all(wait), lanes.one_at_a_time(Lock(), step)
+    wanted = others.wanted() if others else 0
 
     def sweep_of(chunks: lanes.Pair) -> Sweep:
         return Sweep(plan, *chunks, wait, step, rows, folders)
@@ -137,9 +140,9 @@ def _swept(
     sweep = sweep_of(pair)
     if table.rounds > 0:
         swept = sweep.rows_of(_again(table, plan))
-    elif other and large and plan.pushed is not None and plan.key[0].kind == INTEGER:
-        opened = other.opened
-        swept = sweep.rows_of(lanes.unequal(sweep, lambda: sweep_of(opened())))
+    elif others and wanted and plan.pushed is not None and plan.key[0].kind == INTEGER:
+        beside = [partial(_opened, sweep_of, pair) for pair in others.opened[:wanted]]
+        swept = sweep.rows_of(lanes.unequal(sweep, beside))
     else:
         swept = sweep.everything()
     if table.rounds == 0:
@@ -157,6 +160,10 @@ def _swept(
         before,
         swept,
     )
+
+
+def _opened(sweep_of: Callable[[lanes.Pair], Sweep], pair: Callable[[], lanes.Pair]) -> Sweep:
+    return sweep_of(pair())
 
 
 def _again(table: TableProgress, plan: ChunkPlan) -> Sequence[Piece]:

@@ -171,8 +171,9 @@ def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
         return "integer"
     if source != target and {source, target} <= _NUMBERS:
         return "numeric"
-    if {source, target} == {"mysql double", "float8"}:  # unless it is printed with so many decimals, no more
-        return None if "(" in "".join(pair.declared()) else "float8"
+    for of_mysql, floating in (("mysql double", "float8"), ("mysql float", "float4")):
+        if {source, target} == {of_mysql, floating}:  # unless it is printed with so many decimals, no more
+            return None if "(" in "".join(pair.declared()) else floating
     if source is None or source != target:
         return None
     if source.startswith("mysql ") and kinds[0] != kinds[1]:

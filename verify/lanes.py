@@ -1,4 +1,4 @@
-"""Digests of a large table in two lanes: each has sessions of its own on both servers, and takes piece after piece.
+"""Digests of a large table in lanes: each has sessions of its own on both servers, and takes piece after piece.
 
 A server computes a digest by one process, and a verification of an equal table waits for nothing else. What the lanes
 find is put together as if one sweep had seen it: a key is in one lane only, on both sides.
@@ -23,9 +23,10 @@ from verify.pairing import Stopped, Wait, Waited
 from verify.snapshot import LedgerState, LogPlace
 
 LANES = 2
-"""At most, and unless less is asked for: a source that has no processor to spare is asked by one session."""
-ROWS_MIN = 400_000
-"""Of a table in two lanes; a smaller one is through before another pair of sessions has paid for itself."""
+"""Unless another number is asked for: a source that has no processor to spare is asked by one session."""
+LANES_MAX = 16
+ROWS_MIN = 200_000
+"""Of a table for each of its lanes; one with fewer is through before its sessions have paid for themselves."""
 _PROBED_ROWS = 1_000
 Pair = tuple[SourceChunks, TargetChunks]
 _P = ParamSpec("_P")
@@ -40,35 +41,41 @@ def meanwhile(chunks: AbstractContextManager[TargetChunks]) -> Iterator[Callable
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
-    """Another lane that is being prepared.
+class Others:
+    """More lanes that are being prepared.
 
     Attributes:
-        wanted: waits until it is known whether it pays; the source's sessions are the preparation's until then.
-        opened: waits for the lane's own sessions. Raises as their readers do.
+        wanted: waits until it is known how many pay; the source's sessions are the preparation's until then.
+        opened: of each that may pay, waits for its own sessions. Raises as their readers do.
     """
 
-    wanted: Callable[[], bool]
-    opened: Callable[[], Pair]
+    wanted: Callable[[], int]
+    opened: Sequence[Callable[[], Pair]]
 
 
 @contextmanager
 def prepared(
-    sides: tuple[ChunkedSource, ChunkedTarget], kind: str, source: SourceChunks, target: str
-) -> Iterator[Other]:
-    """Another lane, prepared while the caller reads the mapping's plan: until then the servers have nothing to do.
+    sides: tuple[ChunkedSource, ChunkedTarget], kind: str, source: SourceChunks, target: str, most: int
+) -> Iterator[Others]:
+    """More lanes, prepared while the caller reads the mapping's plan: until then the servers have nothing to do.
 
     Args:
         sides: readers of both.
         kind: the source's engine.
         source: the source table in the first lane.
         target: the target table.
+        most: other lanes than the first.
     """
-    with ExitStack() as stack, ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
-        wanted = pool.submit(is_large, source, _own_key(kind, source.schema))
-        another = another_pair(*sides, (source.schema.id.name, target))
-        pair = pool.submit(lambda: stack.enter_context(another) if wanted.result() else None)
-        yield Other(wanted.result, lambda: cast(Pair, pair.result()))
+    with ExitStack() as stack, ThreadPoolExecutor(1 + most, thread_name_prefix="prepare") as pool:
+        wanted = pool.submit(others_that_pay, source, _own_key(kind, source.schema), most)
+
+        def opened(place: int) -> Pair | None:
+            if place >= wanted.result():
+                return None
+            return stack.enter_context(another_pair(*sides, (source.schema.id.name, target)))
+
+        pairs = [pool.submit(opened, place) for place in range(most)]
+        yield Others(wanted.result, [cast(Callable[[], Pair], pair.result) for pair in pairs])
 
 
 def _own_key(kind: str, schema: TableSchema) -> list[KeyColumn]:
@@ -84,26 +91,26 @@ def another_pair(source: ChunkedSource, target: ChunkedTarget, tables: tuple[str
         yield old, new()
 
 
-def is_large(source: SourceChunks, key: Sequence[KeyColumn]) -> bool:
-    """Whether a second lane pays.
+def others_that_pay(source: SourceChunks, key: Sequence[KeyColumn], most: int) -> int:
+    """How many lanes pay beside the first, ``most`` at most.
 
     How many rows either half of the keys has is judged by how close its first ones are to one another: to count them
     would take the time of a tenth of their digests. If the guess is wrong, that costs time and nothing else.
     """
     if len(key) != 1 or key[0].kind != INTEGER:
-        return False
+        return 0
     ends = source.ends(key[0])
     if ends is None or not all(map(_is_whole, ends)):
-        return False
+        return 0
     first, last = map(int, ends)
     cut = (first + last) // 2
-    halves = ((first - 1, cut), (cut, last))
-    return all(_about(source, key[0], *half) >= ROWS_MIN / 2 for half in halves)
+    halves = [_about(source, key[0], *half) for half in ((first - 1, cut), (cut, last))]
+    return min(most, int(sum(halves) // ROWS_MIN) - 1) if min(halves) >= ROWS_MIN else 0
 
 
 def _about(source: SourceChunks, key: KeyColumn, after: int, upto: int) -> float:
     """How many rows there are about with keys in (after, upto]."""
-    rows = max(1, min(_PROBED_ROWS, ROWS_MIN // 2))
+    rows = max(1, min(_PROBED_ROWS, ROWS_MIN))
     if upto - after < rows:
         return upto - after
     where = condition(KeyRange((str(after),), (str(upto),)), [key.source], [key.kind], source.dialect)
@@ -117,39 +124,44 @@ def _is_whole(value: str) -> bool:
     return value.lstrip("-").isdigit()
 
 
-def unequal(own: Sweep, opened: Callable[[], Sweep]) -> list[Piece]:
-    """What the digests of two sweeps leave to be read; ``own`` has seen it all then.
+def unequal(own: Sweep, others: Sequence[Callable[[], Sweep]]) -> list[Piece]:
+    """What the digests of several sweeps leave to be read; ``own`` has seen it all then.
 
-    One lane's failure ends the other, which would go on for as long as the table takes.
+    One lane's failure ends the others, which would go on for as long as the table takes.
 
     Args:
-        own: the sweep of one lane.
-        opened: makes that of the other lane, whose sessions are being opened.
+        own: the sweep of the first lane.
+        others: each makes that of another lane, whose sessions are being opened.
     """
     cuts = own.cuts()
-    with ThreadPoolExecutor(1, thread_name_prefix="lane") as pool:
-        second = pool.submit(_second, own, opened, cuts)
-        second.add_done_callback(lambda done: own.stop() if done.exception() else None)
+    with ThreadPoolExecutor(len(others), thread_name_prefix="lane") as pool:
+        running = [pool.submit(_beside, own, opened, cuts) for opened in others]
+        for each in running:
+            each.add_done_callback(lambda done: own.stop() if done.exception() else None)
         try:
             left = own.unequal(cuts)
         except Stopped:
-            return second.result()[1]  # which raises
+            left = []  # whose failure it was, is raised below
         except BaseException:
             own.stop()
             raise
-        other, others = second.result()
-    own.take(other)
-    return [*left, *others]
+        failures = [failure for each in running if (failure := each.exception()) is not None]
+        if failures:
+            raise min(failures, key=lambda failure: isinstance(failure, Stopped))
+    for sweep, pieces in (each.result() for each in running):
+        own.take(sweep)
+        left += pieces
+    return left
 
 
-def _second(own: Sweep, opened: Callable[[], Sweep], cuts: Cuts) -> tuple[Sweep, list[Piece]]:
+def _beside(own: Sweep, opened: Callable[[], Sweep], cuts: Cuts) -> tuple[Sweep, list[Piece]]:
     other = opened()
     other.stop_with(own)
     return other, other.unequal(cuts)
 
 
 def one_at_a_time(lock: Lock, function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A function that two lanes share."""
+    """A function that lanes share."""
 
     def locked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         with lock:
@@ -158,8 +170,8 @@ def one_at_a_time(lock: Lock, function: Callable[_P, _T]) -> Callable[_P, _T]:
     return locked
 
 
-def waits_of_both(wait: Wait) -> Wait:
-    """A wait that two lanes share: one of them waits at a time, and for no place that was waited for before.
+def waits_of_all(wait: Wait) -> Wait:
+    """A wait that lanes share: one of them waits at a time, and for no place that was waited for before.
 
     What was reached then is behind every later view of the target.
     """

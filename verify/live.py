@@ -64,7 +64,7 @@ class Limits:
         wait_s: longest wait for the ledger.
         max_rounds: at least ``STEADY_ROUNDS`` to settle a live difference.
         chunk_rows: source rows in a piece; 0 compares one snapshot of each side instead.
-        lanes: see ``verify.lanes``; 1 or 2.
+        lanes: of a large table, at most; see ``verify.lanes``.
     """
 
     wait_s: float = 60.0

@@ -69,7 +69,7 @@ def verify(
         wait_s: longest wait for the pipeline per round.
         max_rounds: rounds at most; below 10 a difference under live writes can only be set aside.
         chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
-        lanes: pairs of sessions that hash a large table at once, 1 or 2.
+        lanes: pairs of sessions that hash a large table at once, at most.
         mend: how the reports' repair command begins (``verify.report.repair_command``).
         step: hook at named points, for tests.
 

@@ -12,8 +12,8 @@ row by row and add up costs most of its time in turning hashes into numbers, so 
   computed text twice.
 - *Long values* are hashed by themselves, so that a piece's text stays small, and marked: a value may be such a hash.
   Where the source has room for short ones only, PostgreSQL as the target replaces what is too long to be equal.
-- *Floating point* is written with as few digits as tell a number from all others. Very large and very small ones are
-  written in different ways, so that their pieces are read.
+- *Floating point* is its 64 bits. MySQL and MariaDB have no function that gives them, but they are the last ones of a
+  point, the other way round; to write a number in digits takes these servers more than ten times as long.
 - *NULL* is a minus where a column may have it, and texts are marked then. Where the source says that it can't, a row
   that has one is replaced by a text that the other side can't have.
 - *A text that a server cuts off*, or gives up, comes with a warning. MariaDB's can't be longer than a packet.
@@ -46,7 +46,8 @@ _POSTGRES = {
     "numeric": "trim_scale({0}::numeric)",
     "text": "{0}::text",
     "bytea": "encode({0}, 'hex')",
-    "float8": "{0}::text",
+    "float4": "encode(float8send({0}), 'hex')",
+    "float8": "encode(float8send({0}), 'hex')",
     "bool": "({0})::int",
     "date": "{0}::text",
     "timestamp": "{0}::text",
@@ -59,16 +60,16 @@ _POSTGRES_LONG = {
 _MYSQL = {
     "integer": "{0}",
     "bytea": "LOWER(HEX({0}))",
-    "float": "{0} + 0e0",
     "bool": "{0} + 0",
-    **dict.fromkeys(("numeric", "text", "float8", "date", "timestamp", "timestamptz"), "{0}"),
+    **dict.fromkeys(("float", "double", "float4", "float8"), "LOWER(HEX(LEFT(REVERSE(POINT(0, {0})), 8)))"),
+    **dict.fromkeys(("numeric", "text", "date", "timestamp", "timestamptz"), "{0}"),
 }
 CLASSES = (
     "integer",
     "numeric",
     "text",
     "bytea",
-    "float",
+    "float4",
     "float8",
     "bool",
     "date",

@@ -18,7 +18,7 @@ from migrator.run.failure import Stopping
 from migrator.wiring_spark import spark
 from verify.chunk_sweep import CHUNK_ROWS
 from verify.continuous import DEFAULT_RATE, Rotation
-from verify.lanes import LANES
+from verify.lanes import LANES, LANES_MAX
 from verify.live import MAX_ROUNDS
 from verify.report import repair_command, text_report
 from verify.result import Verdict, VerifyResult
@@ -65,7 +65,7 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     "--lanes",
     default=LANES,
     show_default=True,
-    type=click.IntRange(1, LANES),
+    type=click.IntRange(1, LANES_MAX),
     help="Sessions on each side that hash a large table at once; 1 spares the source. Of --continuous always 1.",
 )
 @click.option(

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.integration.verify_project import MIGRATION, Project
 from tests.servers import Database
 from verify.differing import read_differing
+from verify.lanes import LANES
 from verify.read_postgres import PostgresSource
 from verify.result import VerifyResult
 
@@ -44,12 +45,13 @@ class ChunkProject(Project):
     def __init__(self, old: Database, new: Database, spark: SparkSession, directory: Path):
         super().__init__(old, new, spark, directory)
         self.mapping.write_text(PLAIN)
+        self.lanes = LANES
 
     def chunks(
         self, rows: int = 10, rounds: int = 12, step: Callable[[str], None] = lambda _: None
     ) -> VerifyResult:
         """The judge's answer with so many source rows in a piece."""
-        return self.verify(max_rounds=rounds, step=step, chunk_rows=rows)
+        return self.verify(max_rounds=rounds, step=step, chunk_rows=rows, lanes=self.lanes)
 
 
 def found_by(project: ChunkProject) -> set[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -63,11 +63,21 @@ def test_an_equal_table_is_told_by_the_servers_alone(project: ChunkProject, rows
     assert table.uncompared_columns == ("filled_by_nobody",)
 
 
-@pytest.fixture(params=[lanes.ROWS_MIN, 1], ids=["one lane", "two lanes"])
-def in_lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "ROWS_MIN", request.param)
+@pytest.fixture
+def in_lanes(
+    request: pytest.FixtureRequest, project: ChunkProject, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """One table in so many lanes; each has had sessions of its own at the end."""
+    monkeypatch.setattr(lanes, "ROWS_MIN", 1)
+    opened: list[str] = []
+    another = lanes.another_pair
+    monkeypatch.setattr(lanes, "another_pair", lambda *args: opened.append("") or another(*args))
+    project.lanes = request.param
+    yield
+    assert len(opened) == project.lanes - 1
 
 
+@pytest.mark.parametrize("in_lanes", [1, 2, 5], indirect=True)
 @pytest.mark.usefixtures("in_lanes")
 def test_what_differs_is_found_wherever_it_is(project: ChunkProject) -> None:
     project.new.execute(*PLANTED.values())
@@ -189,6 +199,7 @@ def hot(project: ChunkProject, monkeypatch: pytest.MonkeyPatch) -> ChunkProject:
     return project
 
 
+@pytest.mark.parametrize("in_lanes", [1, 5], indirect=True)
 @pytest.mark.usefixtures("in_lanes")
 def test_hot_rows_in_thousands_of_chunks_are_no_alarm(hot: ChunkProject) -> None:
     with HotWriter(hot, [*range(1, 201, 7), *range(2001, 6001, 131)]) as writer:

@@ -56,8 +56,47 @@ BINLOG = {
     "varchar(20)": ["NULL", "''", "' '", "'a'", "'A'", "'-'", "'='", "'=-'", "','", "'1,a'", "'0'"],
     "varbinary(20)": ["NULL", "''", "X'00'", "X'2d'", "X'30'"],
 }
+FLOATING = {
+    "double": [
+        *(
+            "NULL",
+            "0",
+            "1",
+            "-1",
+            "0.1",
+            "0.10000000000000002",
+            "1e15",
+            "123456789012345678",
+            "1e16",
+            "1e-5",
+            "-1e-15",
+        ),
+        *(
+            "5e-324",
+            "2.2250738585072014e-308",
+            "1.7976931348623157e308",
+            "9007199254740992",
+            "9007199254740993",
+        ),
+    ],
+    "float": [
+        "NULL",
+        "0",
+        "1",
+        "-1",
+        "0.1",
+        "16777216",
+        "16777217",
+        "16777218",
+        "1e-45",
+        "3.40282e38",
+        "1e6",
+        "1e-6",
+    ],
+}
 ONLY_ALIKE = {
     "double": ["NULL", "0", "1", "1e-300", "0.1"],
+    "float": ["NULL", "0", "1", "1e-30", "0.1"],
     "datetime(6)": ["NULL", "'2000-01-01'", "'1999-12-31 23:59:59.999999'"],
     "json": ["NULL", "'null'", "'{}'", "'[1, 2]'", "'\",\"'"],
     "set('a','b')": ["NULL", "''", "'a'", "'a,b'"],
@@ -179,6 +218,33 @@ def test_on_postgresql_beside_mysql(old_pg: Database, native: str) -> None:
     made = numbers(("mysql", "postgresql"), [(old, native), (old, native)])
     natives, wanted = of_one_type(old_pg, native, values, key=False)
     assert len(digests(old_pg, natives, made.target, wanted)) == len(wanted)
+
+
+@pytest.mark.parametrize("native", FLOATING)
+def test_floating_point_is_the_same_bits_on_both_engines(
+    old_pg: Database, old_binlog: Database, native: str
+) -> None:
+    """Very large and very small ones too, which the servers write in different ways."""
+    new = {"double": "double precision", "float": "real"}[native]
+    made = numbers((old_binlog.kind, "postgresql"), [("int", "integer"), (native, new)])
+    for value in FLOATING[native]:
+        content: list[Content] = [[("0", value)]]
+        old = digests(old_binlog, ["int", native], made.source, content)
+        assert old == digests(old_pg, ["integer", new], made.target, content), value
+    every: list[Content] = [[("0", value)] for value in FLOATING[native]]
+    different = digests(old_pg, ["integer", new], made.target, every)
+    assert len(different) == len(every) - 1  # 2^53 + 1 and 2^24 + 1 are nobody's numbers
+
+
+def test_the_sign_of_zero_that_mysql_keeps_is_seen(old_pg: Database, old_mysql: Database) -> None:
+    made = numbers(("mysql", "postgresql"), [("int", "integer"), ("double", "double precision")])
+    both: list[Content] = [[("0", "-0e0")], [("0", "0e0")]]
+    found = [
+        digests(old_mysql, ["int", "double"], made.source, both),
+        digests(old_pg, ["integer", "double precision"], made.target, [[("0", "'-0'")], [("0", "0")]]),
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
 
 
 LONG = ["'" + "x" * 300 + end + "'" for end in ("a", "b", " ", "")]

@@ -13,6 +13,7 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.integration.judged import settings_of
 from tests.servers import Database
+from verify.lanes import LANES
 from verify.live import Step
 from verify.read_postgres import PostgresSource
 from verify.result import VerifyResult
@@ -135,7 +136,13 @@ class Project:
             )
 
     def verify(
-        self, *, wait_s: float = 20, max_rounds: int = 12, step: Step = lambda _: None, chunk_rows: int = 0
+        self,
+        *,
+        wait_s: float = 20,
+        max_rounds: int = 12,
+        step: Step = lambda _: None,
+        chunk_rows: int = 0,
+        lanes: int = LANES,
     ) -> VerifyResult:
         """The judge's answer: by one snapshot of each side, or by pieces of so many rows."""
         return verify(
@@ -149,6 +156,7 @@ class Project:
             wait_s=wait_s,
             max_rounds=max_rounds,
             chunk_rows=chunk_rows,
+            lanes=lanes,
             step=step,
         )
 

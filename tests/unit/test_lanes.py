@@ -1,4 +1,4 @@
-"""Two lanes: what both see is one, and the failure of one ends the other."""
+"""Lanes: what all see is one, and the failure of one ends the others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import bisect
 import re
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -15,7 +16,7 @@ from verify.chunk_keys import INTEGER, Key, KeyColumn, Piece
 from verify.chunk_reader import SourceChunks
 from verify.chunk_sweep import Sweep
 from verify.cuts import Cuts
-from verify.lanes import ROWS_MIN, is_large, unequal, waits_of_both
+from verify.lanes import LANES_MAX, ROWS_MIN, others_that_pay, unequal, waits_of_all
 from verify.pairing import Pairing, Stopped, Views, Waited
 from verify.postgres_chunks import DIALECT
 from verify.snapshot import LedgerState, LogPlace
@@ -38,11 +39,15 @@ class Lane(Pairing):
         raise Stopped
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_one_lane_s_failure_ends_the_other(first: bool) -> None:
-    own, other = cast(Sweep, Lane(first)), cast(Sweep, Lane(not first))
+@pytest.mark.parametrize("failing", range(4))
+def test_one_lane_s_failure_ends_the_others(failing: int) -> None:
+    own, *others = (cast(Sweep, Lane(place == failing)) for place in range(4))
     with pytest.raises(VerifyError, match="the server is gone"):
-        unequal(own, lambda: other)
+        unequal(own, [partial(returned, other) for other in others])
+
+
+def returned(sweep: Sweep) -> Sweep:
+    return sweep
 
 
 def test_a_lane_whose_sessions_open_too_late_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,15 +65,15 @@ def test_a_lane_whose_sessions_open_too_late_ends_at_once(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(own, "stop", stopped)
     with pytest.raises(VerifyError, match="the server is gone"):
-        unequal(own, opened)
+        unequal(own, [opened])
 
 
-def test_a_lane_that_can_t_be_opened_ends_the_other() -> None:
+def test_a_lane_that_can_t_be_opened_ends_the_others() -> None:
     def refused() -> Sweep:
         raise ConnectionFailed("too many connections")
 
     with pytest.raises(ConnectionFailed, match="too many"):
-        unequal(cast(Sweep, Lane(False)), refused)
+        unequal(cast(Sweep, Lane(False)), [partial(returned, cast(Sweep, Lane(False))), refused])
 
 
 class Keys:
@@ -92,43 +97,43 @@ class Keys:
         )
 
 
-def large(source: Any, kind: str = INTEGER) -> bool:
-    return is_large(cast(SourceChunks, source), [KeyColumn("id", "id", kind)])
+def others(source: Any, kind: str = INTEGER, most: int = 1) -> int:
+    return others_that_pay(cast(SourceChunks, source), [KeyColumn("id", "id", kind)], most)
 
 
-FEW = ROWS_MIN * 4 // 5
-"""Rows of a table that is too small, but for the few that a guess may be off by."""
+FEW = ROWS_MIN * 8 // 5
+"""Rows of a table that is too small for two, but for the few that a guess may be off by."""
 
 
 @pytest.mark.parametrize(
     ("keys", "wanted"),
     [
-        (range(1, ROWS_MIN + 1), True),
-        (range(1, FEW), False),
-        (range(-(2**63), -(2**63) + FEW * 10**6, 10**6), False),
-        ([*range(-(2**63), 2**63 - 1, 2**64 // ROWS_MIN // 2), 2**63 - 1], True),
-        (range(10**12, 10**12 + ROWS_MIN * 20, 10), True),
-        ([*range(FEW), 10**9], False),
-        ([1, *range(10**9, 10**9 + FEW)], False),
-        ([7], False),
+        (range(1, ROWS_MIN * 2 + 1), 1),
+        (range(1, FEW), 0),
+        (range(-(2**63), -(2**63) + FEW * 10**6, 10**6), 0),
+        ([*range(-(2**63), 2**63 - 1, 2**64 // ROWS_MIN // 4), 2**63 - 1], 3),
+        (range(10**12, 10**12 + ROWS_MIN * 40, 10), 3),
+        ([*range(FEW), 10**9], 0),
+        ([1, *range(10**9, 10**9 + FEW)], 0),
+        ([7], 0),
     ],
     ids=["dense", "small", "small and sparse", "all numbers", "gaps", "one far off", "one far before", "one"],
 )
-def test_a_large_table_is_known_by_its_keys(keys: Sequence[int], wanted: bool) -> None:
-    assert large(Keys(keys)) == wanted
+def test_how_many_lanes_pay_is_known_by_the_keys(keys: Sequence[int], wanted: int) -> None:
+    assert [others(Keys(keys), most=most) for most in (1, LANES_MAX)] == [min(wanted, 1), wanted]
 
 
 def test_a_table_of_other_keys_is_in_one_lane() -> None:
-    keys = range(1, ROWS_MIN * 2)
-    assert large(Keys(keys))
-    assert not large(Keys(keys), "date")
-    assert not large(Keys(keys, ("1", "NaN")))
+    keys = range(1, ROWS_MIN * 4)
+    assert others(Keys(keys))
+    assert not others(Keys(keys), "date")
+    assert not others(Keys(keys, ("1", "NaN")))
 
 
 def test_an_empty_table_is_in_one_lane() -> None:
     source = Keys([1])
     source.found = None
-    assert not large(source)
+    assert not others(source)
 
 
 class Asked:
@@ -153,11 +158,11 @@ class Asked:
     ],
     ids=["the same or before", "beyond", "in vain", "in vain after one that was not"],
 )
-def test_no_lane_waits_for_a_place_that_the_other_saw_reached(
+def test_no_lane_waits_for_a_place_that_another_saw_reached(
     reached: int, waits: list[int], asked: list[int]
 ) -> None:
     wait = Asked(reached)
-    both = waits_of_both(wait)
-    found = [both(LogPlace(order, ""), lambda: None).reached for order in waits]
+    shared = waits_of_all(wait)
+    found = [shared(LogPlace(order, ""), lambda: None).reached for order in waits]
     assert found == [order <= reached for order in waits]
     assert wait.orders == asked
