@@ -75,7 +75,7 @@ def train(folder: str) -> None:
     spark.sql(
         "SELECT cast('2020-01-01' AS date), try_cast('x' AS int), cast('1.50' AS decimal(5, 2))"
     ).toArrow()
-    stop_session()
+    stop_session(exit_s=_TRAINING_S)  # the archive is written on exit: on a busy machine that takes a minute
 
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

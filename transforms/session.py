@@ -130,8 +130,8 @@ def small_session() -> SparkSession:
     )
 
 
-def stop_session() -> None:
-    """Stops Spark and waits for its JVM to exit. Does nothing when Spark doesn't run."""
+def stop_session(exit_s: float = _EXIT_S) -> None:
+    """Stops Spark and waits ``exit_s`` for its JVM to exit, or ends it. Does nothing when Spark doesn't run."""
     global _running
     with _lock:
         if _running is None:
@@ -148,7 +148,7 @@ def stop_session() -> None:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            process.wait(_EXIT_S)
+            process.wait(exit_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
