@@ -3,8 +3,8 @@
 A sweep reads rows of one grain at different moments. While users write to it, what the mapping makes of them may
 never have been, in each sweep anew. So right after a sweep:
 
-1. Its rows are put into buckets by grain (``verify.grain_buckets``), and the mapping runs over each of them. A bucket
-   *owns* an open key if it makes the very row of it that all the rows make.
+1. Its rows are put into buckets by grain (``verify.grain_buckets``), and the mapping runs over them. A bucket *owns*
+   an open key if it makes the very row of it that all the rows make (``verify.bucket_owners``).
 2. The rows of the buckets that own a key are read again, as many as fit, in one view: those of the grain's table by
    their own keys, and those that were inserted since, if keys grow; the others by their links where an index finds
    them, else by their own keys too.
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ from migrator.model.reach import Reach
 from transforms.grain import GrainProblem
 from transforms.plan import depends_on
 from transforms.registry import TargetMapping
+from verify.bucket_owners import owners
 from verify.chunk_keys import KeyColumn, KeyRange, condition, is_written, lists_of
 from verify.chunk_reader import Bracket, Part, SourceTables, TargetChunks
 from verify.compare import MAPPED_HASH, MAPPED_ROWS, Shape, compare, having, key_names, unique_hashes
@@ -208,17 +210,20 @@ class BucketLook(Pairing):
         made = self._open.where(f"{MAPPED_ROWS} = 1").select(*names, f"{MAPPED_HASH}.*").toArrow().to_pydict()
         *keys, first, second = made.values()
         expected = dict(zip(zip(*keys, strict=True), zip(first, second, strict=True), strict=True))
-        owners: dict[CellTexts, list[Bucket]] = {}
-        for bucket in buckets.all():
-            rows = canonical_mapped(self._mapping, buckets.frames(bucket), self._columns)
+
+        def makes(some: Sequence[Bucket]) -> set[CellTexts]:
+            rows = canonical_mapped(self._mapping, buckets.frames(some), self._columns)
             with mapping_failure(self._mapping):
                 found = unique_hashes(having(rows, self._open, self._shape), self._shape)
-            for key, hashes in found.items():
-                if expected.get(key) == hashes:
-                    owners.setdefault(key, []).append(bucket)
-        lost = set(expected) - set(owners)
-        self._seen.owners = None if lost else frozenset(each for found in owners.values() for each in found)
-        return owners
+            return {key for key, hashes in found.items() if expected.get(key) == hashes}
+
+        owned: dict[CellTexts, list[Bucket]] = {}
+        for _, alike in groupby(buckets.all(), lambda bucket: bucket.reach):
+            for key, by in owners(list(alike), expected, makes).items():
+                owned.setdefault(key, []).extend(by)
+        lost = set(expected) - set(owned)
+        self._seen.owners = None if lost else frozenset(each for by in owned.values() for each in by)
+        return owned
 
     def _read(self, buckets: GrainBuckets, group: _Group, most: int) -> _Half:
         """The rows of some buckets as they are now, in one view."""
@@ -298,11 +303,11 @@ class BucketLook(Pairing):
         return looked - set(zip(*(column.to_pylist() for column in differing.columns), strict=True))
 
 
-def together(owners: Mapping[CellTexts, Sequence[Bucket]]) -> list[_Group]:
+def together(owned: Mapping[CellTexts, Sequence[Bucket]]) -> list[_Group]:
     """Groups of keys and buckets: each key with all its buckets, each bucket in one group."""
     alike: dict[frozenset[Bucket], list[CellTexts]] = {}
-    for key, owned_by in owners.items():
-        alike.setdefault(frozenset(owned_by), []).append(key)
+    for key, by in owned.items():
+        alike.setdefault(frozenset(by), []).append(key)
     groups: list[tuple[frozenset[Bucket], list[CellTexts]]] = []
     for joined, keys in alike.items():
         apart = []

@@ -83,12 +83,13 @@ class GrainBuckets:
             found = [int(path.name.partition("=")[2]) for path in self._part(number, 0).glob(f"{_BUCKET}=*")]
             yield from (Bucket(number, each) for each in sorted(found))
 
-    def frames(self, bucket: Bucket) -> dict[str, DataFrame]:
-        """Its rows by table, each once."""
+    def frames(self, buckets: Sequence[Bucket]) -> dict[str, DataFrame]:
+        """Their rows by table, each once."""
         schemas = {name: table.schema for name, table in self._tables.items()}
         paths: dict[str, list[Path]] = {}
-        for number, node in enumerate(self._reaches[bucket.reach].nodes):
-            paths.setdefault(node.schema.id.name, []).extend(self._files(bucket, number))
+        for bucket in buckets:
+            for number, node in enumerate(self._reaches[bucket.reach].nodes):
+                paths.setdefault(node.schema.id.name, []).extend(self._files(bucket, number))
         return file_frames(self._spark, self._target, schemas, paths)
 
     def rows(self, bucket: Bucket) -> int:
