@@ -24,18 +24,20 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 OLD = """
 CREATE TABLE thing (
   id bigint unsigned, part int, exact decimal(38,10), whole decimal(20,0), n int,
-  note varchar(50) CHARACTER SET latin1, raw varbinary(9), PRIMARY KEY (part, id))
+  note varchar(50) CHARACTER SET latin1, raw varbinary(9), ratio double, small float, PRIMARY KEY (part, id))
 """
 VALUES = """
 INSERT INTO thing VALUES
- (18446744073709551615, 1, 9999999999999999999999999999.0123456789, 100, -7, 'é€ ', X'00ff'),
- (9007199254740993, 1, 1.5, 0, NULL, '', X''), (9007199254740992, 1, -0.0000000001, NULL, 0, NULL, NULL),
- (3, 2, 100, 9007199254740993, 3, 'a:1', X'31'), (4, 2, NULL, NULL, NULL, NULL, NULL), (5, -2, 0, 1, 2, '3', X'33')
+ (18446744073709551615, 1, 9999999999999999999999999999.0123456789, 100, -7, 'é€ ', X'00ff', 0.1, 0.1),
+ (9007199254740993, 1, 1.5, 0, NULL, '', X'', 1e300, 1e38),
+ (9007199254740992, 1, -0.0000000001, NULL, 0, NULL, NULL, 5e-324, NULL),
+ (3, 2, 100, 9007199254740993, 3, 'a:1', X'31', -1e-15, 1e-40), (4, 2, NULL, NULL, NULL, NULL, NULL, 0.3, NULL),
+ (5, -2, 0, 1, 2, '3', X'33', NULL, -1)
 """
 ON_POSTGRESQL = """
 CREATE TABLE item (
   item_id numeric(20,0), part bigint, exact numeric(38,10), whole numeric(20,0), n bigint, note text, raw bytea,
-  PRIMARY KEY (part, item_id))
+  ratio double precision, small real, PRIMARY KEY (part, item_id))
 """
 LEDGER = (
     "CREATE TABLE {} (migration varchar(50) PRIMARY KEY, epoch bigint, segment bigint,"
@@ -48,6 +50,11 @@ PLANTED = {
     ): "UPDATE item SET exact = 1.5000000001 WHERE item_id = 9007199254740993",
     ("different", "9007199254740992"): "UPDATE item SET note = '' WHERE item_id = 9007199254740992",
     ("different", "3"): "UPDATE item SET whole = 9007199254740992 WHERE item_id = 3",
+    ("different", "4"): "UPDATE item SET ratio = 0.30000000000000004 WHERE item_id = 4",
+    (
+        "different",
+        "18446744073709551615",
+    ): "UPDATE item SET small = 0.10000001 WHERE item_id > 9007199254740993",
     ("missing", "5"): "DELETE FROM item WHERE item_id = 5",
     ("extra", "0"): "INSERT INTO item (part, item_id) VALUES (1, 0)",
     ("extra", "77"): "INSERT INTO item (part, item_id) VALUES (9, 77)",
@@ -96,7 +103,9 @@ def test_to_postgresql(old_binlog: Database, new_pg: Database, spark: SparkSessi
     old_binlog.execute(OLD, VALUES)
     new_pg.execute(ON_POSTGRESQL, "CREATE SCHEMA migrator", LEDGER.format("migrator.ledger"))
     with new_pg.connect() as connection, connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO item VALUES (%s, %s, %s, %s, %s, %s, %s)", rows_of(old_binlog))
+        cursor.executemany(
+            "INSERT INTO item VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)", rows_of(old_binlog)
+        )
         cursor.execute("INSERT INTO migrator.ledger VALUES (%s, %s, %s, %s, %s, %s)", ledger(old_binlog))
     check(old_binlog, new_pg, spark, tmp_path)
 
@@ -128,7 +137,9 @@ def test_what_a_session_wrote_past_the_log_is_found(
     old_binlog.execute(OLD, VALUES)
     new_pg.execute(ON_POSTGRESQL, "CREATE SCHEMA migrator", LEDGER.format("migrator.ledger"))
     with new_pg.connect() as connection, connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO item VALUES (%s, %s, %s, %s, %s, %s, %s)", rows_of(old_binlog))
+        cursor.executemany(
+            "INSERT INTO item VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)", rows_of(old_binlog)
+        )
         cursor.execute("INSERT INTO migrator.ledger VALUES (%s, %s, %s, %s, %s, %s)", ledger(old_binlog))
     end = reader_of(old_binlog).position()
     with old_binlog.connect() as connection, connection.cursor() as cursor:
