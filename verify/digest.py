@@ -30,14 +30,15 @@ from secrets import randbits
 from migrator.model.table import Column
 from verify.chunk_keys import Dialect, KeyColumn
 from verify.made import Made
+from verify.normalise import kind_of
 from verify.row_hash import Hashed, row_hash
 from verify.snapshot import TargetColumnText
 from verify.spark_numbers import WHOLE
 from verify.text_hash import CELLS_MAX, CLASSES, Cell, may_be_long, select_list
 
-_OTHERS_OF_MYSQL = ("date", "datetime", "timestamp", "time", "year", "float", "double", "json", "set")
+_OTHERS_OF_MYSQL = ("date", "datetime", "timestamp", "time", "float", "double", "json", "set")
 _MYSQL_CLASSES = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), "integer"),
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "integer"),
     **dict.fromkeys(("varchar", "char", "tinytext", "text", "mediumtext", "longtext", "enum"), "text"),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "bytea"),
     "decimal": "numeric",
@@ -64,6 +65,13 @@ _MADE_CLASSES = {
     "timestamp": "timestamptz",
 }
 """By Spark's type, of what a server makes; all others are numbers."""
+_PRINTED = "printed"
+"""The class of what a source hands on as the text that it prints, where its target prints that text too."""
+_TEXTS = ("text", "varchar")
+_CAST = ("uuid", "json", "jsonb")
+"""Types of PostgreSQL whose cast to text gives what their output functions do; that of ``inet`` adds a mask."""
+_OUTPUT = "(CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END)"
+_FLOATING = {"float8": "mysql double", "float4": "mysql float"}
 _AS_READ = ("bool", "date", "timestamp", "timestamptz")
 """Classes of MySQL's that are what ``verify.mysql_target`` reads."""
 
@@ -136,6 +144,11 @@ def pushed(
         [pair.words(kinds[0], dialects[0]) for pair in pairs],
         [dialects[1].quoted(pair.target.name) for pair in pairs],
     ]
+    for place, pair in enumerate(pairs):
+        if classes[place] == _PRINTED:
+            names[0][place] = _printed_by_source(names[0][place], pair, kinds)
+            names[1][place] = _printed_by_target(names[1][place], pair, kinds[1])
+            classes[place] = "text"
     made = [pair.source for pair in pairs if isinstance(pair.source, Made)]
     unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
     if kinds == ("postgresql", "postgresql"):
@@ -165,20 +178,52 @@ def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
         found = _MADE_CLASSES.get(pair.source.type, "numeric")
         if pair.source.type in WHOLE and target in ("int4", "integer"):
             return "integer"
-        return found if target == found or (found == "numeric" and target in _NUMBERS) else None
+        alike = target == found or (found == "numeric" and target in _NUMBERS)
+        return found if alike else _printed(pair, kinds, target)
     source = _declared(kinds[0], pair.source.source_type)
     if {source, target} == {"int4", "integer"}:
         return "integer"
     if source != target and {source, target} <= _NUMBERS:
         return "numeric"
-    for of_mysql, floating in (("mysql double", "float8"), ("mysql float", "float4")):
+    for floating, of_mysql in _FLOATING.items():
         if {source, target} == {of_mysql, floating}:  # unless it is printed with so many decimals, no more
             return None if "(" in "".join(pair.declared()) else floating
+    if source == "mysql time" and pair.target.base == "time":
+        return "time"
     if source is None or source != target:
-        return None
+        return _printed(pair, kinds, target)
     if source.startswith("mysql ") and kinds[0] != kinds[1]:
         return None
     return source
+
+
+def _printed(pair: Pair, kinds: tuple[str, str], target: str | None) -> str | None:
+    """The class of a text that is handed on to another type; None where its values may be printed otherwise."""
+    if pair.source.type != "string":
+        return None
+    if kinds[1] != "postgresql":
+        return _PRINTED if target == "text" else None
+    base = pair.target.base
+    if base == "jsonb":
+        # MySQL's has the same order and the same blanks, all others are as somebody wrote them.
+        alike = kinds[0] == "mysql" and pair.declared()[0].lower() == "json"
+    else:
+        alike = base in _CAST or kind_of(pair.target) == "text"
+    return _PRINTED if alike else None
+
+
+def _printed_by_source(name: str, pair: Pair, kinds: tuple[str, str]) -> str:
+    plain = kinds[0] != "postgresql" or isinstance(pair.source, Made)
+    if not plain and _declared("postgresql", pair.declared()[0]) != "text":
+        name = _OUTPUT.format(name)
+    uuid = kinds[1] == "postgresql" and pair.target.base == "uuid"
+    return f"LOWER({name})" if uuid else name  # in capitals it is the same one
+
+
+def _printed_by_target(name: str, pair: Pair, engine: str) -> str:
+    if engine != "postgresql" or pair.target.base in _TEXTS:
+        return name
+    return f"({name}::text)" if pair.target.base in _CAST else _OUTPUT.format(name)
 
 
 def _declared(kind: str, native: str) -> str | None:

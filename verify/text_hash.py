@@ -51,6 +51,7 @@ _POSTGRES = {
     "bool": "({0})::int",
     "date": "{0}::text",
     "timestamp": "{0}::text",
+    "time": "{0}::text",
     "timestamptz": "({0} AT TIME ZONE interval '0')::text",
 }
 _POSTGRES_LONG = {
@@ -62,7 +63,7 @@ _MYSQL = {
     "bytea": "LOWER(HEX({0}))",
     "bool": "{0} + 0",
     **dict.fromkeys(("float", "double", "float4", "float8"), "LOWER(HEX(LEFT(REVERSE(POINT(0, {0})), 8)))"),
-    **dict.fromkeys(("numeric", "text", "date", "timestamp", "timestamptz"), "{0}"),
+    **dict.fromkeys(("numeric", "text", "date", "timestamp", "timestamptz", "time"), "{0}"),
 }
 CLASSES = (
     "integer",
@@ -75,9 +76,10 @@ CLASSES = (
     "date",
     "timestamp",
     "timestamptz",
+    "time",
 )
 """Classes of values (``verify.digest``) that all engines write alike."""
-_TIMES = ("timestamp", "timestamptz")
+_TIMES = ("timestamp", "timestamptz", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +189,8 @@ def _postgres(cell: Cell, long: bool, is_target: bool) -> str:
 def _mysql(cell: Cell, long: bool) -> str:
     kind, name = cell.kind.removeprefix("mysql "), cell.name
     text = _MYSQL.get(kind, "CAST({0} AS CHAR)").format(name)
-    if kind in ("integer", "numeric") and "zerofill" in cell.declared.lower():
-        text = f"{name} + 0"  # no zeros that a column's display width adds
+    if kind in ("integer", "numeric") and _has_zeros(cell.declared.lower()):
+        text = f"{name} + 0"
     if cell.scales_differ and kind in ("numeric", *_TIMES):
         shorter = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
         # A time with a fraction has a point. Zeros only behind one: the 0 of 10 stays.
@@ -203,6 +205,11 @@ def _mysql(cell: Cell, long: bool) -> str:
     elif cell.nullable and kind in _FREE:
         text = marked
     return f"COALESCE({text}, '{_NULL}')" if cell.nullable else text
+
+
+def _has_zeros(declared: str) -> bool:
+    """Whether numbers are printed with zeros that a column's display width adds, or the width of a year."""
+    return "zerofill" in declared or declared.startswith("year")
 
 
 def _shorter(length: str, most: int, instead: str, text: str) -> str:

@@ -24,20 +24,25 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 OLD = """
 CREATE TABLE thing (
   id bigint unsigned, part int, exact decimal(38,10), whole decimal(20,0), n int,
-  note varchar(50) CHARACTER SET latin1, raw varbinary(9), ratio double, small float, PRIMARY KEY (part, id))
+  note varchar(50) CHARACTER SET latin1, raw varbinary(9), ratio double, small float,
+  code char(36), made year, lasts time(6), kind set('x', 'y'), PRIMARY KEY (part, id))
 """
 VALUES = """
 INSERT INTO thing VALUES
- (18446744073709551615, 1, 9999999999999999999999999999.0123456789, 100, -7, 'é€ ', X'00ff', 0.1, 0.1),
- (9007199254740993, 1, 1.5, 0, NULL, '', X'', 1e300, 1e38),
- (9007199254740992, 1, -0.0000000001, NULL, 0, NULL, NULL, 5e-324, NULL),
- (3, 2, 100, 9007199254740993, 3, 'a:1', X'31', -1e-15, 1e-40), (4, 2, NULL, NULL, NULL, NULL, NULL, 0.3, NULL),
- (5, -2, 0, 1, 2, '3', X'33', NULL, -1)
+ (18446744073709551615, 1, 9999999999999999999999999999.0123456789, 100, -7, 'é€ ', X'00ff', 0.1, 0.1,
+  '0E984725-C51C-4BF4-9960-E1C80E27ABA0', 1999, '12:00:00.5', 'x,y'),
+ (9007199254740993, 1, 1.5, 0, NULL, '', X'', 1e300, 1e38, NULL, NULL, NULL, NULL),
+ (9007199254740992, 1, -0.0000000001, NULL, 0, NULL, NULL, 5e-324, NULL,
+  '0e984725-c51c-4bf4-9960-e1c80e27aba1', 0, '00:00:00', ''),
+ (3, 2, 100, 9007199254740993, 3, 'a:1', X'31', -1e-15, 1e-40, NULL, NULL, NULL, NULL),
+ (4, 2, NULL, NULL, NULL, NULL, NULL, 0.3, NULL, NULL, NULL, NULL, NULL),
+ (5, -2, 0, 1, 2, '3', X'33', NULL, -1, NULL, NULL, NULL, 'y')
 """
 ON_POSTGRESQL = """
 CREATE TABLE item (
   item_id numeric(20,0), part bigint, exact numeric(38,10), whole numeric(20,0), n bigint, note text, raw bytea,
-  ratio double precision, small real, PRIMARY KEY (part, item_id))
+  ratio double precision, small real, code uuid, made smallint, lasts time, kind varchar(9),
+  PRIMARY KEY (part, item_id))
 """
 LEDGER = (
     "CREATE TABLE {} (migration varchar(50) PRIMARY KEY, epoch bigint, segment bigint,"
@@ -103,9 +108,7 @@ def test_to_postgresql(old_binlog: Database, new_pg: Database, spark: SparkSessi
     old_binlog.execute(OLD, VALUES)
     new_pg.execute(ON_POSTGRESQL, "CREATE SCHEMA migrator", LEDGER.format("migrator.ledger"))
     with new_pg.connect() as connection, connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO item VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)", rows_of(old_binlog)
-        )
+        cursor.executemany("INSERT INTO item VALUES ({})".format(", ".join(["%s"] * 13)), rows_of(old_binlog))
         cursor.execute("INSERT INTO migrator.ledger VALUES (%s, %s, %s, %s, %s, %s)", ledger(old_binlog))
     check(old_binlog, new_pg, spark, tmp_path)
 
@@ -137,9 +140,7 @@ def test_what_a_session_wrote_past_the_log_is_found(
     old_binlog.execute(OLD, VALUES)
     new_pg.execute(ON_POSTGRESQL, "CREATE SCHEMA migrator", LEDGER.format("migrator.ledger"))
     with new_pg.connect() as connection, connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO item VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)", rows_of(old_binlog)
-        )
+        cursor.executemany("INSERT INTO item VALUES ({})".format(", ".join(["%s"] * 13)), rows_of(old_binlog))
         cursor.execute("INSERT INTO migrator.ledger VALUES (%s, %s, %s, %s, %s, %s)", ledger(old_binlog))
     end = reader_of(old_binlog).position()
     with old_binlog.connect() as connection, connection.cursor() as cursor:

@@ -107,6 +107,30 @@ BESIDE_MYSQL = {
     "text": ("longtext", BINLOG["varchar(20)"]),
     "bytea": ("longblob", ["NULL", r"'\x'", r"'\x00'", r"'\x2d'"]),
 }
+PRINTED = {
+    ("char(36)", "uuid"): [
+        "'0e984725-c51c-4bf4-9960-e1c80e27aba0'",
+        "'0E984725-C51C-4BF4-9960-E1C80E27ABA1'",  # the same one as PostgreSQL prints it, in small letters
+    ],
+    ("enum('a', 'b c', 'é')", "mood"): ["'a'", "'b c'", "'é'"],
+    ("varchar(20) character set latin1", "mood"): ["'a'", "'é'"],
+    ("set('a','b c')", "text"): ["''", "'a'", "'a,b c'"],
+    ("set('a','b c')", "character varying(9)"): ["''", "'a'", "'a,b c'"],
+    ("longtext", "json"): ['\'{"b":1, "a": [1.50, "é"]}\'', "'[]'", f"'\"{'x' * 300}\"'"],
+    ("varchar(20)", "inet"): ["'192.0.2.1'", "'192.0.2.0/24'"],
+    ("year", "smallint"): ["0", "1901", "2024"],
+    ("time", "time without time zone"): ["'00:00:00'", "'23:59:59'", "'10:00:00'"],
+    ("time(6)", "time without time zone"): ["'00:00:00'", "'23:59:59.999999'", "'12:00:00.5'"],
+    ("datetime(6)", "text"): ["'2024-02-29 12:00:00.500000'", "'1000-01-01 00:00:00.000000'"],
+    ("date", "character varying(10)"): ["'2024-02-29'"],
+}
+"""By types of the source and of PostgreSQL, values that are the same on both, however they are written."""
+BASES = {
+    "character varying(9)": "varchar",
+    "character varying(10)": "varchar",
+    "time without time zone": "time",
+    "timestamp without time zone": "timestamp",
+}
 Content = Sequence[tuple[str, ...]]
 """Rows of literals."""
 chain = row_hash._chain
@@ -145,7 +169,10 @@ def numbers(kinds: tuple[str, str], columns: list[tuple[str, str]], nullable: bo
     """Of the old and the new types of columns c0, c1 and so on."""
     dialects = [postgres_chunks.DIALECT if kind == "postgresql" else mysql_chunks.DIALECT for kind in kinds]
     pairs = [
-        Pair(Column(f"c{n}", "string", nullable, old), TargetColumnText(f"c{n}", new, new, False))
+        Pair(
+            Column(f"c{n}", "string", nullable, old),
+            TargetColumnText(f"c{n}", new, BASES.get(new, new), False),
+        )
         for n, (old, new) in enumerate(columns)
     ]
     made = pushed(kinds, (dialects[0], dialects[1]), pairs, [KeyColumn("c0", "c0", INTEGER)])
@@ -234,6 +261,56 @@ def test_floating_point_is_the_same_bits_on_both_engines(
     every: list[Content] = [[("0", value)] for value in FLOATING[native]]
     different = digests(old_pg, ["integer", new], made.target, every)
     assert len(different) == len(every) - 1  # 2^53 + 1 and 2^24 + 1 are nobody's numbers
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize(("old", "new"), PRINTED)
+def test_what_is_handed_on_as_a_text_agrees_if_it_is_printed_alike(
+    old_pg: Database, old_binlog: Database, old: str, new: str, nullable: bool
+) -> None:
+    old_pg.execute("CREATE TYPE mood AS ENUM ('a', 'b c', 'é')")
+    values = [*PRINTED[old, new], *(["NULL"] if nullable else [])]
+    made = numbers((old_binlog.kind, "postgresql"), [("int", "integer"), (old, new)], nullable)
+    for value in values:
+        content: list[Content] = [[("0", value)]]
+        found = digests(old_binlog, ["int", old], made.source, content)
+        assert found == digests(old_pg, ["integer", new], made.target, content), value
+    every: list[Content] = [[("0", value)] for value in values]
+    assert len(digests(old_pg, ["integer", new], made.target, every)) == len(values)
+
+
+def test_mysql_s_json_agrees_with_jsonb(old_pg: Database, old_mysql: Database) -> None:
+    """Both put keys into one order, with one blank behind each comma."""
+    made = numbers(("mysql", "postgresql"), [("int", "integer"), ("json", "jsonb")])
+    written = '{"bb":1,"a":[true,null,"é"],   "b":{"x":-1.5}}'
+    for value in ("NULL", "'null'", "'{}'", f"'{written}'", "'18446744073709551615'"):
+        content: list[Content] = [[("0", value)]]
+        old = digests(old_mysql, ["int", "json"], made.source, content)
+        assert old == digests(old_pg, ["integer", "jsonb"], made.target, content), value
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("mood", "text", ["NULL", "'a'", "'b c'"]),
+        ("text", "mood", ["NULL", "'a'", "'b c'"]),
+        ("mood", "feeling", ["NULL", "'a'"]),
+        ("character(8)", "text", ["NULL", "'a       '"]),
+        ("inet", "character varying(9)", ["NULL", "'::1'"]),
+        ("integer[]", "text", ["NULL", "'{1,2}'", "'{}'"]),
+        ("text", "uuid", ["NULL", "'0e984725-c51c-4bf4-9960-e1c80e27aba0'"]),
+        ("interval", "text", ["NULL", "'01:00:00'"]),
+        ("json", "text", ["NULL", "'[1, 2]'"]),
+    ],
+)
+def test_between_postgresqls_of_other_types(old_pg: Database, old: str, new: str, same: list[str]) -> None:
+    old_pg.execute("CREATE TYPE mood AS ENUM ('a', 'b c')", "CREATE TYPE feeling AS ENUM ('b c', 'a')")
+    for nullable in (True, False):
+        made = numbers(("postgresql", "postgresql"), [("integer", "integer"), (old, new)], nullable)
+        every: list[Content] = [[("0", value)] for value in same]
+        found = digests(old_pg, ["integer", old], made.source, every)
+        assert found == digests(old_pg, ["integer", new], made.target, every)
+        assert len(found) == len(same)
 
 
 def test_the_sign_of_zero_that_mysql_keeps_is_seen(old_pg: Database, old_mysql: Database) -> None:

@@ -131,9 +131,28 @@ def test_a_row_without_a_hash_agrees_with_nothing() -> None:
     assert not Digest(2, 1, (5, 6)).agrees(Digest(2, 1, (5, 6)))
 
 
+LOGICAL = {
+    "real": "float32",
+    "double": "float64",
+    "timestamp without time zone": "timestamp",
+    "boolean": "bool",
+}
+BASES = {
+    "tinyint(1)": "bool",
+    "datetime(6)": "timestamp",
+    "double precision": "float8",
+    "real": "float4",
+    "character varying(9)": "varchar",
+    "character(9)": "bpchar",
+    "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz",
+    "time without time zone": "time",
+}
+
+
 def pair(source: str, target: str) -> Pair:
-    base = {"tinyint(1)": "bool", "datetime(6)": "timestamp", "date": "date"}.get(target, target)
-    return Pair(Column("c", "string", True, source), TargetColumnText("d", target, base, False))
+    old = Column("c", LOGICAL.get(source, "string"), True, source)
+    return Pair(old, TargetColumnText("d", target, BASES.get(target, target), False))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +162,11 @@ def pair(source: str, target: str) -> Pair:
         ("pp", "integer", "bigint", True),
         ("pp", "integer", "numeric(20,0)", True),
         ("pp", "interval", "interval", True),
-        ("pp", "character(8)", "text", False),  # the padding is a part of the mapped value
+        ("pp", "character(8)", "text", True),  # the padding is a part of the mapped value, and printed
+        ("pp", "text", "character(9)", False),  # whose padding is none
+        ("pp", "mood", "text", True),
+        ("pp", "text", "mood", True),
+        ("pp", "json", "jsonb", False),
         ("pp", "real", "double precision", False),
         ("pp", "timestamp without time zone", "timestamp with time zone", False),
         ("mp", "decimal(38,10)", "numeric(38,10)", True),
@@ -151,6 +174,20 @@ def pair(source: str, target: str) -> Pair:
         ("mp", "double(9,2)", "double precision", False),  # printed with two decimals, whatever it is
         ("mp", "tinyint(1)", "smallint", True),
         ("mp", "datetime(6)", "timestamp without time zone", False),
+        ("mp", "datetime(6)", "text", True),
+        ("mp", "float", "real", True),
+        ("mp", "float", "double precision", False),
+        ("mp", "year", "smallint", True),
+        ("mp", "time(3)", "time without time zone", True),
+        ("mp", "time", "interval", True),  # as texts, which are rarely the same
+        ("mp", "char(36)", "uuid", True),
+        ("mp", "enum('a','b')", "mood", True),
+        ("mp", "set('a','b')", "character varying(9)", True),
+        ("mp", "json", "jsonb", True),
+        ("ap", "longtext", "jsonb", False),
+        ("ap", "longtext", "json", True),
+        ("pm", "uuid", "char(36)", True),
+        ("mm", "json", "longtext", True),
         ("mm", "double", "double", True),
         ("mm", "bit(9)", "bit(9)", False),
         ("mm", "tinyint(1)", "tinyint(1)", False),  # a number there, a boolean here
