@@ -68,8 +68,11 @@ _MADE_CLASSES = {
 _PRINTED = "printed"
 """The class of what a source hands on as the text that it prints, where its target prints that text too."""
 _TEXTS = ("text", "varchar")
-_CAST = ("uuid", "json", "jsonb")
-"""Types of PostgreSQL whose cast to text gives what their output functions do; that of ``inet`` adds a mask."""
+_CAST = ("json", "jsonb", "bpchar")
+"""Types of PostgreSQL whose cast to text gives what their rules compare. That of ``inet`` adds a mask."""
+_DASHED = "________-____-____-____-____________"
+_DIGITS = f"(CASE WHEN {{0}} LIKE '{_DASHED}' THEN REPLACE(LOWER({{0}}), '-', '') ELSE LOWER({{0}}) END)"
+"""A UUID's, which may be written in capitals and without dashes."""
 _OUTPUT = "(CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END)"
 _FLOATING = {"float8": "mysql double", "float4": "mysql float"}
 _AS_READ = ("bool", "date", "timestamp", "timestamptz")
@@ -208,7 +211,7 @@ def _printed(pair: Pair, kinds: tuple[str, str], target: str | None) -> str | No
         # MySQL's has the same order and the same blanks, all others are as somebody wrote them.
         alike = kinds[0] == "mysql" and pair.declared()[0].lower() == "json"
     else:
-        alike = base in _CAST or kind_of(pair.target) == "text"
+        alike = base in (*_CAST, "uuid") or kind_of(pair.target) == "text"
     return _PRINTED if alike else None
 
 
@@ -217,12 +220,14 @@ def _printed_by_source(name: str, pair: Pair, kinds: tuple[str, str]) -> str:
     if not plain and _declared("postgresql", pair.declared()[0]) != "text":
         name = _OUTPUT.format(name)
     uuid = kinds[1] == "postgresql" and pair.target.base == "uuid"
-    return f"LOWER({name})" if uuid else name  # in capitals it is the same one
+    return _DIGITS.format(name) if uuid else name
 
 
 def _printed_by_target(name: str, pair: Pair, engine: str) -> str:
     if engine != "postgresql" or pair.target.base in _TEXTS:
         return name
+    if pair.target.base == "uuid":
+        return f"encode(uuid_send({name}), 'hex')"
     return f"({name}::text)" if pair.target.base in _CAST else _OUTPUT.format(name)
 
 

@@ -22,6 +22,7 @@ from verify.words import Words
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 _TEXTS = ("varchar", "char", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
+_BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 _TRIMS = {"StringTrim": "TRIM({0})", "StringTrimLeft": "LTRIM({0})", "StringTrimRight": "RTRIM({0})"}
 _CASES = {"Lower": "LOWER({0})", "Upper": "UPPER({0})"}
 _FULL = {
@@ -64,6 +65,7 @@ class _MySQLWords(Words):
     cut = "TRUNCATE({0}, 0)"
     digits = f"(CAST({{0}} AS CHAR CHARACTER SET utf8mb4) {_CHARACTERS})"
     whole = "({0} + 0)"
+    binary = _BINARY
 
     def _column(self, it: Expression) -> Made:
         if it.column is None:
@@ -120,6 +122,9 @@ class _MySQLWords(Words):
             plain = f"LENGTH({text.sql}) = CHAR_LENGTH({text.sql})"
             return f"(CASE WHEN {plain} THEN LOWER({text.sql}) ELSE {sql} END)" if len(old) == 26 else sql
         return sql
+
+    def digits_of_bytes(self, column: str) -> str:
+        return f"(CONVERT(HEX({quoted(column)}) USING utf8mb4) {_CHARACTERS})"
 
     def together(self, texts: Sequence[str]) -> str:
         return f"CONCAT({', '.join(texts)})"

@@ -71,6 +71,7 @@ class _PostgresWords(Words):
     cut = "trunc({0}::numeric)"
     digits = "trim_scale({0}::numeric)::text"
     whole = "({0}::int)"
+    binary = ("bytea",)
 
     def _column(self, it: Expression) -> Made:
         if it.column is None:
@@ -119,6 +120,9 @@ class _PostgresWords(Words):
 
     def translated(self, text: Made, old: str, new: str) -> str:
         return f"translate({text.sql}, {self.text(old)}, {self.text(new)})"
+
+    def digits_of_bytes(self, column: str) -> str:
+        return f"upper(encode({quoted(column)}, 'hex'))"
 
     def together(self, texts: Sequence[str]) -> str:
         return f"({' || '.join(texts)})"

@@ -16,7 +16,7 @@ Here is what all servers have in common; ``in_postgres`` and ``in_mysql`` say th
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -25,6 +25,7 @@ from transforms.expressions import Expression
 from verify.expression_facts import is_empty, nullable, of_a_row
 from verify.made import Made, NoWords, case_of, digits_of, same_type, typed
 from verify.spark_numbers import WHOLE, digits, is_number, result_type, sure_digits
+from verify.text_words import TRIMS, TextWords
 
 _SQL_MAX = 20_000
 """Characters: an expression that is used twice is written twice."""
@@ -38,36 +39,29 @@ _COMPARED = {
 }
 _OF_EQUALITY = ("EqualTo", "EqualNullSafe")
 _COMPUTED = {"Add": "+", "Subtract": "-", "Multiply": "*"}
-TRIMS = ("StringTrim", "StringTrimLeft", "StringTrimRight")
+_OTHER_NAMES = ("Nvl", "Nvl2", "StringTrimBoth")
+"""What Spark replaces by the expression below it."""
 
 
-class Words(ABC):
+class Words(TextWords):
     """Translates over one table's columns. Methods raise ``NoWords``.
 
     Class attributes are words of the server; ``{0}`` stands for the value, ``{1}`` for another one.
 
     Attributes:
         same: whether two values, perhaps NULL, are the same.
-        trims: texts without blanks, by the kind of expression.
-        cases: letters of ASCII in another case, likewise.
-        not_ascii: whether a text has other characters than those of ASCII; never NULL.
-        characters: how many characters a text has.
         cut: a decimal without what is behind the point.
         digits: a whole number's text.
         whole: a boolean as a number.
     """
 
     same: str
-    trims: Mapping[str, str]
-    cases: Mapping[str, str]
-    not_ascii: str
-    characters: str
     cut: str
     digits: str
     whole: str
 
     def __init__(self, columns: Sequence[Column]):
-        self._columns = columns
+        super().__init__(columns)
         self._known: Mapping[str, Callable[[Expression], Made]] = {
             "AttributeReference": self._column,
             "Literal": lambda it: self._literal(it.type, it.value),
@@ -83,15 +77,12 @@ class Words(ABC):
             "IsNull": lambda it: self._is_null("({} IS NULL)", it),
             "IsNotNull": lambda it: self._is_null("({} IS NOT NULL)", it),
             "In": self._in,
-            "Concat": self._concat,
-            "Length": lambda it: self._of_text(self.characters, it, "integer"),
-            "StringTranslate": self._translate,
             "ToUTCTimestamp": self._in_zone,
             "FromUTCTimestamp": self._in_zone,
+            **dict.fromkeys(_OTHER_NAMES, lambda it: self.of(it.children[0])),
             **dict.fromkeys((*_COMPARED, "EqualNullSafe"), self._compared),
             **dict.fromkeys(_COMPUTED, self._computed),
-            **dict.fromkeys(TRIMS, lambda it: self._of_text(self.trims[it.kind], it, "string")),
-            **dict.fromkeys(("Lower", "Upper"), self._of_ascii),
+            **self.of_texts(),
         }
 
     def column(self, expression: Expression) -> Made | None:
@@ -143,10 +134,6 @@ class Words(ABC):
         """Whether a text is of blanks alone; NULL of NULL."""
 
     @abstractmethod
-    def translated(self, text: Made, old: str, new: str) -> str:
-        """A text in which characters are replaced by others, one by one."""
-
-    @abstractmethod
     def converted(self, value: Made, wanted: str) -> Made | None:
         """A value as one of another type, where neither is a number; None where there are no words."""
 
@@ -157,14 +144,6 @@ class Words(ABC):
     def cut_off(self, value: Made) -> str:
         """A decimal without what is behind its point."""
         return self.cut.format(value.sql)
-
-    def declared(self, column: Column) -> str:
-        """The word of a column's declared type."""
-        return column.source_type.lower().partition("(")[0].strip()
-
-    def _all(self, expressions: Sequence[Expression]) -> tuple[list[Made], tuple[str, ...]]:
-        found = [self.of(each) for each in expressions]
-        return found, tuple(dict.fromkeys(part for each in found for part in each.doubts()))
 
     def _cast(self, it: Expression) -> Made:
         (child,) = it.children
@@ -289,37 +268,6 @@ class Words(ABC):
     def bounded(self, value: Made) -> Made:
         """A number that isn't known where its type can't hold it."""
         return replace(value, unknown=(*value.unknown, self._beyond(value.sql, value.type)))
-
-    def _concat(self, it: Expression) -> Made:
-        found, unknown = self._all(it.children)
-        if not found:
-            raise NoWords
-        typed("string", *found)
-        return Made(self.together([each.sql for each in found]), "string", unknown)
-
-    @abstractmethod
-    def together(self, texts: Sequence[str]) -> str:
-        """Texts one after the other; NULL if one is."""
-
-    def _of_text(self, words: str, it: Expression, type_: str) -> Made:
-        if len(it.children) != 1:  # to trim other characters than spaces
-            raise NoWords
-        value = self.of(it.children[0])
-        typed("string", value)
-        return Made(words.format(value.sql), type_, value.doubts())
-
-    def _of_ascii(self, it: Expression) -> Made:
-        made = self._of_text(self.cases[it.kind], it, "string")
-        value = self.of(it.children[0])
-        return Made(made.sql, made.type, (*made.unknown, self.not_ascii.format(value.sql)))
-
-    def _translate(self, it: Expression) -> Made:
-        value = self.of(it.children[0])
-        typed("string", value)
-        texts = [each.value for each in it.children[1:] if each.kind == "Literal" and each.value is not None]
-        if len(texts) != 2 or len(texts[0]) != len(texts[1]) or len(set(texts[0])) != len(texts[0]):
-            raise NoWords
-        return Made(self.translated(value, *texts), "string", value.doubts())
 
     def _in_zone(self, it: Expression) -> Made:
         value, zone = it.children

@@ -29,7 +29,7 @@ def item(thing: DataFrame) -> DataFrame:
 """
 TRANSFORMED = PLAIN.replace(
     'thing.drop("twice").withColumnRenamed("id", "item_id")',
-    'thing.selectExpr("id AS item_id", "big + 1 AS big", "substring(note, 1, 1000) AS note", "raw", "ratio", "at")',
+    'thing.selectExpr("id AS item_id", "big + 1 AS big", "reverse(reverse(note)) AS note", "raw", "ratio", "at")',
 )
 
 COMPUTED = PLAIN.replace(

@@ -39,28 +39,47 @@ def item(thing: DataFrame) -> DataFrame:
         instant(mysql_datetime("at"), "UTC").alias("at"),
         flag("paid").alias("is_paid"),
         "ratio",
+        F.hex("raw").alias("code"),
+        F.concat_ws("-", F.substring("note", 1, 2), F.nvl("state", F.lit("none"))).alias("label"),
     )
 """
 OLD = """
 CREATE TABLE thing (id int PRIMARY KEY, note varchar(20) CHARACTER SET latin1 NOT NULL, total decimal(12,2),
- born date, seen datetime NOT NULL, at timestamp(6) NULL, paid smallint NOT NULL, ratio double)
+ born date, seen datetime NOT NULL, at timestamp(6) NULL, paid smallint NOT NULL, ratio double,
+ raw binary(16), state enum('a', 'b'))
 """
 VALUES = """
 INSERT INTO thing VALUES
- (1, 'Plain, sir', 1.50, '2024-02-29', '2024-03-31 02:30:00', '2024-03-31 02:30:00.500000', 1, 0.1),
- (2, '', -0.01, '0000-00-00', '0000-00-00', NULL, 0, NULL),
- (3, ' X ', NULL, NULL, '9999-12-31 23:59:59', '1970-01-01 00:00:01', 1, -1234567.875),
- (4, 'ABC', 9999999999.99, '0001-01-01', '1000-01-01 00:00:00', '2038-01-19 03:14:07.999999', 0, 123456.75)
+ (1, 'Plain, sir', 1.50, '2024-02-29', '2024-03-31 02:30:00', '2024-03-31 02:30:00.500000', 1, 0.1,
+  X'0e984725c51c4bf49960e1c80e27aba0', 'a'),
+ (2, '', -0.01, '0000-00-00', '0000-00-00', NULL, 0, NULL, NULL, NULL),
+ (3, ' X ', NULL, NULL, '9999-12-31 23:59:59', '1970-01-01 00:00:01', 1, -1234567.875, NULL, 'b'),
+ (4, 'ABC', 9999999999.99, '0001-01-01', '1000-01-01 00:00:00', '2038-01-19 03:14:07.999999', 0, 123456.75, NULL,
+  NULL)
 """
 NEW = {
     "postgresql": "CREATE TABLE item (id int PRIMARY KEY, note text, total_cents bigint, born date, seen timestamp,"
-    " at timestamptz, is_paid boolean, ratio double precision)",
+    " at timestamptz, is_paid boolean, ratio double precision, code uuid, label text)",
     "mysql": "CREATE TABLE item (id int PRIMARY KEY, note varchar(20) CHARACTER SET utf8mb4, total_cents bigint,"
-    " born date, seen datetime(6), at timestamp(6) NULL, is_paid tinyint(1), ratio double)",
+    " born date, seen datetime(6), at timestamp(6) NULL, is_paid tinyint(1), ratio double,"
+    " code char(32), label varchar(30))",
 }
+CODE = "0E984725C51C4BF49960E1C80E27ABA0"
+"""Of both engines: PostgreSQL reads it as a UUID."""
 ROWS = [
-    (1, "plain, sir", 150, "2024-02-29", "2024-03-31 02:30:00", "2024-03-31 02:30:00.500000", True, 0.1),
-    (2, "", -1, None, None, None, False, None),
+    (
+        1,
+        "plain, sir",
+        150,
+        "2024-02-29",
+        "2024-03-31 02:30:00",
+        "2024-03-31 02:30:00.500000",
+        True,
+        0.1,
+        CODE,
+        "Pl-a",
+    ),
+    (2, "", -1, None, None, None, False, None, None, "-none"),
     (
         3,
         " x ",
@@ -70,6 +89,8 @@ ROWS = [
         "1970-01-01 00:00:01",
         True,
         -1234567.875,
+        None,
+        " X-b",
     ),
     (
         4,
@@ -80,6 +101,8 @@ ROWS = [
         "2038-01-19 03:14:07.999999",
         False,
         123456.75,
+        None,
+        "AB-none",
     ),
 ]
 # Of each batch one change in a row at most, each row in a chunk of its own: no difference hides behind another one.
@@ -103,7 +126,8 @@ PLANTED = (
         4: ("born", "NULL"),
     },
     {1: ("is_paid", "NULL")},
-    {1: ("ratio", "0.10000000000000002")},
+    {1: ("ratio", "0.10000000000000002"), 2: ("label", "'-None'"), 3: ("code", f"'{CODE}'")},
+    {1: ("code", f"'{CODE[:-1]}1'"), 3: ("label", "' X-a'")},
 )
 
 
@@ -139,7 +163,7 @@ def pair(request: pytest.FixtureRequest, old_binlog: Database) -> tuple[Database
 def fill(cursor: Any) -> None:
     """The new rows, as the mapping makes them."""
     cursor.execute("DELETE FROM item")
-    cursor.executemany(f"INSERT INTO item VALUES ({', '.join(['%s'] * 8)})", ROWS)
+    cursor.executemany(f"INSERT INTO item VALUES ({', '.join(['%s'] * 10)})", ROWS)
 
 
 def plant(new: Database, changes: Mapping[int, tuple[str, str]]) -> None:

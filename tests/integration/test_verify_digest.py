@@ -111,6 +111,7 @@ PRINTED = {
     ("char(36)", "uuid"): [
         "'0e984725-c51c-4bf4-9960-e1c80e27aba0'",
         "'0E984725-C51C-4BF4-9960-E1C80E27ABA1'",  # the same one as PostgreSQL prints it, in small letters
+        "'0E984725C51C4BF49960e1c80e27aba2'",
     ],
     ("enum('a', 'b c', 'é')", "mood"): ["'a'", "'b c'", "'é'"],
     ("varchar(20) character set latin1", "mood"): ["'a'", "'é'"],
@@ -118,6 +119,7 @@ PRINTED = {
     ("set('a','b c')", "character varying(9)"): ["''", "'a'", "'a,b c'"],
     ("longtext", "json"): ['\'{"b":1, "a": [1.50, "é"]}\'', "'[]'", f"'\"{'x' * 300}\"'"],
     ("varchar(20)", "inet"): ["'192.0.2.1'", "'192.0.2.0/24'"],
+    ("char(2)", "character(2)"): ["'de'", "'d'", "''"],
     ("year", "smallint"): ["0", "1901", "2024"],
     ("time", "time without time zone"): ["'00:00:00'", "'23:59:59'", "'10:00:00'"],
     ("time(6)", "time without time zone"): ["'00:00:00'", "'23:59:59.999999'", "'12:00:00.5'"],
@@ -128,6 +130,7 @@ PRINTED = {
 BASES = {
     "character varying(9)": "varchar",
     "character varying(10)": "varchar",
+    "character(2)": "bpchar",
     "time without time zone": "time",
     "timestamp without time zone": "timestamp",
 }
@@ -279,6 +282,19 @@ def test_what_is_handed_on_as_a_text_agrees_if_it_is_printed_alike(
     assert len(digests(old_pg, ["integer", new], made.target, every)) == len(values)
 
 
+def test_a_uuid_with_dashes_elsewhere_agrees_with_none(old_pg: Database) -> None:
+    """No server reads it, so to the judge it is another text."""
+    made = numbers(("postgresql", "postgresql"), [("integer", "integer"), ("text", "uuid")])
+    odd: list[Content] = [
+        [("0", "'0e98-4725c51c-4bf4-9960e-1c80e27aba0'")],
+        [("0", "'-0e984725c51c4bf49960e1c80e27aba0'")],
+    ]
+    plain: list[Content] = [[("0", "'0e984725c51c4bf49960e1c80e27aba0'")]]
+    found = digests(old_pg, ["integer", "uuid"], made.target, plain)
+    assert found == digests(old_pg, ["integer", "text"], made.source, plain)
+    assert not found & digests(old_pg, ["integer", "text"], made.source, odd)
+
+
 def test_mysql_s_json_agrees_with_jsonb(old_pg: Database, old_mysql: Database) -> None:
     """Both put keys into one order, with one blank behind each comma."""
     made = numbers(("mysql", "postgresql"), [("int", "integer"), ("json", "jsonb")])
@@ -298,7 +314,12 @@ def test_mysql_s_json_agrees_with_jsonb(old_pg: Database, old_mysql: Database) -
         ("character(8)", "text", ["NULL", "'a       '"]),
         ("inet", "character varying(9)", ["NULL", "'::1'"]),
         ("integer[]", "text", ["NULL", "'{1,2}'", "'{}'"]),
-        ("text", "uuid", ["NULL", "'0e984725-c51c-4bf4-9960-e1c80e27aba0'"]),
+        (
+            "text",
+            "uuid",
+            ["NULL", "'0e984725-c51c-4bf4-9960-e1c80e27aba0'", "'0E984725C51C4BF49960E1C80E27ABA1'"],
+        ),
+        ("text", "character(2)", ["NULL", "'ab'", "'a'"]),
         ("interval", "text", ["NULL", "'01:00:00'"]),
         ("json", "text", ["NULL", "'[1, 2]'"]),
     ],

@@ -49,8 +49,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 TABLE = """
 CREATE TABLE r (k int PRIMARY KEY, s smallint, i int, l bigint, u bigint unsigned, z int unsigned zerofill,
  n decimal(12,2), w decimal(38,0), t text, v varchar(40) CHARACTER SET latin1, c char(8), e enum('a','ß','it''s'),
- y year, d date, at datetime, mu datetime(6), ts timestamp(3) NULL, f double, j json, d2 date NOT NULL)
-CHARACTER SET utf8mb4
+ y year, d date, at datetime, mu datetime(6), ts timestamp(3) NULL, f double, j json, d2 date NOT NULL,
+ raw varbinary(9)) CHARACTER SET utf8mb4
 """
 LATIN = [None, "", "  ", "a", "ABC ", "ß", "é€", "it's", "ÀÉ", "x,y"]
 DAYS = [None, "1970-01-01", "2024-02-29", "0001-01-01", "9999-12-31", "0000-00-00"]
@@ -61,7 +61,7 @@ COLUMNS = (
     SMALL, WHOLE, LONG, [None, 0, 1, 2**64 - 1], [None, 0, 7, 2**32 - 1], CENTS, DIGITS_38, [*TEXTS, "a,b"], LATIN,
     [None, "a", "a b"], [None, "a", "ß", "it's"], [None, 0, 1999, 2024], [*DAYS, *ODD_DAYS], [*TIMES, *ODD_DAYS],
     [*MICROS, *ODD_DAYS], [None, "0000-00-00", "1970-01-02 00:00:00.5", "2024-03-31 02:30:00"], [None, 0.0, -1.5],
-    [None, "{}"], [*DAYS[1:], *ODD_DAYS],
+    [None, "{}"], [*DAYS[1:], *ODD_DAYS], [None, b"", b"\x00", b"\xc3\x9f\xff"],
 )  # fmt: skip
 
 
@@ -77,6 +77,16 @@ SAID: dict[str, Said] = {
     "blank_to_null": lambda _: blank_to_null("t"),
     "blank_to_null of another character set": lambda _: blank_to_null("v"),
     "length": lambda _: F.length("t"),
+    "beginning": lambda _: F.substring("t", 1, 2),
+    "middle": lambda _: F.col("v").substr(2, 2**31 - 1),
+    "with something between": lambda _: F.concat_ws("ß|", F.col("t"), F.lower("v"), F.lit("x"), F.trim("t")),
+    "left": lambda _: F.left("t", F.lit(2)),
+    "or else": lambda _: F.nvl("t", F.col("v")),
+    "one or the other": lambda _: F.nvl2("t", F.col("v"), F.lit("none")),
+    "trimmed at both ends": lambda _: F.btrim("t"),
+    "replaced": lambda _: F.replace("t", F.lit("a"), F.lit("ß'")),
+    "taken out": lambda _: F.replace(F.col("v"), F.lit("x"), F.lit("")),
+    "digits of bytes": lambda _: F.lower(F.hex("raw")),
     "one of": lambda _: F.when(F.col("t").isin("a", "ß", "it's"), F.col("v")).otherwise(F.col("t")),
     "nullif": lambda _: F.nullif("t", F.lit("")),
     "coalesce": lambda _: F.coalesce("t", "v", "e", F.lit("none")),
@@ -126,6 +136,12 @@ REFUSED_DAYS = {
 }  # fmt: skip
 """Handed on as they are: PostgreSQL has no such day."""
 UNSAID: dict[str, Said] = {
+    "replaced by another text": lambda _: F.expr("replace(t, v, t)"),
+    "digits of a text": lambda _: F.hex("t"),
+    "end": lambda _: F.substring("t", -2, 2),
+    "as long as it says": lambda _: F.expr("substring(t, 1, length(v))"),
+    "nothing of it": lambda _: F.substring("t", 1, 0),
+    "with another text between": lambda _: F.expr("concat_ws(v, t, t)"),
     "of no row": lambda _: F.when(F.col("i") > 1, F.lit(2**62) * F.lit(4)).otherwise(F.col("l")),
     "quotient": lambda _: F.col("n") / 3,
     "hash": lambda _: F.sha1("t"),

@@ -46,7 +46,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 TABLE = (
     "CREATE TABLE r (k int PRIMARY KEY, s smallint, i int, l bigint, n numeric(12,2), w numeric(38,0), b boolean,"
-    " t text, v varchar(40), c char(8), f double precision, d date, at timestamp, tz timestamptz, j jsonb)"
+    " t text, v varchar(40), c char(8), f double precision, d date, at timestamp, tz timestamptz, j jsonb, raw bytea)"
 )
 TIMES = [
     None, "1970-01-01", "2024-03-31 02:30:00", "0001-01-01", "1900-01-01 00:00:00.000001",
@@ -56,6 +56,7 @@ TIMES = [
 COLUMNS = (
     SMALL, WHOLE, LONG, CENTS, DIGITS_38, [None, True, False], [*TEXTS, "true"], [*TEXTS, "true"], [None, "a", "a b"],
     [None, 0.0, "-0", "NaN", 1.5], TIMES, TIMES, TIMES, [None, "{}"],
+    [None, b"", b"\x00", b"\xc3\x9f\xff"],
 )  # fmt: skip
 
 
@@ -69,6 +70,16 @@ SAID: dict[str, Said] = {
     "left and right": lambda _: F.concat(F.ltrim("t"), F.lit("|"), F.rtrim("v")),
     "blank_to_null": lambda _: blank_to_null("t"),
     "length": lambda _: F.length("t"),
+    "beginning": lambda _: F.substring("t", 1, 2),
+    "middle": lambda _: F.col("v").substr(2, 2**31 - 1),
+    "with something between": lambda _: F.concat_ws("ß|", F.col("t"), F.lower("v"), F.lit("x"), F.trim("t")),
+    "left": lambda _: F.left("t", F.lit(2)),
+    "or else": lambda _: F.nvl("t", F.col("v")),
+    "one or the other": lambda _: F.nvl2("t", F.col("v"), F.lit("none")),
+    "trimmed at both ends": lambda _: F.btrim("t"),
+    "replaced": lambda _: F.replace("t", F.lit("a"), F.lit("ß'")),
+    "taken out": lambda _: F.replace(F.col("v"), F.lit("x"), F.lit("")),
+    "digits of bytes": lambda _: F.lower(F.hex("raw")),
     "one of": lambda _: F.when(F.col("t").isin("a", "ß", "it's"), F.col("v")).otherwise(F.col("t")),
     "nullif": lambda _: F.nullif("t", F.lit("")),
     "coalesce": lambda _: F.coalesce("t", "v", F.lit("none")),
@@ -117,6 +128,12 @@ UNMET = {
 }  # fmt: skip
 """Whose conditions no row of these types can meet."""
 UNSAID: dict[str, Said] = {
+    "replaced by another text": lambda _: F.expr("replace(t, v, t)"),
+    "digits of a text": lambda _: F.hex("t"),
+    "end": lambda _: F.substring("t", -2, 2),
+    "as long as it says": lambda _: F.expr("substring(t, 1, length(v))"),
+    "nothing of it": lambda _: F.substring("t", 1, 0),
+    "with another text between": lambda _: F.expr("concat_ws(v, t, t)"),
     "chance": lambda _: F.rand(1),
     "of no row": lambda _: F.when(F.col("i") > 1, F.lit(2**62) * F.lit(4)).otherwise(F.col("l")),
     "quotient": lambda _: F.col("n") / 3,

@@ -163,7 +163,7 @@ def pair(source: str, target: str) -> Pair:
         ("pp", "integer", "numeric(20,0)", True),
         ("pp", "interval", "interval", True),
         ("pp", "character(8)", "text", True),  # the padding is a part of the mapped value, and printed
-        ("pp", "text", "character(9)", False),  # whose padding is none
+        ("pp", "text", "character(9)", True),  # whose padding is none
         ("pp", "mood", "text", True),
         ("pp", "text", "mood", True),
         ("pp", "json", "jsonb", False),
