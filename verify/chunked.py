@@ -141,7 +141,7 @@ def _swept(
     if table.rounds > 0:
         swept = sweep.rows_of(_again(table, plan))
     elif others and wanted and plan.pushed is not None and plan.key[0].kind == INTEGER:
-        beside = [partial(_opened, sweep_of, pair) for pair in others.opened[:wanted]]
+        beside = [partial(_opened, sweep_of, opened) for opened in others.opened[:wanted]]
         swept = sweep.rows_of(lanes.unequal(sweep, beside))
     else:
         swept = sweep.everything()
@@ -162,8 +162,8 @@ def _swept(
     )
 
 
-def _opened(sweep_of: Callable[[lanes.Pair], Sweep], pair: Callable[[], lanes.Pair]) -> Sweep:
-    return sweep_of(pair())
+def _opened(sweep_of: Callable[[lanes.Pair], Sweep], opened: Callable[[], lanes.Pair]) -> Sweep:
+    return sweep_of(opened())
 
 
 def _again(table: TableProgress, plan: ChunkPlan) -> Sequence[Piece]:

@@ -65,6 +65,7 @@ class _MySQLWords(Words):
     cut = "TRUNCATE({0}, 0)"
     digits = f"(CAST({{0}} AS CHAR CHARACTER SET utf8mb4) {_CHARACTERS})"
     whole = "({0} + 0)"
+    replaced = "REPLACE({0}, {1}, {2})"
     binary = _BINARY
 
     def _column(self, it: Expression) -> Made:

@@ -71,6 +71,7 @@ class _PostgresWords(Words):
     cut = "trunc({0}::numeric)"
     digits = "trim_scale({0}::numeric)::text"
     whole = "({0}::int)"
+    replaced = 'replace({0} COLLATE "C", {1}, {2})'
     binary = ("bytea",)
 
     def _column(self, it: Expression) -> Made:

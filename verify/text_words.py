@@ -26,6 +26,7 @@ class TextWords(ABC):
         cases: letters of ASCII in another case, likewise.
         not_ascii: whether a text has other characters than those of ASCII; never NULL.
         characters: how many characters a text has.
+        replaced: a text with ``{2}`` in place of each ``{1}``, whatever its collation says is equal.
         binary: types of bytes, as they are declared.
     """
 
@@ -33,6 +34,7 @@ class TextWords(ABC):
     cases: Mapping[str, str]
     not_ascii: str
     characters: str
+    replaced: str
     binary: Sequence[str]
 
     def __init__(self, columns: Sequence[Column]):
@@ -102,7 +104,7 @@ class TextWords(ABC):
         old, new = it.children[1:]
         if old.kind != "Literal" or new.kind != "Literal" or not old.value or new.value is None:
             raise NoWords
-        return Made(f"replace({', '.join(each.sql for each in found)})", "string", unknown)
+        return Made(self.replaced.format(*(each.sql for each in found)), "string", unknown)
 
     def _hex(self, it: Expression) -> Made:
         (of,) = it.children

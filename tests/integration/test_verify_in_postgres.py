@@ -20,6 +20,8 @@ from tests.integration.worded import (
     CENTS,
     DIGITS_38,
     LONG,
+    NOT_OF_TEXTS,
+    OF_TEXTS,
     SMALL,
     TEXTS,
     WHOLE,
@@ -61,6 +63,7 @@ COLUMNS = (
 
 
 SAID: dict[str, Said] = {
+    **OF_TEXTS,
     "constant": lambda _: F.lit("it's"),
     "null": lambda _: F.lit(None).cast("timestamp"),
     "lower": lambda _: F.lower("t"),
@@ -70,16 +73,6 @@ SAID: dict[str, Said] = {
     "left and right": lambda _: F.concat(F.ltrim("t"), F.lit("|"), F.rtrim("v")),
     "blank_to_null": lambda _: blank_to_null("t"),
     "length": lambda _: F.length("t"),
-    "beginning": lambda _: F.substring("t", 1, 2),
-    "middle": lambda _: F.col("v").substr(2, 2**31 - 1),
-    "with something between": lambda _: F.concat_ws("ß|", F.col("t"), F.lower("v"), F.lit("x"), F.trim("t")),
-    "left": lambda _: F.left("t", F.lit(2)),
-    "or else": lambda _: F.nvl("t", F.col("v")),
-    "one or the other": lambda _: F.nvl2("t", F.col("v"), F.lit("none")),
-    "trimmed at both ends": lambda _: F.btrim("t"),
-    "replaced": lambda _: F.replace("t", F.lit("a"), F.lit("ß'")),
-    "taken out": lambda _: F.replace(F.col("v"), F.lit("x"), F.lit("")),
-    "digits of bytes": lambda _: F.lower(F.hex("raw")),
     "one of": lambda _: F.when(F.col("t").isin("a", "ß", "it's"), F.col("v")).otherwise(F.col("t")),
     "nullif": lambda _: F.nullif("t", F.lit("")),
     "coalesce": lambda _: F.coalesce("t", "v", F.lit("none")),
@@ -128,12 +121,7 @@ UNMET = {
 }  # fmt: skip
 """Whose conditions no row of these types can meet."""
 UNSAID: dict[str, Said] = {
-    "replaced by another text": lambda _: F.expr("replace(t, v, t)"),
-    "digits of a text": lambda _: F.hex("t"),
-    "end": lambda _: F.substring("t", -2, 2),
-    "as long as it says": lambda _: F.expr("substring(t, 1, length(v))"),
-    "nothing of it": lambda _: F.substring("t", 1, 0),
-    "with another text between": lambda _: F.expr("concat_ws(v, t, t)"),
+    **NOT_OF_TEXTS,
     "chance": lambda _: F.rand(1),
     "of no row": lambda _: F.when(F.col("i") > 1, F.lit(2**62) * F.lit(4)).otherwise(F.col("l")),
     "quotient": lambda _: F.col("n") / 3,

@@ -29,6 +29,28 @@ WHOLE = [*NUMBERS, 2**31 - 1, -(2**31)]
 LONG = [*NUMBERS, 2**63 - 1, -(2**63), 2**53 + 1]
 CENTS = [None, "0", "-0.01", "1.50", "0.99", "9999999999.99", "-9999999999.99"]
 DIGITS_38 = [None, "0", "9" * 38, "-1", str(2**63), str(-(2**63) - 1)]
+OF_TEXTS: dict[str, Said] = {
+    "beginning": lambda _: F.substring("t", 1, 2),
+    "middle": lambda _: F.col("v").substr(2, 2**31 - 1),
+    "with something between": lambda _: F.concat_ws("ß|", F.col("t"), F.lower("v"), F.lit("x"), F.trim("t")),
+    "left": lambda _: F.left("t", F.lit(2)),
+    "or else": lambda _: F.nvl("t", F.col("v")),
+    "one or the other": lambda _: F.nvl2("t", F.col("v"), F.lit("none")),
+    "trimmed at both ends": lambda _: F.btrim("t"),
+    "replaced": lambda _: F.replace("t", F.lit("a"), F.lit("ß'")),
+    "taken out": lambda _: F.replace(F.col("v"), F.lit("a"), F.lit("")),
+    "digits of bytes": lambda _: F.lower(F.hex("raw")),
+}
+"""Columns of texts ``t`` and ``v`` and of bytes ``raw`` that all servers have words for."""
+NOT_OF_TEXTS: dict[str, Said] = {
+    "replaced by another text": lambda _: F.expr("replace(t, v, t)"),
+    "digits of a text": lambda _: F.hex("t"),
+    "end": lambda _: F.substring("t", -2, 2),
+    "as long as it says": lambda _: F.expr("substring(t, 1, length(v))"),
+    "nothing of it": lambda _: F.substring("t", 1, 0),
+    "with another text between": lambda _: F.expr("concat_ws(v, t, t)"),
+}
+"""Those that none has."""
 _SEEDS = (1, 1001, 2001)
 _ROWS = 150
 

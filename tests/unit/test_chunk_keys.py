@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from migrator.errors import VerifyError
 from migrator.model.table import Column
+from transforms.expressions import Expression
 from verify.chunk_keys import (
     BYTES,
     DATE,
@@ -27,6 +28,7 @@ from verify.chunk_keys import (
 )
 from verify.chunk_reader import Digest
 from verify.digest import Pair, pushed
+from verify.in_postgres import in_postgres
 from verify.mysql_chunks import DIALECT as MYSQL
 from verify.postgres_chunks import DIALECT as POSTGRES
 from verify.postgres_chunks import quoted
@@ -210,3 +212,18 @@ def test_only_what_both_servers_say_alike_is_left_to_them(
         [KeyColumn("k", "k", INTEGER)],
     )
     assert (made is not None) == possible
+
+
+def test_no_text_is_looked_for_under_a_column_s_collation() -> None:
+    """To one that isn't deterministic other texts are equal; before 18 PostgreSQL looks for none under it."""
+    text, old, new = (
+        Expression("AttributeReference", (), "string", column=0),
+        *(Expression("Literal", (), "string", value=value) for value in "ab"),
+    )
+    made = in_postgres(Expression("StringReplace", (text, old, new)), [Column("c", "string", True, "text")])
+    assert made is not None
+    assert made.sql.startswith('replace("c" COLLATE "C", ')
+    found = pushed(("postgresql",) * 2, (POSTGRES, POSTGRES), [pair("text", "uuid")], [])
+    assert found is not None
+    assert '("c" COLLATE "C") LIKE ' in found.source
+    assert '"c" LIKE' not in found.source
