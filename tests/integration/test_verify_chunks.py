@@ -205,7 +205,10 @@ def test_hot_rows_in_thousands_of_chunks_are_no_alarm(hot: ChunkProject) -> None
     with HotWriter(hot, [*range(1, 201, 7), *range(2001, 6001, 131)]) as writer:
         result = hot.chunks(2)
     (table,) = result.tables
-    assert "2,10" in table.method
+    pieces = re.match(r"chunk by chunk, (\d),(\d+) chunks", table.method)
+    assert pieces
+    # Behind each of two gaps, every lane may have taken empty ones until the first of them tells so.
+    assert (ROWS + 4000) // 2 < int("".join(pieces.groups())) < (ROWS + 4000) // 2 + 50
     assert writer.commits > 100
     assert (table.counts.different, table.counts.missing, table.counts.extra) == (0, 0, 0)
     assert table.counts.equal + table.counts.set_aside == ROWS + 4000
