@@ -61,10 +61,13 @@ class Bed:
 
 
 @contextmanager
-def fresh(engine: str, project: Path, fill: Callable[[Database], None]) -> Iterator[Bed]:
-    """Fresh servers, the old tables as ``fill`` makes them, the new schema of a project in ``scenarios``."""
+def fresh(engine: str, project: Path, fill: Callable[[Database], None], postgres: int = 18) -> Iterator[Bed]:
+    """Fresh servers, the old tables as ``fill`` makes them, the new schema of a project in ``scenarios``.
+
+    ``postgres``: major version of every PostgreSQL.
+    """
     with ExitStack() as stack:
-        old, new = servers(stack, engine, buffers_mib=_BUFFERS_MIB)
+        old, new = servers(stack, engine, buffers_mib=_BUFFERS_MIB, postgres=postgres)
         fill(old)
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="migrator-bench-")))
         config = make_project(folder / "project", old, new, project, "bench")

@@ -16,21 +16,27 @@ from scenarios.database import Database
 
 
 def servers(
-    stack: ExitStack, source: str, target: str = "postgresql", buffers_mib: int | None = None
+    stack: ExitStack,
+    source: str,
+    target: str = "postgresql",
+    buffers_mib: int | None = None,
+    postgres: int = 18,
 ) -> tuple[Database, Database]:
     """Two separate servers, each with one empty database, stopped and removed when the stack is closed.
 
     ``buffers_mib``: how much each keeps of its tables in memory, in MiB; None leaves it to what a server has by
-    default.
+    default. ``postgres``: major version of every PostgreSQL.
 
     Raises ``MigratorError`` for a server that can't be had here (``PackagesUnavailable``: Debian's packages).
     """
     folder = stack.enter_context(scratch_directory("migrator-demo-"))
-    old = _server_of(stack, folder, source, "old", buffers_mib)
-    return old, _server_of(stack, folder, target, "new", buffers_mib)
+    old = _server_of(stack, folder, source, "old", buffers_mib, postgres)
+    return old, _server_of(stack, folder, target, "new", buffers_mib, postgres)
 
 
-def _server_of(stack: ExitStack, folder: Path, kind: str, name: str, buffers_mib: int | None) -> Database:
+def _server_of(
+    stack: ExitStack, folder: Path, kind: str, name: str, buffers_mib: int | None, postgres: int
+) -> Database:
     """A server of one kind, with an empty database called ``name``."""
     innodb = {} if buffers_mib is None else {"innodb-buffer-pool-size": f"{buffers_mib}M"}
     if kind == "mariadb":
@@ -42,7 +48,7 @@ def _server_of(stack: ExitStack, folder: Path, kind: str, name: str, buffers_mib
         mysql.create_database(name)
         return Database("mysql", mysql.host, mysql.port, name, mysql.superuser)
     shared = {} if buffers_mib is None else {"shared_buffers": f"{buffers_mib}MB"}
-    server = stack.enter_context(EmbeddedPostgres(folder / name, settings=shared))
+    server = stack.enter_context(EmbeddedPostgres(folder / name, settings=shared, version=postgres))
     server.create_database(name)
     return Database("postgresql", server.host, server.port, name, server.superuser)
 

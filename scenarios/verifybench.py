@@ -9,6 +9,9 @@ The source is vacuumed before the dump, as one that was filled long ago is. Veri
 vacuumed after its dump (``migrator.run.upkeep``), and whose dirty pages are written: a minute later its checkpoint
 would have seen to that. Both take time of their own, and are neither the dump's nor verify's. Verified is several
 times, the others compare once: of half a second, a neighbour's load is a third.
+
+Beside MySQL and MariaDB, PostgreSQL computes SHA-256. Servers as users have them do so by OpenSSL, and by the
+processor's own instructions; that of the wheel has none, and takes eight times as long for it.
 """
 
 from __future__ import annotations
@@ -72,21 +75,28 @@ _LOOPBACK = Path("/sys/class/net/lo/statistics/rx_bytes")
     show_default=True,
     help="Another than PostgreSQL for computed columns only.",
 )
-def verifybench(rows: int, mapping: str, source: str) -> None:
+@click.option(
+    "--postgres",
+    type=click.Choice(["17", "18"]),
+    default="18",
+    show_default=True,
+    help="17 is Debian's, built with OpenSSL; 18 comes with `make demo`, built without.",
+)
+def verifybench(rows: int, mapping: str, source: str, postgres: str) -> None:
     """Measure `verify` on an equal table beside reladiff (if it is there) and datacompy; needs a quiet machine."""
     if mapping != "computed" and source != "postgresql":
         raise click.UsageError(f"from {source} only computed columns are measured: add --mapping computed")
     click.echo(f"machine: {machine()}")
     report = Report(source)
     if mapping != "computed":
-        _plain(report, rows)
+        _plain(report, rows, int(postgres))
     if mapping != "plain":
-        with fresh(source, PROJECT, lambda old: _filled(old, rows)) as bed:
+        with fresh(source, PROJECT, lambda old: _filled(old, rows), int(postgres)) as bed:
             _beside_its_dump(bed, report, rows, "of computed columns, ")
 
 
-def _plain(report: Report, rows: int) -> None:
-    with fresh("postgresql", PROJECT, lambda old: _filled(old, rows)) as bed:
+def _plain(report: Report, rows: int, postgres: int) -> None:
+    with fresh("postgresql", PROJECT, lambda old: _filled(old, rows), postgres) as bed:
         _hand_through(bed)
         ours = _beside_its_dump(bed, report, rows, "")
         others = {"datacompy of both whole tables": lambda: _datacompy(bed)}

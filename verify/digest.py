@@ -277,7 +277,8 @@ def _cells(
         computed = isinstance(pair.source, Made) and source == "postgresql"
         nullable = computed or pair.source.nullable
         scales_differ = pair.scales_differ() if kind == "numeric" else "(" in declared
-        made.append(Cell(name, kind, declared, _collation(pair, of_source), nullable, scales_differ))
+        only_if = pair.source.only_if if of_source and isinstance(pair.source, Made) else None
+        made.append(Cell(name, kind, declared, _collation(pair, of_source), nullable, scales_differ, only_if))
     return made
 
 

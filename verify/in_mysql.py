@@ -148,7 +148,8 @@ class _MySQLWords(Words):
     def bounded(self, value: Made) -> Made:
         """See there; what is made of it must not become larger than the server's numbers."""
         made = super().bounded(value)
-        return replace(made, sql=f"(CASE WHEN NOT {made.unknown[-1]} THEN {made.sql} END)")
+        sql = f"(CASE WHEN NOT {made.unknown[-1]} THEN {made.sql} END)"
+        return replace(made, sql=sql, only_if=None)
 
     def _computed(self, it: Expression) -> Made:
         made = super()._computed(it)

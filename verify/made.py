@@ -23,6 +23,7 @@ class Made:
         whole_seconds: of a time, whether it has no fraction.
         whole: of a decimal, whether there is nothing but zeros behind its point.
         naive: of an instant, the time that a clock in UTC shows then, where that is what it was made of.
+        only_if: a condition and a value, where it is that value if the condition holds, and NULL else.
     """
 
     sql: str
@@ -34,6 +35,7 @@ class Made:
     whole_seconds: bool = False
     whole: bool = False
     naive: str = ""
+    only_if: tuple[str, str] | None = None
 
     def before_point(self) -> int:
         """Digits before the point at most."""

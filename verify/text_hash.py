@@ -79,7 +79,10 @@ CLASSES = (
     "time",
 )
 """Classes of values (``verify.digest``) that all engines write alike."""
-_TIMES = ("timestamp", "timestamptz", "time")
+_INSTANTS = ("timestamp", "timestamptz")
+_TIMES = (*_INSTANTS, "time")
+_INSTANT = "IF(MICROSECOND({0}), TRIM(TRAILING '0' FROM {0}), LEFT({0}, 19))"
+"""MySQL's, of which all have equally many characters before the point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class Cell:
         collation: of MySQL's texts; else empty.
         nullable: whether NULL may be in it, as the source says.
         scales_differ: whether one number or time may be written with more decimals than the other.
+        only_if: see ``verify.made.Made``.
     """
 
     name: str
@@ -101,6 +105,7 @@ class Cell:
     collation: str
     nullable: bool
     scales_differ: bool
+    only_if: tuple[str, str] | None = None
 
 
 def may_be_long(kind: str, declared: str) -> bool:
@@ -192,9 +197,7 @@ def _mysql(cell: Cell, long: bool) -> str:
     if kind in ("integer", "numeric") and _has_zeros(cell.declared.lower()):
         text = f"{name} + 0"
     if cell.scales_differ and kind in ("numeric", *_TIMES):
-        shorter = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
-        # A time with a fraction has a point. Zeros only behind one: the 0 of 10 stays.
-        text = shorter if kind in _TIMES else f"IF(LOCATE('.', {text}), {shorter}, {text})"
+        text = _without_zeros(cell, kind, text)
     if kind in _FREE and not cell.collation.startswith(("utf8", "ascii")):
         text = f"CONVERT({text} USING utf8mb4)"
     marked = f"CONCAT('{_AS_IT_IS}', {text})"
@@ -205,6 +208,19 @@ def _mysql(cell: Cell, long: bool) -> str:
     elif cell.nullable and kind in _FREE:
         text = marked
     return f"COALESCE({text}, '{_NULL}')" if cell.nullable else text
+
+
+def _without_zeros(cell: Cell, kind: str, text: str) -> str:
+    """A number or time with no zeros at the end of its fraction, and with no point if nothing is left of that."""
+    if kind in _INSTANTS:
+        # To look whether there is a fraction is cheaper than to look for its zeros. What is made of a condition is
+        # written inside of it: outside, all of it would be made three times.
+        condition, value = cell.only_if or ("", text)
+        text = _INSTANT.format(value)
+        return f"(CASE WHEN {condition} THEN {text} END)" if condition else text
+    shorter = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
+    # A time with a fraction has a point. Zeros only behind one: the 0 of 10 stays.
+    return shorter if kind == "time" else f"IF(LOCATE('.', {text}), {shorter}, {text})"
 
 
 def _has_zeros(declared: str) -> bool:

@@ -178,9 +178,11 @@ class Words(TextWords):
         made = same_type([*values, other], self.null)
         unknown = [part for each in conditions for part in each.doubts()]
         unknown += _of_values(conditions, [each.unknown for each in (*values, other)])
-        sql = case_of(conditions, [each.sql for each in made])
+        sql, only_if = case_of(conditions, [each.sql for each in made]), None
         if len(values) == 1 and "true" in other.unknown:  # no need to ask for the condition again
             sql = made[0].sql
+        elif len(values) == 1 and other.type == "void":
+            only_if = (conditions[0].sql, made[0].sql)
         return Made(
             sql,
             made[0].type,
@@ -188,6 +190,7 @@ class Words(TextWords):
             tuple(_of_values(conditions, [each.unprinted for each in (*values, other)])),
             digits_of(made),
             whole_seconds=all(each.whole_seconds for each in made),
+            only_if=only_if,
         )
 
     def _coalesce(self, it: Expression) -> Made:

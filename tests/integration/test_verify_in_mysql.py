@@ -39,12 +39,14 @@ from transforms.columns import (
     mysql_datetime,
     slug,
 )
+from verify import text_hash
 from verify.in_mysql import in_mysql
 from verify.made import Made
 from verify.mysql_session import open_session, rows_and_warnings
 from verify.read_mariadb import MariaDBSource
 from verify.read_mysql import MySQLSource
 from verify.spark_numbers import is_number
+from verify.text_hash import Cell
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -224,6 +226,24 @@ def test_what_is_said_is_what_spark_makes(table: Table, name: str) -> None:
     for key in sorted(unknown)[:2] if name in REFUSED_DAYS else ():
         with pytest.raises(PySparkException):
             table.by_spark(SAID[name], {key})
+
+
+@pytest.mark.parametrize(
+    ("name", "of_a_condition"),
+    [("time with a fraction", True), ("instant", True), ("the first of two", False)],
+)
+def test_a_time_is_written_as_postgresql_prints_it(table: Table, name: str, of_a_condition: bool) -> None:
+    made = table.made(SAID[name])
+    assert made is not None
+    assert (made.only_if is not None) == of_a_condition
+    values, _ = table.by_server(made)
+    fractions = {(value or "").partition(".")[2] for value in values.values()}
+    assert {"", "5"} <= fractions, "with zeros to be left out, and without anything but them"
+    for only_if in {made.only_if, None}:
+        cell = Cell(made.sql, "timestamp", "datetime(6)", "", True, True, only_if)
+        written = replace(made, sql=text_hash._mysql(cell, long=False), type="string")
+        texts, _ = table.by_server(written)
+        assert texts == {key: "-" if value is None else value for key, value in values.items()}
 
 
 @pytest.mark.parametrize("name", UNSAID)
