@@ -285,8 +285,8 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(log_path.resolve().parent / "spark-warehouse"),
-        # Each call of a mapping would first tell the JVM where in Python it stands, by nine calls more. That is for the
-        # context of an error message, which ``spark_cause`` leaves out; so is the JVM's own look at its stack.
+        # Each call of a mapping would first tell the JVM where in Python it stands, by nine calls more. That is for
+        # the context of an error message, which ``spark_cause`` leaves out; so is the JVM's look at its own stack.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
