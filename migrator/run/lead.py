@@ -100,6 +100,28 @@ def lost() -> FencedError:
     )
 
 
+def overtaken(epoch: int, known_epoch: Callable[[], int]) -> FencedError | None:
+    """What to say where the target has seen a later leader; None where it hasn't, or doesn't answer.
+
+    A leader on another machine, with a state folder of its own, took no lease from us.
+
+    Args:
+        epoch: ours.
+        known_epoch: asks the target for the latest that it saw.
+    """
+    try:
+        latest = known_epoch()
+    except MigratorError:
+        return None  # what the target says now is no cause of what was met before
+    if latest <= epoch:
+        return None
+    return FencedError(
+        f"another process leads this migration: epoch {latest}, ours is {epoch}",
+        where="the target's ledger",
+        remedy="stop this process; it must not write any more",
+    )
+
+
 class SureWriter:
     """A ``SegmentWriter`` that appends only while the lease is sure.
 

@@ -39,7 +39,7 @@ from migrator.run.failure import Stopping
 from migrator.run.give_way import giving_way
 from migrator.run.head_start import head_start
 from migrator.run.joined_job import JoinedJob
-from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, stood_by, tell
+from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, overtaken, stood_by, tell
 from migrator.run.leaders_folder import leaders_folder
 from migrator.run.mentions import gaps, mentioned, refuse, with_mentions
 from migrator.run.progress import Progress, Snapshot
@@ -223,7 +223,7 @@ class Migration:
                 remedy="bring the target to its head revision, then start again",
             )
         refuse(preflight(parts))
-        replaced = False
+        replaced, lease = False, None
         try:
             lease = self._lease(stopping)
             if lease is not None:
@@ -235,11 +235,16 @@ class Migration:
         try:
             stopping.raise_failure()
         except MigratorError as error:
+            # Whatever it met first when it woke up (the new leader has released segments that it was about to
+            # read, say): it was replaced, and that is what has to be said, and done something about.
+            if lease is None or isinstance(error, FencedError):
+                raise
             if replaced:
-                # Whatever it met first when it woke up (the new leader has released segments that it was about to
-                # read, say): it was replaced, and that is what has to be said, and done something about.
-                raise error if isinstance(error, FencedError) else lost() from error
-            raise
+                raise lost() from error
+            successor = None if error.retryable else overtaken(lease.epoch, parts.known_epoch)
+            if successor is None:
+                raise
+            raise successor from error
 
     def _lease(self, stopping: Stopping) -> Lease | None:
         """The lease, waited for as a standby if that is wanted; None if a stop came first."""

@@ -11,9 +11,15 @@ from pyspark.sql import SparkSession
 
 from migrator import config as configuration
 from migrator import wiring
+from migrator.adapters.files import durable
+from migrator.adapters.files.batch_reader import FileBatchReader
+from migrator.adapters.files.layout import Layout
+from migrator.errors import EventLogError, FencedError
+from migrator.ports.eventlog import Batch
 from scenarios.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
+from tests.integration.waiting import await_true
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -138,3 +144,27 @@ def test_each_planted_difference_is_found_and_named(
         assert named in shown
     report = from_postgres.config.parent / ".migrator" / "reports" / "verify.html"
     assert str(big + 1) in report.read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("replaced", [True, False])
+def test_whose_segments_a_successor_released_says_that_it_was_replaced(
+    replaced: bool, from_postgres: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that slept on a machine of its own: nobody had its lease to take. Found by the scenario ``zombie``."""
+    log = Layout.of(configuration.load(from_postgres.config).event_log())
+    read = FileBatchReader.read
+
+    def after_a_sleep(reader: FileBatchReader, after: int, max_rows: int, timeout_s: float) -> Batch | None:
+        if after:
+            applied = "SELECT segment FROM migrator.ledger"
+            await_true(lambda: from_postgres.new.query(applied) == [(after,)], "nothing is in its hands")
+            if replaced:
+                from_postgres.new.execute("UPDATE migrator.ledger SET epoch = epoch + 1")
+            durable.raise_number(log.released, after + 1)
+        return read(reader, after, max_rows, timeout_s)
+
+    monkeypatch.setattr(FileBatchReader, "read", after_a_sleep)
+    what = "another process leads this migration: epoch 2" if replaced else "no longer in the event log"
+    with pytest.raises(FencedError if replaced else EventLogError, match=what):
+        from_postgres.run_here()

@@ -21,7 +21,7 @@ from migrator.ports.leadership import Lease
 from migrator.ports.source import LogReader
 from migrator.ports.target import Target, TargetBatch
 from migrator.run.failure import Stopping
-from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, stood_by
+from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, overtaken, stood_by
 from migrator.run.progress import Progress
 from tests.contract.eventlog_content import content
 
@@ -171,3 +171,17 @@ def test_an_event_log_that_outputs_read_is_not_set_aside(tmp_path: Path) -> None
         set_aside(log, Ledger("m", 2, 9, None))
     assert log.exists()
     assert caught.value.where == "json:/x"
+
+
+@pytest.mark.parametrize(("seen", "expected"), [(1, False), (2, False), (3, True)])
+def test_a_later_epoch_in_the_target_is_a_successor_s(seen: int, expected: bool) -> None:
+    found = overtaken(2, lambda: seen)
+    assert (found is not None) is expected
+    assert found is None or "epoch 3, ours is 2" in found.what
+
+
+def test_a_target_that_does_not_answer_names_no_successor() -> None:
+    def silent() -> int:
+        raise ConnectionFailed("the target can't be reached")
+
+    assert overtaken(2, silent) is None
