@@ -24,7 +24,7 @@ COMMITS ?= 10000
 # How many row changes a run applies while it is judged chunk by chunk: an hour at a thousand a second.
 CHANGES ?= 3600000
 
-.PHONY: help demo story test check format bench capturebench verifybench scenarios quickscenarios torture stress clean
+.PHONY: help demo story test check format bench capturebench verifybench scenarios quickscenarios mutants torture stress clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,7 @@ scenarios: $(DEV) ## run every scenario on servers that are started here; report
 	$(BIN)/python -m migrator.embedded
 	@mkdir -p $(OUT)
 	$(QUICK_SPARK) $(BIN)/migrator scenario mutants --out $(OUT) --json $(OUT)/mutants_on_servers.json
+	$(QUICK_SPARK) $(BIN)/migrator scenario code-mutants --workers $(WORKERS) --json $(OUT)/code_mutants.json
 	$(QUICK_SPARK) $(BIN)/migrator scenario run --all --out $(OUT) $(ARGS)
 
 quickscenarios: $(DEV) ## what is run for every change: the scenarios' subset, simulation, broken variants
@@ -75,6 +76,11 @@ quickscenarios: $(DEV) ## what is run for every change: the scenarios' subset, s
 	$(BIN)/migrator scenario simulate --mutant all --seeds 1 --json $(OUT)/mutants.json
 	$(QUICK_SPARK) $(BIN)/migrator scenario mutants --per-change --out $(OUT) --json $(OUT)/mutants_on_servers.json
 	$(QUICK_SPARK) $(BIN)/migrator scenario run --per-change --out $(OUT)
+
+mutants: $(DEV) ## make single changes to the code; the fast tests must notice each (ARGS='core/ verify/' for some)
+	$(BIN)/python -m migrator.embedded
+	@mkdir -p $(OUT)
+	$(QUICK_SPARK) $(BIN)/migrator scenario code-mutants --workers $(WORKERS) --json $(OUT)/code_mutants.json $(ARGS)
 
 torture: $(DEV) ## the same hazards for Debezium's embedded engine (200 MB to install) and for this project
 	$(PIP) install --editable '.[embedded,torture]'

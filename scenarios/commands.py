@@ -21,6 +21,7 @@ from verify.history.result import Outcome
 _EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
 _COLOURS = {Outcome.HOLDS: "green", Outcome.VIOLATED: "red", Outcome.UNKNOWN: "yellow"}
 _ELSEWHERE = {
+    "code-mutants": "scenarios.mutants.in_code.commands",
     "mutants": "scenarios.mutants.commands",
     "simulate": "scenarios.simulation.commands",
     "torture": "scenarios.torture.commands",
@@ -36,7 +37,9 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        found: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+        found: click.Command = getattr(
+            importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name.replace("-", "_")
+        )
         return found
 
 

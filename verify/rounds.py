@@ -24,6 +24,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -59,6 +60,32 @@ from verify.target_keys import CellTexts
 STREAK = "__streak"
 _CERTAIN = "__certain"
 STEADY_ROUNDS = 10
+
+
+class Ruling(NamedTuple):
+    """What one round's reads let be said of keys that differ in it.
+
+    Attributes:
+        all: each of them is settled at once.
+        duplicates: those that one side has twice are.
+        counts: the round is one of those in a row in which nothing may change.
+    """
+
+    all: bool
+    duplicates: bool
+    counts: bool
+
+
+def ruling(reached: bool, still: bool, one_view: bool) -> Ruling:
+    """What a round lets be said.
+
+    Args:
+        reached: whether the target stood at or after everything that the source read contains.
+        still: whether both sides stood at one position.
+        one_view: whether all rows of one key come from one view on either side. Of two views one may show a row
+            where it was, and the other where it went.
+    """
+    return Ruling(all=still, duplicates=one_view, counts=reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,14 +254,13 @@ class TableProgress:
     ) -> tuple[DataFrame, dict[str, int]]:
         """The keys that differ, with their streak and whether that settles them, and how many it settles."""
         found = {status: n for status, n in comparison.statuses.items() if status != EQUAL}
-        if still:
+        says = ruling(reached, still, one_view)
+        if says.all:
             return _marked(differing, F.lit(0), F.lit(True)), found
-        # Of two views one may show a row where it was, and the other where it went.
-        duplicate = (F.col(STATUS) == DUPLICATE) & F.lit(one_view)
-        if not reached or self.aside is None or self.shape is None:
-            streak = F.lit(1 if reached else 0)
-            at_once = {s: n for s, n in found.items() if s == DUPLICATE and one_view}
-            return _marked(differing, streak, duplicate), at_once
+        duplicate = (F.col(STATUS) == DUPLICATE) & F.lit(says.duplicates)
+        if not says.counts or self.aside is None or self.shape is None:
+            at_once = {s: n for s, n in found.items() if s == DUPLICATE and says.duplicates}
+            return _marked(differing, F.lit(int(says.counts)), duplicate), at_once
         rows = self._with_streak(differing, self.aside, self.shape)
         certain = duplicate | (F.col(STREAK) >= STEADY_ROUNDS)
         judged, counted = stored(

@@ -1,14 +1,14 @@
 """What other commands have left in the folder of the bundles, as tables of the report.
 
 ``migrator scenario simulate --json OUT/simulation.json``, the same with ``--mutant all --json OUT/mutants.json``,
-``migrator scenario mutants --json OUT/mutants_on_servers.json``, and the torture suite's
-``OUT/torture/torture.json``. Each table says when it was measured.
+``migrator scenario mutants --json OUT/mutants_on_servers.json``, ``migrator scenario code-mutants --json
+OUT/code_mutants.json``, and the torture suite's ``OUT/torture/torture.json``. Each table says when it was measured.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ def tables_beside(out: Path) -> Tables:
     return Tables(
         kill=_read(out / "mutants.json", _kill_table),
         servers=_read(out / "mutants_on_servers.json", _kill_table_on_servers),
+        code=_read(out / "code_mutants.json", _code_mutants),
         simulation=_read(out / "simulation.json", _simulation),
         torture=_read(out / "torture" / "torture.json", _torture),
     )
@@ -96,6 +97,29 @@ def _kill_table_on_servers(document: Mapping[str, Any], measured: str) -> Table:
     )
     head = ("broken variant", "what is broken", "scenario", "must be caught by", "caught by", "runs", "s")
     return Table("Kill table on servers", note, head, tuple(rows))
+
+
+def _code_mutants(document: Mapping[str, Any], measured: str) -> Table:
+    """A row for each file, then one for each survivor; those few that may survive don't colour the verdict."""
+    mutants = document["mutants"]
+    outcome = Outcome(document["outcome"])
+    rows = [Row((f"{_SAID[outcome]}: all files", *_counted(mutants)), outcome)]
+    for path in dict.fromkeys(each["path"] for each in mutants):
+        rows.append(Row((path, *_counted([each for each in mutants if each["path"] == path]))))
+    for each in mutants:
+        if Outcome(each["outcome"]) is not Outcome.HOLDS:
+            said = _SAID[Outcome(each["outcome"])]
+            rows.append(Row((f"{said}: {each['path']}", "", "", f"{each['name']} ({each['said']})")))
+    note = (
+        f"Single changes to the code; the fast tests must notice each. {len(document['equivalent'])} more change"
+        f" nothing that could be noticed. {measured}"
+    )
+    return Table("Code mutants", note, ("file", "mutants", "killed", "which"), tuple(rows))
+
+
+def _counted(mutants: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
+    killed = sum(Outcome(each["outcome"]) is Outcome.HOLDS for each in mutants)
+    return f"{len(mutants):,}", f"{killed:,}", ""
 
 
 def _simulation(document: Mapping[str, Any], measured: str) -> Table:

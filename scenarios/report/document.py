@@ -27,6 +27,7 @@ def document(facts: Sequence[Fact], tables: Tables, made_at: str, version: str) 
         "runs": [_run(fact) for fact in facts],
         "kill_table": _table(tables.kill),
         "kill_table_on_servers": _table(tables.servers),
+        "code_mutants": _table(tables.code),
         "simulation": _table(tables.simulation),
         "torture": _table(tables.torture),
         "cannot_detect": [{"what": what, "why": why} for what, why in BLIND_SPOTS],

@@ -37,18 +37,20 @@ class Tables:
     Attributes:
         kill: the broken variants in simulation; a violated row is a survivor.
         servers: the same on real servers.
+        code: single changes to the code, and which tests noticed.
         simulation: many seeds, by checker.
         torture: what other tools did under the same hazards.
     """
 
     kill: Table | None = None
     servers: Table | None = None
+    code: Table | None = None
     simulation: Table | None = None
     torture: Table | None = None
 
     def all(self) -> tuple[Table, ...]:
         """In the order of the report."""
-        found = (self.kill, self.servers, self.simulation, self.torture)
+        found = (self.kill, self.servers, self.code, self.simulation, self.torture)
         return tuple(each for each in found if each is not None)
 
     def outcomes(self) -> set[Outcome]:

@@ -125,6 +125,15 @@ def test_too_much_for_one_batch_is_given_up() -> None:
     assert (core.continues(), core.settles(), core.next_request()) == (False, "", None)
 
 
+def test_rows_of_chunks_count_like_changes() -> None:
+    core = holding((LISTED, DOUBT))
+    request = marked(core)
+    core._hold.max_rows = 1
+    assert emitted(core.on_chunk(listed(request, "a", "b"))) == [("a", "b")]
+    assert core.given_up() == ["r1.1"]
+    assert core.settles() == "", "what is not whole decides about nothing"
+
+
 def test_another_dump_of_the_table_waits_for_the_end_of_the_hold() -> None:
     core = holding((WHOLE, ()), (LISTED, DOUBT))
     first = core.next_request()

@@ -8,19 +8,20 @@ import pytest
 
 from migrator.adapters.memory.eventlog import MemoryEventLog, MemorySegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
+from migrator.core.capture import Capture
 from migrator.log_notes import LogNotes, Notes
 from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.limits import CaptureLimits
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import WHOLE, Doubt, RequestBook
+from migrator.model.request import WHOLE, Doubt, RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
 from migrator.run.progress import Progress
 from migrator.run.resume import asked_again
 from scenarios.simulation.clients import initial_rows
 from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source
-from scenarios.simulation.tables import SCHEMAS
+from scenarios.simulation.tables import REGISTER, SCHEMAS
 
 T, U = TableId("s", "t"), TableId("s", "u")
 NOTES = ((T, "of t"), (U, "of\x00u"))
@@ -91,3 +92,30 @@ def test_a_note_alone_is_written_though_the_log_brings_nothing() -> None:
     assert last is not None
     assert last.checkpoint.notes == ((T, "seen late"),)
     assert not steps.due(limits.heartbeat_s)
+
+
+def test_doubts_go_with_the_segment_that_settles_their_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target decides about them in that batch; without them a repair would remove nothing and be called done."""
+    doubts = (Doubt("target", (("5",),)),)
+    requests, writer = MemoryRequests(), MemorySegmentWriter(MemoryEventLog(), 1)
+    requests.update(lambda book: book.start((REGISTER.id,), Scope(keys=(("1",),)), doubts))
+    link = Link(Source(False, initial_rows()), 10, True, records=10)
+    steps = CaptureSteps(
+        SourcePorts(lambda: SimulatedLogReader(link), lambda: SimulatedChunkReader(link), None),
+        writer,
+        SCHEMAS,
+        None,
+        {},
+        requests,
+        queue.Queue(),
+        Progress(),
+        CaptureLimits(),
+        "1-a",
+    )
+    (request,) = requests.read().requests
+    steps.write()
+    monkeypatch.setattr(Capture, "settles", lambda core: request.name())
+    steps.write()
+    last = writer.last()
+    assert last is not None
+    assert last.doubts == doubts

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from migrator.columnar.emptied import emptied_run
+from migrator.columnar.text import rows_to_table
 from migrator.columnar.text_codec import TextCodec
-from migrator.columnar.types import INDEX, SIGN
-from migrator.core.capture import EmitPart, EmitSchema
+from migrator.columnar.types import INDEX, POSITION, SIGN
+from migrator.core.capture import EmitChunk, EmitPart, EmitSchema
+from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import ChangeRun, Operation, RowChange, TransactionPart
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.request import Doubt
 from migrator.model.segment import FileKind
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.run.segment_builder import SegmentBuilder
@@ -60,3 +64,47 @@ def test_digests_of_schemas_are_not_made_for_every_change(monkeypatch: pytest.Mo
     for order in range(1, 50):
         builder.add(insert(order, str(order)))
     assert len(made) <= 2
+
+
+def part(order: int, first_index: int, last: bool, *runs: ChangeRun) -> EmitPart:
+    return EmitPart(TransactionPart((order,), Position(order, ""), 90 + order, first_index, runs, last))
+
+
+def inserts(*keys: str) -> ChangeRun:
+    changes = [RowChange(TABLE, Operation.INSERT, None, (key,)) for key in keys]
+    return ChangeRun(CODECS[0], changes, len(keys))
+
+
+def test_every_change_has_its_own_place_also_in_later_runs_and_behind_a_truncate() -> None:
+    builder = SegmentBuilder({TABLE: OLD})
+    builder.add(part(1, 5, True, inserts("a", "b")))
+    builder.add(part(2, 0, True, inserts("c"), emptied_run(OLD), inserts("d", "e")))
+    (data,) = builder.content(Checkpoint(Position(2, "")), ends_transaction=True).data
+    assert [(row[POSITION], row[INDEX], row["k"]) for row in data.rows.to_pylist()] == [
+        (1, 5, "a"), (1, 6, "b"), (2, 0, "c"), (2, 1, None), (2, 2, "d"), (2, 3, "e"),
+    ]  # fmt: skip
+
+
+def test_counts_are_of_whole_transactions_and_of_all_that_is_held() -> None:
+    builder = SegmentBuilder({TABLE: OLD})
+    builder.add(part(1, 0, True, inserts("a")))
+    builder.add(part(2, 0, False, inserts("b", "c")))
+    assert (builder.rows, builder.bytes, builder.row_changes) == (3, 3, 3)
+    assert (builder.transactions, builder.committed_at_us) == (1, 91), "the second has not ended"
+    content = builder.content(Checkpoint(Position(1, "")), ends_transaction=False)
+    assert (content.transactions, content.row_changes, content.committed_at_us) == (1, 3, 91)
+    assert (builder.rows, builder.bytes, builder.transactions) == (0, 0, 0)
+
+
+def test_doubts_go_with_the_segment_that_settles_them() -> None:
+    doubts = (Doubt("made", (("5",),)),)
+    content = SegmentBuilder({TABLE: OLD}).content(Checkpoint(Position(1, "")), True, doubts=doubts)
+    assert content.doubts == doubts
+
+
+def test_a_chunk_whose_rows_were_all_dropped_makes_no_file() -> None:
+    builder = SegmentBuilder({TABLE: OLD})
+    request = ChunkRequest(1, TABLE, None, 10)
+    chunk = Chunk(request, None, 1, ("a",), True, None, Position(1, ""), OLD.version())
+    builder.add(EmitChunk(chunk, rows_to_table(OLD, []), 0, TableDump(TABLE)))
+    assert builder.content(Checkpoint(Position(1, "")), ends_transaction=True).data == ()

@@ -1,0 +1,63 @@
+"""Mutants of the judge (``verify``): what it may call equal, different, or settled."""
+
+from __future__ import annotations
+
+from scenarios.mutants.in_code.change import mutants_of
+
+_KEYS = ("tests/unit/test_chunk_keys.py", "tests/unit/test_cuts.py", "tests/unit/test_lanes.py")
+
+JUDGE = (
+    *mutants_of(
+        "verify/rounds.py", ("tests/unit/test_verify_ruling.py",),
+        ("a round counts before the target has reached it", "counts=reached)", "counts=True)"),
+        ("a duplicate of two views counts", "duplicates=one_view", "duplicates=True"),
+        ("no duplicate counts at once", "duplicates=one_view", "duplicates=False"),
+        ("a round that moved settles everything", "Ruling(all=still,", "Ruling(all=True,"),
+        ("a round that stood still settles nothing", "Ruling(all=still,", "Ruling(all=False,"),
+    ),
+    *mutants_of(
+        "verify/digest.py", ("tests/unit/test_chunk_keys.py", "tests/unit/test_verify_digest_rules.py"),
+        ("rows that nobody can have reckoned with are hashed all the same", "if unknown:  #", "if False:  #"),
+        ("the same beside another engine", "False, unknown)", "False, [])"),
+        ("unlike columns have a digest", "if not pairs or len(classes) < len(pairs):", "if not pairs:"),
+        ("a class that no other engine has is hashed",
+            'if any(name not in CLASSES and not name.startswith("mysql ") for name in classes):\n        return None', "pass"),
+        ("types of one engine count as those of another", 'if source.startswith("mysql ") and kinds[0] != kinds[1]:\n        return None', "pass"),
+        ("numbers of another scale are compared as text", "if kind == \"numeric\" and not pair.scales_differ():", "if kind == \"numeric\":"),
+        ("texts are hashed as the column collates them", 'f\'({name} COLLATE "C")\' if kinds[0] == "postgresql" else name', "name"),
+        ("any integer is a small one", "whole = self.source.type in WHOLE and kind == \"postgresql\"", "whole = False"),
+    ),
+    *mutants_of(
+        "verify/chunk_keys.py", _KEYS,
+        ("the end of a piece belongs to the next one too", '_literals(piece.upto, kinds, dialect), "<", "<=", dialect', '_literals(piece.upto, kinds, dialect), "<", "<", dialect'),
+        ("the beginning of a piece belongs to it", '_literals(piece.after, kinds, dialect), ">", ">", dialect', '_literals(piece.after, kinds, dialect), ">", ">=", dialect'),
+        ("of a composite key the last column decides alone", "before = [f\"{columns[i]} = {values[i]}\" for i in range(n)]", "before: list[str] = []"),
+        ("a cut range leaves its end out", "yield KeyRange(after, whole.upto)\n            return", "return"),
+        ("a cut range begins at the start of the table", "after = whole.after\n", "after = None\n"),
+        ("what is no key becomes SQL", "if _WRITTEN[kind].fullmatch(value) is None:", "if _WRITTEN[kind].match(value) is None:"),
+        ("a list of keys loses its rest", "for n in range(0, len(keys), size)]", "for n in range(0, len(keys) - size + 1, size)]"),
+    ),
+    *mutants_of(
+        "verify/cuts.py", _KEYS,
+        ("pieces are reckoned from what is no number", 'and all(re.fullmatch(r"-?\\d+", end) for end in ends)', ""),
+        ("pieces beyond the largest number are reckoned", "return (str(upto),) if upto <= _LARGEST else None", "return (str(upto),)"),
+        ("pieces are reckoned of any keys", "self._whole = tuple(kinds) == (INTEGER,)", "self._whole = len(kinds) == 1"),
+        ("the last piece is handed out again", "self._after, self._done = upto, upto is None", "self._after = upto"),
+    ),
+    *mutants_of(
+        "verify/lanes.py", _KEYS,
+        ("a lane's failure is forgotten", "if failures:\n            raise", "if False:\n            raise"),
+        ("what other lanes left is forgotten", "left += pieces", "pass"),
+        ("one lane's failure lets the others go on", "each.add_done_callback(lambda done: own.stop() if done.exception() else None)", "pass"),
+    ),
+    *mutants_of(
+        "verify/pending.py", ("tests/unit/test_verify_parts.py",),
+        ("what is applied waits", "if self._commit <= self._applied:", "if self._commit < self._applied:"),
+        ("changes of any table wait", "if table in self._tables:", "if table is not None:"),
+        ("a GTID state that can't be read is no reason to wait", "if applied is None or found is None:\n        return Pending(PendingAnswer.UNKNOWN",
+            "if applied is None or found is None:\n        return Pending(PendingAnswer.NO"),
+        ("one domain of GTIDs decides", "if all(applied.get(domain, 0) >= number for domain, number in found.items()):",
+            "if any(applied.get(domain, 0) >= number for domain, number in found.items()):"),
+        ("a smaller number of a domain counts", "max(int(words[2]), state.get(int(words[0]), 0))", "int(words[2])"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,52 @@
+"""Mutants of what may be run on changes alone (``transforms.row_wise``), and of what a change reaches (``mirror``).
+
+Their tests start Spark or a server: the dearest of all.
+"""
+
+from __future__ import annotations
+
+from scenarios.mutants.in_code.change import mutants_of
+
+_PLAN = ("tests/integration/test_transforms_plan.py",)
+_REACH = ("tests/integration/test_mirror.py", "tests/integration/test_joined_bench.py")
+
+MAPPING = (
+    *mutants_of(
+        "transforms/row_wise.py", _PLAN,
+        ("an aggregate is row-wise", '"RepartitionByExpression", "RebalancePartitions"', '"RepartitionByExpression", "Aggregate", "RebalancePartitions"'),
+        ("a window is row-wise", '"Project", "Filter",', '"Project", "Window", "Filter",'),
+        ("a join of two tables is row-wise", "        if left and right:\n", "        if False:\n"),
+        ("a join that keeps constant rows is row-wise", "elif (left and kind not in _LEFT_SIDE) or (right and kind not in _RIGHT_SIDE):", "elif False:"),
+        ("a right join is a left one", '_LEFT_SIDE = {"INNER",', '_LEFT_SIDE = {"RIGHT OUTER", "INNER",'),
+        ("constant rows of a union come with each batch", "if over and not all(children):", "if False:"),
+        ("a copy of source rows is a constant", "if self._marker in node.rdd().toDebugString():", "if False:"),
+        ("other data is a constant", "elif kind not in _CONSTANT_LEAVES:", "elif False:"),
+        ("a subquery over a table is row-wise", "            if over:\n                self._refuse(f\"subquery", "            if False:\n                self._refuse(f\"subquery"),
+        ("a table function of any kind is row-wise", 'and _kind(node.generator()) not in _GENERATORS:', "and False:"),
+        ("what chance gives can be repeated", "chance = not expression.deterministic() and all(c.deterministic() for c in children)", "chance = False"),
+        ("the clock can be repeated", "if kind in _CLOCKS or (not ordered if by_order else chance):", "if (not ordered if by_order else chance):"),
+        ("the word now can be repeated", "if word.split(\" \")[0] in _CLOCK_WORDS and", "if False and"),
+        ("the first of a group can be repeated", "by_order = kind in _BY_ORDER or", "by_order = False or"),
+        ("a column that a union hands on isn't read", 'if _kind(node) == "Union":', "if False:"),
+        ("a column that the target gets as it is isn't read",
+            "needed = {attribute.exprId().id() for attribute in _items(optimised.output())}", "needed: set[int] = set()"),
+        ("what stands for a cast isn't looked into", "children.append(expression.replacement())", "pass"),
+    ),
+    *mutants_of(
+        "migrator/mirror/reach_sql.py", _REACH,
+        ("rows as they are now are not traced", "for changed in (table.staged, table.before):", "for changed in (table.before,):"),
+        ("rows as they were are not traced", "for changed in (table.staged, table.before):", "for changed in (table.staged,):"),
+        ("nobody climbs through rows as they were", 'yield self._climb(index, f"{met} JOIN {table.before} m ON {same}")', "pass"),
+        ("nearest nodes first", "for index in reversed(range(len(self._reach.nodes))):", "for index in range(len(self._reach.nodes)):"),
+        ("rows as they were are not collected", 'yield self._gather(index, f"{met} JOIN {table.before} m ON {same}")', "pass"),
+        ("roots as they were are not collected", 'yield self._gather(0, f"{self._part} p JOIN {table.before} m ON {number} = p.number")', "pass"),
+        ("of a computed grain only the number of now counts",
+            "SELECT number FROM {self._numbers_before} UNION SELECT n.number", "SELECT n.number"),
+        ("rows that left a grain are not its rows of before", "(table.now(untouched), table.now(had))", "(table.now(untouched),)"),
+        ("changed rows belong to no grain of before", "return RootRows(now, (now,), (changed,))", "return RootRows(now, (now,), ())"),
+    ),
+    *mutants_of(
+        "migrator/mirror/followed.py", _REACH,
+        ("targets that are not filled are followed", "if (target.table.id.name, target.digest()) in filled", "if True"),
+    ),
+)  # fmt: skip

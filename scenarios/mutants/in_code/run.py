@@ -1,0 +1,68 @@
+"""Mutants of the loops: what is applied, released, acknowledged and taken up again after a crash."""
+
+from __future__ import annotations
+
+from scenarios.mutants.in_code.change import mutants_of
+
+_APPLY = ("tests/unit/test_apply_loop.py",)
+_CAPTURE = (
+    "tests/unit/test_notes_to_keep.py",
+    "tests/unit/test_lead.py",
+    "tests/simulation/test_requests.py",
+    "tests/unit/test_load_pump.py",
+)
+
+RUN = (
+    *mutants_of(
+        "migrator/run/apply_loop.py", _APPLY,
+        ("damage ends a run before mapped batches are applied",
+            "while mapped.unfinished_tasks and not stopping.wait(_LOOK_S):\n                    pass\n                raise", "raise"),
+        ("the end of a run applies nothing", "while self._ahead or self.map_next() is not None:", "while False:"),
+        ("the end of a run maps and applies nothing more", "while self._ahead or self.map_next() is not None:", "while self._ahead:"),
+        ("a lost answer means a second commit", "if self._failures and self._target.open(self._epoch).segment >= batch.segment:", "if False:"),
+        ("a lost answer means that it is committed", ">= batch.segment:\n            return", ">= 0:\n            return"),
+        ("any error of the target is tried again", "if not error.retryable:\n                raise", "pass"),
+        ("segments are released before they are applied", "self._batches.release(batch.last)", "self._batches.release(batch.last + 1)"),
+        ("segments are never released", "self._batches.release(batch.last)\n", "pass\n"),
+        ("one batch is mapped again and again", "self._after, self._known = batch.last, batch.checkpoint", "self._known = batch.checkpoint"),
+        ("a batch is applied without the one before", "self._ahead.popleft()", "self._ahead.pop()"),
+        ("a connection that is back is looked up for ever", "self._failures = 0\n        self._step", "self._step"),
+    ),
+    *mutants_of(
+        "migrator/run/resume.py", ("tests/unit/test_resume.py",),
+        ("an empty event log begins anew", "return ledger.checkpoint", "return None"),
+        ("a table joins a migration that has begun", "if new:\n        raise", "if False:\n        raise"),
+    ),
+    *mutants_of(
+        "migrator/run/capture_steps.py", _CAPTURE,
+        ("doubts are dropped", "doubts=self._doubts.get(self._core.settles(), ()),", "doubts=(),"),
+        ("notes are not stored", "replace(self._core.checkpoint(), notes=self._notes.kept())", "self._core.checkpoint()"),
+        ("a note alone is not written", "(self._dirty or self.noted())", "self._dirty"),
+        ("the source never forgets", "self.log.acknowledge(checkpoint.position)\n", "pass\n"),
+        ("a transaction that goes on ends with its segment", "ends_transaction=not self._core.in_transaction(),", "ends_transaction=True,"),
+        ("the core isn't told of a segment", "self._add(self._core.on_segment())", "pass"),
+        ("a refused chunk's request stays open", "self._core.on_refusal(item.request)\n", "pass\n"),
+        ("a request for tables that aren't captured is taken", "if request.is_open() and missing:", "if False:"),
+    ),
+    *mutants_of(
+        "migrator/run/recapture.py", ("tests/unit/test_recapture.py",),
+        ("damage that isn't found again is looked for for ever", "again = not self._sound", "again = True"),
+        ("damage is set aside again and again", "self._damage, self._aside = None, self._set_aside(ledger)", "self._aside = self._set_aside(ledger)"),
+        ("a gap behind damage is told as a gap", "if not self._aside or not isinstance(error, GapError):", "if True:"),
+    ),
+    *mutants_of(
+        "migrator/run/room_gate.py", ("tests/unit/test_room_gate.py",),
+        ("a full disk is no reason to wait", "lacks_space = free - size_bytes < floor", "lacks_space = False"),
+        ("the bound of size is no reason to wait", "too_large = bool(bound) and self._room.used_bytes() + size_bytes > bound", "too_large = False"),
+        ("within a transaction the bound of size waits for ever", "if not shrinks:\n            return \"\"", "pass"),
+        ("within a transaction a full disk waits for ever", "if lacks_space and not shrinks and not ends_transaction:", "if False:"),
+        ("a stop doesn't end the waiting", "if self._stopping.wait(_LOOK_EVERY_S):\n                return False", "if self._stopping.wait(_LOOK_EVERY_S):\n                return True"),
+        ("the warning stays when there is room", "self._progress.warn(_WHAT)\n            self._shut = False", "self._shut = False"),
+        ("a floor above the disk is waited for", "if chosen >= disk:", "if False:"),
+    ),
+    *mutants_of(
+        "migrator/run/emptied.py", ("tests/unit/test_emptied.py", "tests/unit/test_emptied_targets.py"),
+        ("a TRUNCATE of one of several tables empties the target", "if gone and rest:", "if False:"),
+        ("a TRUNCATE empties no target", "return bool(gone)", "return False"),
+    ),
+)  # fmt: skip
