@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sqlalchemy import URL, Engine, create_engine, inspect
+from sqlalchemy import URL, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from migrator.config import Settings
@@ -14,6 +14,7 @@ from migrator.errors import ConnectionFailed, MigratorError, SourceError, Target
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.run.steps import no_step
+from migrator.schema.engines import as_engine
 from migrator.wiring_source import source_database, source_parts
 from migrator.wiring_target import target_database, target_writer
 
@@ -53,7 +54,7 @@ def reflected(settings: Settings) -> Reflected:
 
 
 def _names(database: Engine | URL, schema: str, where: str) -> list[str]:
-    engine = database if isinstance(database, Engine) else create_engine(database)
+    engine = as_engine(database)
     try:
         names = inspect(engine).get_table_names(schema or None)
     except SQLAlchemyError as error:

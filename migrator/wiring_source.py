@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from sqlalchemy import URL, Engine, create_engine, pool
+from sqlalchemy import URL, Engine
 
 from migrator.adapters.executors.chunk_reader import ExecutorChunkReader, Executors, RunThere
 from migrator.adapters.mariadb.catalog import MariaCatalog
@@ -41,6 +41,7 @@ from migrator.ports.source import ChunkReader, SourceCatalog
 from migrator.run.capture_loop import SourcePorts
 from migrator.run.steps import Step, no_step
 from migrator.same_server import SameServer
+from migrator.schema.engines import as_engine
 
 _PARTS_OF_A_TRANSACTION_ROWS = 50_000
 
@@ -228,4 +229,4 @@ def source_database(settings: Settings) -> Engine:
         tls = {"sslmode": server.tls, **({"sslrootcert": server.tls_ca} if server.tls_ca else {})}
     else:
         tls = tls_options(server.tls, server.tls_ca or None)
-    return create_engine(url, poolclass=pool.NullPool, connect_args=tls)
+    return as_engine(url, connect_args=tls)

@@ -19,7 +19,7 @@ from transforms.frames import constants
 from transforms.registry import TargetMapping
 from verify.compare import place
 from verify.mysql_session import open_session, rows_of
-from verify.postgres_snapshot import connect_postgres
+from verify.postgres_session import connect_postgres
 from verify.settings import ServerSettings
 
 _OLD, _NEW = "~old key", "~new key"

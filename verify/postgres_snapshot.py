@@ -12,29 +12,17 @@ from pathlib import Path
 from typing import Any, LiteralString, cast
 
 import adbc_driver_manager
-import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from migrator.errors import ConnectionFailed, VerifyError
+from verify.postgres_session import connect_bulk, connect_postgres
 from verify.row_files import row_file
 from verify.settings import ServerSettings
 
-CONNECT_TIMEOUT_S = 10
-# PostgreSQL's canonical output: the same words whatever the server's configuration says.
-_CANONICAL = {
-    "DateStyle": "ISO",
-    "IntervalStyle": "postgres",
-    "TimeZone": "UTC",
-    "extra_float_digits": "1",
-    "bytea_output": "hex",
-    "xmloption": "content",
-}
-_READ_ONLY = {"default_transaction_read_only": "on"}
 _BEGIN: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _END: LiteralString = "ROLLBACK"
 # Pieces are read by an index over their key, whatever is known of the table: one without statistics, as a new one is,
@@ -47,39 +35,20 @@ _BY_KEY = {
     "jit": "off",
 }
 
+_REMEDIES = {
+    "42501": "GRANT SELECT on the table (USAGE on its schema) to the login; where row security is on, as a superuser"
+    " ALTER ROLE the login BYPASSRLS, for a judge must see all rows",
+    "42P01": "a table vanished while it was read: verify again",
+    "42703": "a column vanished while it was read: verify again",
+    "22": "correct the value named",
+    "08": "verify again: the connection was lost",
+    "57": "verify again: the server ended the statement",
+    "55P03": "verify again when the lock on the table is released",
+    "53": "free what the server lacks, then verify again",
+}
+"""What helps, by the beginning of the server's SQLSTATE."""
+
 Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
-
-
-def postgres_conninfo(settings: ServerSettings, **more: str) -> str:
-    """A libpq connection string, with ``more`` settings of the session; it holds the password: never print it."""
-    options = " ".join(f"-c {name}={value}" for name, value in {**_CANONICAL, **more}.items())
-    return make_conninfo(
-        host=settings.host,
-        port=settings.port,
-        dbname=settings.database,
-        user=settings.user,
-        password=settings.password or None,
-        sslmode=settings.tls,
-        sslrootcert=settings.tls_ca or None,
-        connect_timeout=CONNECT_TIMEOUT_S,
-        application_name="migrator verify",
-        options=options,
-    )
-
-
-def connect_postgres(settings: ServerSettings, **more: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """An autocommit connection whose transactions are read-only. Raises ``ConnectionFailed``."""
-    try:
-        connection = psycopg.connect(postgres_conninfo(settings, **_READ_ONLY, **more), autocommit=True)
-    except psycopg.Error as error:
-        raise ConnectionFailed(
-            "the server can't be reached for verification",
-            where=settings.where(),
-            cause=str(error).strip(),
-            remedy="check host, port, login and TLS settings",
-            retryable=isinstance(error, psycopg.OperationalError),
-        ) from error
-    return connection
 
 
 class PostgresSnapshot:
@@ -134,7 +103,7 @@ class PostgresSnapshot:
                 "a table can't be read for verification",
                 where=f"{self._where}, {subject}",
                 cause=str(error).splitlines()[0],
-                remedy="grant SELECT on the table, or correct the value named",
+                remedy=_remedy(getattr(error, "sqlstate", None) or "22000"),
             ) from error
         finally:
             if writer is not None:
@@ -160,7 +129,7 @@ class PostgresViews:
         try:
             if bulk:
                 token = cast(tuple[Any, ...], self._do("SELECT pg_export_snapshot()").fetchone())[0]
-                self._bulk = self._bulk or _bulk_connection(self._settings)
+                self._bulk = self._bulk or connect_bulk(self._settings)
                 _join(self._bulk, str(token), self._settings)
             yield PostgresSnapshot(self._connection, self._bulk, self._settings.where())
         finally:
@@ -209,7 +178,7 @@ class PostgresViews:
 @contextmanager
 def open_views(settings: ServerSettings) -> Iterator[PostgresViews]:
     """Sessions for views one after the other. Raises ``ConnectionFailed``."""
-    connection = connect_postgres(settings, **_BY_KEY)
+    connection = connect_postgres(settings, more=_BY_KEY)
     views = PostgresViews(connection, settings)
     try:
         yield views
@@ -230,16 +199,16 @@ def _refused(where: str, error: psycopg.Error) -> VerifyError:
         "a query was refused",
         where=where,
         cause=str(error).strip(),
-        remedy="check that the login may read the catalogue and the tables concerned",
+        remedy=_remedy(error.sqlstate),
     )
 
 
-def _bulk_connection(settings: ServerSettings) -> Any:
-    """An ADBC connection; it opens transactions by itself (autocommit is off)."""
-    try:
-        return adbc.connect(postgres_conninfo(settings), autocommit=False)
-    except adbc_driver_manager.Error as error:
-        raise _not_joined(settings, error) from error
+def _remedy(sqlstate: str | None) -> str:
+    """What helps against a refusal. A policy is refused like a missing right, and the words are the server's."""
+    return next(
+        (remedy for state, remedy in _REMEDIES.items() if (sqlstate or "08").startswith(state)),
+        "verify again; if it repeats, report it with the cause: the statement is ours",
+    )
 
 
 def _join(bulk: Any, token: str, settings: ServerSettings) -> None:

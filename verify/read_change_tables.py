@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from verify.pending import Pending, PendingAnswer
-from verify.postgres_snapshot import connect_postgres
+from verify.postgres_session import connect_postgres
 from verify.read_postgres import PostgresSource
 from verify.snapshot import LedgerState, LogPlace
 

@@ -20,7 +20,8 @@ from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.pending import Pending, PendingAnswer, pending_in_slot
 from verify.postgres_chunks import PostgresSourceChunks
-from verify.postgres_snapshot import Convert, PostgresSnapshot, connect_postgres, open_snapshot, open_views
+from verify.postgres_session import connect_postgres
+from verify.postgres_snapshot import Convert, PostgresSnapshot, open_snapshot, open_views
 from verify.postgres_tables import PostgresSourceTables
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace, SourceSnapshot, SourceTable, Viewed, unheard

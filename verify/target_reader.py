@@ -16,7 +16,8 @@ from migrator.errors import VerifyError
 from verify.mysql_target import MySQLTarget
 from verify.postgres_chunks import PostgresTargetChunks, as_strings
 from verify.postgres_ledger import PostgresLedger
-from verify.postgres_snapshot import PostgresSnapshot, connect_postgres, open_snapshot, open_views
+from verify.postgres_session import connect_postgres
+from verify.postgres_snapshot import PostgresSnapshot, open_snapshot, open_views
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, TargetColumnText, TargetRowsText, TargetSnapshot
 

@@ -9,10 +9,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, inspect, pool, text
+from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
+from migrator.schema.engines import as_engine
 
 CONTROL_SCHEMA = "migrator"
 MYSQL_LEDGER = "migrator_ledger"
@@ -88,11 +89,6 @@ def control_problem(target: Engine | URL | str, branch: str = "target") -> str |
             return None
         may = connection.scalar(text("SELECT has_database_privilege(current_database(), 'CREATE')"))
         return None if may else "there is no schema migrator, and the role may not create it"
-
-
-def as_engine(database: Engine | URL | str) -> Engine:
-    """An engine that keeps no connection open, from a URL; an engine as it is."""
-    return database if isinstance(database, Engine) else create_engine(database, poolclass=pool.NullPool)
 
 
 def connected(engine: Engine) -> Connection:

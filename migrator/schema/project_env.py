@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 from alembic import context
-from sqlalchemy import Connection, create_engine, pool
+from sqlalchemy import Connection
+
+from migrator.postgres_session import REVISIONS
+from migrator.schema.engines import as_engine
 
 
 def run() -> None:
@@ -25,7 +28,7 @@ def run() -> None:
         context.configure(url=url, literal_binds=True, transactional_ddl=True)
         _migrate()
         return
-    with create_engine(url, poolclass=pool.NullPool).connect() as opened:
+    with as_engine(url, REVISIONS).connect() as opened:
         _upgrade(opened)
 
 

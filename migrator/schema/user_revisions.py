@@ -13,7 +13,9 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from migrator.errors import TargetError
-from migrator.schema.control import as_engine, connected
+from migrator.postgres_session import REVISIONS
+from migrator.schema.control import connected
+from migrator.schema.engines import as_engine
 
 
 def target_head_problem(
@@ -26,7 +28,7 @@ def target_head_problem(
     location can't be read, ``ConnectionFailed``.
     """
     heads = set(_scripts(alembic_dir).get_heads())
-    with connected(as_engine(target)) as connection:
+    with connected(as_engine(target, REVISIONS)) as connection:
         try:
             current = _current(connection, schema) or _current(connection, None)
         except DBAPIError as error:
@@ -47,7 +49,7 @@ def upgrade_user_target(target: Engine | URL | str, alembic_dir: str | Path, rev
     The user's ``env.py`` finds an open connection in ``config.attributes["connection"]``, and the URL in
     ``sqlalchemy.url`` if it prefers to connect itself. Raises ``TargetError`` naming what failed.
     """
-    engine = as_engine(target)
+    engine = as_engine(target, REVISIONS)
     config = _config(alembic_dir)
     url = engine.url.render_as_string(hide_password=False)
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))

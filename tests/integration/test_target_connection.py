@@ -185,7 +185,7 @@ def test_a_frozen_leader_holding_the_ledger_is_ended(new_pg: Database) -> None:
     with bench(new_pg, TABLE) as it:
         frozen = psycopg.connect(it.settings.conninfo())
         frozen.execute("SELECT * FROM migrator.ledger FOR UPDATE")
-        frozen.execute("INSERT INTO t VALUES (666)")
+        frozen.execute("INSERT INTO public.t VALUES (666)")
         leader = PostgresTargetWriter(settings_of(new_pg, lock_wait_s=1))
         assert leader.open(2).epoch == 2
         with pytest.raises(psycopg.OperationalError):

@@ -146,7 +146,7 @@ def test_pieces_grow_so_that_the_target_begins_early(swept: Swept40, monkeypatch
     assert pieces == [1, 2, 4, 8, 16, 9, 0, 0]  # after the last key there may be others
 
 
-COUNTED = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("item"))
+COUNTED = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("public", "item"))
 BLOCKED = sql.SQL("SELECT count(pg_advisory_xact_lock({}))").format(sql.Literal(7))
 
 

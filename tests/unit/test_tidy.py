@@ -39,7 +39,13 @@ HOMES = {
         "verify/",
         "scenarios/",
     ),
-    "psycopg": ("migrator/adapters/", "migrator/embedded/", "verify/", "scenarios/"),
+    "psycopg": (
+        "migrator/adapters/",
+        "migrator/embedded/",
+        "migrator/postgres_session.py",
+        "verify/",
+        "scenarios/",
+    ),
     "alembic": ("migrator/schema/", "migrator/adapters/", "migrator/wiring", "scenarios/"),
     "sqlalchemy": ("migrator/schema/", "migrator/adapters/", "verify/", "migrator/wiring", "scenarios/"),
     "testcontainers": (),
@@ -91,6 +97,43 @@ def long_functions(source: str) -> list[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if node.end_lineno is not None and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
     ]
+
+
+# Where a connection to PostgreSQL is made. A session that isn't made there isn't pinned (docs/invariants.md, Sessions).
+CONNECTING = re.compile(
+    r"\b(?:psycopg|adbc|dbapi|Connection|AsyncConnection|PGconn)\.connect\(|\bcreate_(?:async_)?engine\(|\bAdbcDatabase\("
+)
+CONNECTS = {
+    "migrator/postgres_session.py",
+    "migrator/schema/engines.py",
+    "migrator/embedded/postgres.py",  # throw-away servers, made and asked whether they run
+    "migrator/adapters/target_mysql/settings.py",  # no PostgreSQL
+    "verify/postgres_session.py",
+    "verify/dual_read/engine_side.py",  # an engine around a connection of verify/postgres_session.py
+}
+OPENS_ADBC = re.compile(r"\bopen_adbc\(")
+
+
+def connecting(name: str, source: str) -> bool:
+    """Whether a module makes connections where it may not."""
+    return name not in CONNECTS and not name.startswith("scenarios/") and bool(CONNECTING.search(source))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_connections_are_made_where_sessions_are_pinned(path: Path) -> None:
+    source = path.read_text()
+    assert not connecting(name_of(path), source)
+    assert not OPENS_ADBC.search(source) or "pin_adbc(" in source
+
+
+def test_a_new_way_to_connect_is_noticed() -> None:
+    for line in (
+        "psycopg.connect(dsn)",
+        "adbc.connect(uri)",
+        "create_engine(url)",
+        "psycopg.Connection.connect(dsn)",
+    ):
+        assert connecting("migrator/adapters/target_postgres/peek.py", f"with {line} as it:\n    pass\n")
 
 
 def test_there_are_modules_to_check() -> None:

@@ -17,11 +17,11 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from migrator.errors import MigratorError, VerifyError
 from verify.dual_read.answer import Answer, value_of
-from verify.dual_read.places import View, opener
+from verify.dual_read.places import View, opener, own_words
 from verify.dual_read.verdict import Failure, Read
 from verify.ledger_row import ledger_state
 from verify.mysql_session import connect_mysql, rows_of
-from verify.postgres_snapshot import connect_postgres
+from verify.postgres_session import APPLICATIONS, connect_postgres
 from verify.settings import ServerSettings
 from verify.snapshot import LedgerState, LogPlace
 
@@ -37,7 +37,7 @@ _LEDGER = "SELECT epoch, segment, position_order, position_token, checkpoint FRO
 def engine_of(settings: ServerSettings, connections: int) -> Engine:
     """An engine for one side of a project: sessions in UTC, read-only, at most ``connections`` of them."""
     if settings.kind == "postgresql":
-        driver, connect = "postgresql+psycopg", lambda: connect_postgres(settings)
+        driver, connect = "postgresql+psycopg", lambda: connect_postgres(settings, APPLICATIONS)
     else:
         driver, connect = f"{settings.kind}+pymysql", lambda: _mysql(settings)
     url = URL.create(driver, settings.user, None, settings.host, settings.port, settings.database)
@@ -128,10 +128,11 @@ class NewEngine:
         raw = _driver(connection)
         if self._kind == "postgresql":
             raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            if raw.execute("SELECT to_regclass('migrator.ledger')").fetchone()[0] is None:
-                return None
-            query = _LEDGER.format("migrator.ledger").replace("checkpoint", "checkpoint::text")
-            row = raw.execute(query, (self._migration,)).fetchone()
+            with own_words(raw, in_transaction=True):
+                if raw.execute("SELECT to_regclass('migrator.ledger')").fetchone()[0] is None:
+                    return None
+                query = _LEDGER.format("migrator.ledger").replace("checkpoint", "checkpoint::text")
+                row = raw.execute(query, (self._migration,)).fetchone()
             return ledger_state(row, "migrator.ledger") if row else None
         rows_of(raw, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         rows_of(raw, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")

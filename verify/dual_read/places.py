@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,11 +49,35 @@ def postgres_view(connection: Any) -> View:
     A commit is in the log a moment before it is visible: a moment that no pipeline outruns, except where commits wait
     for a synchronous standby. There, what was under way must have ended before the view is opened.
     """
-    certain = connection.execute("SHOW synchronous_standby_names").fetchone() == ("",) or ended(connection)
-    low = place_in(connection)
+    with own_words(connection):
+        certain = connection.execute("SHOW synchronous_standby_names").fetchone() == ("",) or ended(
+            connection
+        )
+        low = place_in(connection)
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    connection.execute("SELECT pg_current_snapshot()")
-    return View(low if certain else None, place_in(connection))
+    with own_words(connection, in_transaction=True):  # by its first query the view is there
+        return View(low if certain else None, place_in(connection))
+
+
+@contextmanager
+def own_words(connection: Any, in_transaction: bool = False) -> Iterator[None]:
+    """What we ask ourselves means what it means in pg_catalog; what the application asks is found as ever.
+
+    ``in_transaction``: whether one is open. Then it gets its setting, and what it had comes back with its end.
+    """
+    [[path]] = connection.execute("SHOW search_path").fetchall()
+    _set_path(connection, "pg_catalog", in_transaction)
+    try:
+        yield
+    except BaseException:
+        if not in_transaction and not connection.closed:
+            _set_path(connection, path, False)
+        raise
+    _set_path(connection, path, in_transaction)
+
+
+def _set_path(connection: Any, path: str, local: bool) -> None:
+    connection.execute("SELECT pg_catalog.set_config('search_path', %s, %s)", (path, local))
 
 
 def ended(connection: Any, wait_s: float = _VISIBLE_S) -> bool:
@@ -69,7 +94,8 @@ def ended(connection: Any, wait_s: float = _VISIBLE_S) -> bool:
 def change_table_view(connection: Any) -> View:
     """PostgreSQL, captured by triggers: the place is the view's own snapshot."""
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    place = snapshot_place(connection)
+    with own_words(connection, in_transaction=True):
+        place = snapshot_place(connection)
     return View(place, place)
 
 

@@ -1,4 +1,4 @@
-"""Connections to the source: pinned session settings, TLS, keepalives, and errors with a name and a remedy.
+"""Connections to the source: pinned (``postgres_session``), TLS, keepalives, and errors with a name and a remedy.
 
 The settings that shape a value's text are the same in the walsender's session and in a chunk's session, so a
 value has one canonical text whichever way it comes.
@@ -11,28 +11,10 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from migrator import postgres_session
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
-
-_TEXT_SETTINGS = {
-    "datestyle": "ISO",
-    "intervalstyle": "postgres",
-    "timezone": "UTC",
-    "extra_float_digits": "3",
-    "bytea_output": "hex",
-    "lc_monetary": "C",
-    "search_path": "pg_catalog",
-    "quote_all_identifiers": "off",
-}
-_SESSION_SETTINGS = {
-    "statement_timeout": "0",
-    "lock_timeout": "30s",
-    "idle_in_transaction_session_timeout": "60s",
-    "idle_session_timeout": "0",
-    # With row security on, a policy would hide rows from the dump; off makes such a SELECT an error instead.
-    "row_security": "off",
-    "default_transaction_read_only": "off",
-}
+from migrator.postgres_session import Login
 
 # (words of the server or libpq, what, remedy, retryable). A failed connect carries no SQLSTATE, only text;
 # the texts are English unless the server's lc_messages says otherwise, then the last resort below keeps its
@@ -69,6 +51,12 @@ _CONNECT_FAILURES = (
     ('role "', "the source knows no such user", "create the role, or correct source.user", False),
     ('database "', "the source has no such database", "correct source.database", False),
     (
+        "invalid value for parameter",
+        "the source refuses a setting that the environment asks for",
+        "unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login",
+        False,
+    ),
+    (
         "permission denied",
         "the source refuses the login",
         "grant CONNECT, and REPLICATION for the log",
@@ -96,7 +84,6 @@ def conninfo(source: PostgresSource, purpose: str, **more: Any) -> str:
     """The libpq connection string for one purpose (part of ``application_name``). Holds the password: never
     log it.
     """
-    settings = {**_TEXT_SETTINGS, **_SESSION_SETTINGS}
     parts: dict[str, Any] = {
         "host": source.host,
         "port": source.port,
@@ -109,8 +96,7 @@ def conninfo(source: PostgresSource, purpose: str, **more: Any) -> str:
         "sslkey": source.sslkey or None,
         "connect_timeout": source.connect_timeout_s,
         "application_name": f"{source.slot}_{purpose}",
-        "client_encoding": "UTF8",
-        "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
+        **postgres_session.parts(),
         "keepalives": 1,
         "keepalives_idle": 15,
         "keepalives_interval": 5,
@@ -124,12 +110,17 @@ def conninfo(source: PostgresSource, purpose: str, **more: Any) -> str:
 def connect(source: PostgresSource, purpose: str, **more: Any) -> psycopg.Connection[Any]:
     """An autocommit connection with ``$1`` placeholders. Raises ConnectionFailed, named."""
     try:
-        connection = psycopg.connect(
-            conninfo(source, purpose, **more), autocommit=True, cursor_factory=psycopg.RawCursor
+        connection = postgres_session.connect(
+            conninfo(source, purpose, **more), login(source), cursor_factory=psycopg.RawCursor
         )
     except psycopg.OperationalError as error:
         raise connect_failure(source, str(error)) from error
     return connection
+
+
+def login(source: PostgresSource) -> Login:
+    """Whose session it is."""
+    return Login(source.address, source.user, source.database)
 
 
 def connect_failure(source: PostgresSource, words: str) -> ConnectionFailed:

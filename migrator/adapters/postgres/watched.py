@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 import adbc_driver_manager
-import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 
-from migrator.adapters.postgres.connection import connect, connect_failure, conninfo, query_failure
+from migrator.adapters.postgres.connection import connect, connect_failure, conninfo, login, query_failure
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import ConnectionFailed, MigratorError
 from migrator.patience import Line, SilentError, WatchedSession, patiently
+from migrator.postgres_session import open_adbc, pin_adbc
 
 Result = TypeVar("Result")
 
@@ -69,14 +69,17 @@ class WatchedConnection:
     def _opened(self) -> Any:
         if self._connection is None:
             try:
-                self._connection = self._line.made(
-                    lambda: adbc.connect(conninfo(self._source, "chunks"), autocommit=True)
-                )
+                self._connection = self._line.made(lambda: open_adbc(conninfo(self._source, "chunks")))
             except adbc_driver_manager.Error as error:
                 raise connect_failure(self._source, str(error)) from error
             with self._connection.cursor() as cursor:
-                cursor.execute(self._prepare)
-                cursor.fetchall()
+
+                def asked(query: str) -> None:
+                    cursor.execute(query)
+                    cursor.fetchall()
+
+                pin_adbc(asked, login(self._source))
+                asked(self._prepare)
                 cursor.execute(_SESSION)
                 pid, start = cursor.fetchone()
                 self._session = int(pid), str(start)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import create_engine, pool
-
 from migrator.adapters.target_postgres.merge import quoted
 from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.schema.engines import as_engine
 from migrator.schema.key_maps import KeyMapTables, SqlKeyMaps
 
 
@@ -28,5 +27,5 @@ def key_maps(settings: PostgresTarget) -> SqlKeyMaps:
         " GRANT SELECT, INSERT, UPDATE ON migrator.key_map, migrator.key_map_counter"
         f" TO {quoted(settings.user)}",
     )
-    engine = create_engine(settings.url(), poolclass=pool.NullPool)
+    engine = as_engine(settings.url())
     return SqlKeyMaps(engine, tables, settings.migration, settings.address)

@@ -10,6 +10,7 @@ from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.model.codec import checkpoint_from_json
 from migrator.model.ledger import Ledger
+from migrator.postgres_session import connect
 
 _EXISTS = "SELECT to_regclass('migrator.ledger') IS NOT NULL"
 _READ = "SELECT epoch, segment, checkpoint FROM migrator.ledger WHERE migration = %s"
@@ -18,7 +19,7 @@ _READ = "SELECT epoch, segment, checkpoint FROM migrator.ledger WHERE migration 
 def peek(settings: PostgresTarget) -> Ledger | None:
     """The ledger as committed now; None while there is none. Raises ``ConnectionFailed``."""
     try:
-        with psycopg.connect(settings.conninfo(), autocommit=True) as connection:
+        with connect(settings.conninfo(), settings.login()) as connection:
             exists = connection.execute(_EXISTS).fetchone()
             if exists is None or not exists[0]:
                 return None

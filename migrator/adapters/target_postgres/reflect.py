@@ -14,6 +14,7 @@ from migrator.adapters.target_postgres.structure import ForeignKey, Storage, Str
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
+from migrator.postgres_session import connect
 
 SPARK_TYPES = {
     "bool": "boolean",
@@ -134,8 +135,7 @@ WHERE n.nspname = %(schema)s AND c.relname = ANY(%(names)s) AND c.relkind IN ('r
 def catalog(settings: PostgresTarget) -> Iterator[psycopg.Connection[Any]]:
     """A short session for catalog queries, with an empty search_path. Raises ``ConnectionFailed``, also when lost."""
     try:
-        with psycopg.connect(settings.conninfo(), autocommit=True) as connection:
-            connection.execute("SET search_path TO ''")
+        with connect(settings.conninfo(), settings.login()) as connection:
             yield connection
     except psycopg.OperationalError as error:
         raise not_reached(settings, str(error)) from None

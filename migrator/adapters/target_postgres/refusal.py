@@ -74,6 +74,13 @@ class NeedsRelaxedKeys(Exception):
 
 def not_reached(settings: PostgresTarget, message: str) -> ConnectionFailed:
     """The named error for a target that can't be asked, from the driver's words."""
+    if "invalid value for parameter" in message:
+        return ConnectionFailed(
+            "the target refuses a setting that the environment asks for",
+            where=settings.address,
+            cause=message.replace("\n", " ").strip(),
+            remedy="unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login",
+        )
     refused = any(word in message for word in LOGIN_REFUSED)
     return ConnectionFailed(
         "the target refuses the login" if refused else "the target can't be reached",

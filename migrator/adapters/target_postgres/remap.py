@@ -9,6 +9,7 @@ import psycopg
 from migrator.adapters.target_postgres.mirror_tables import FILLED
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed, TargetError
+from migrator.postgres_session import connect
 
 _FOUND = "SELECT to_regclass(%s) IS NOT NULL"
 
@@ -53,7 +54,7 @@ def _exists(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
 
 def _connected(settings: PostgresTarget) -> psycopg.Connection[tuple[Any, ...]]:
     try:
-        return psycopg.connect(settings.conninfo(), autocommit=True)
+        return connect(settings.conninfo(), settings.login())
     except psycopg.OperationalError as error:
         raise ConnectionFailed(
             "the target can't be reached",

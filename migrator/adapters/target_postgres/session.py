@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import adbc_driver_manager as manager
-import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 import pyarrow as pa
 
 from migrator.adapters.target_postgres.refusal import ConnectionLost, Refusal, not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.errors import ConnectionFailed
 from migrator.model.table import TableId
 from migrator.patience import Line, SilentError, WatchedSession, patiently
+from migrator.postgres_session import connect, open_adbc, pin_adbc
 
 # The driver repeats the statement in its messages; a user is helped by the server's words alone.
 _STATEMENT = re.compile(r"\n\nQuery was:.*| query '.*'(?=: )", re.DOTALL)
@@ -39,15 +40,23 @@ class Session:
         self._left_behind = False
         self._line = Line(settings.host, settings.port)
         try:
-            self._connection = self._line.made(lambda: adbc.connect(settings.conninfo(), autocommit=True))
+            self._connection = self._line.made(lambda: open_adbc(settings.conninfo()))
         except manager.Error as error:
             raise not_reached(settings, str(error)) from None
         self.pid, self.backend_start = 0, ""
         self._cursor = self._connection.cursor()
         try:
+            pin_adbc(
+                lambda query: self._patiently(lambda: self._fetched(query, ())),
+                settings.login(),
+                settings.pins(),
+            )
             row = self.one(
                 "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
             )
+        except ConnectionFailed:
+            self.close()
+            raise
         except (Refusal, ConnectionLost) as error:
             self.close()
             raise not_reached(settings, str(error)) from None
@@ -177,9 +186,9 @@ class Session:
 
         def ask() -> list[tuple[Any, ...]]:
             connections.append(
-                psycopg.connect(
+                connect(
                     self._settings.conninfo(),
-                    autocommit=True,
+                    self._settings.login(),
                     application_name=_WATCHING,
                     cursor_factory=psycopg.RawCursor,
                 )

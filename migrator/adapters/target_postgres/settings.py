@@ -9,35 +9,23 @@ from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL
 
 from migrator.errors import ConfigError
+from migrator.postgres_session import PINS, Login, parts, seconds
 
 _MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
-# What a role or database may have set otherwise. TimeZone: timestamptz sums in the merge add days of 24 h.
-# Isolation: after waiting for the ledger's row lock the newest row must be seen. synchronous_commit: segments are
-# deleted once the ledger holds them. row_security off makes a policy an error instead of a filter. Idle timeout and
-# keepalives: a cut or frozen process must not hold the ledger's lock for ever. temp_buffers and work_mem: staging
-# tables and the joins with them, one session. jit: compiling costs more than a small batch.
-_SESSION_OPTIONS = " ".join(
-    f"-c {name}={value}"
-    for name, value in {
-        "TimeZone": "UTC",
-        "DateStyle": "ISO",
-        "IntervalStyle": "postgres",
-        "default_transaction_isolation": "read\\ committed",
-        "default_transaction_read_only": "off",
-        "synchronous_commit": "on",
-        "row_security": "off",
-        "statement_timeout": "0",
-        "idle_in_transaction_session_timeout": "60s",
-        "tcp_keepalives_idle": "10",
-        "tcp_keepalives_interval": "5",
-        "tcp_keepalives_count": "3",
-        "temp_buffers": "64MB",
-        "work_mem": "64MB",
-        "jit": "off",
-    }.items()
-)
+# Beside what every session is pinned to. synchronous_commit: segments are deleted once the ledger holds them.
+_PINS = {**PINS, "synchronous_commit": "on"}
+# temp_buffers and work_mem: staging tables and the joins with them, one session. jit: compiling costs more than small
+# batches do. Keepalives: a cut process must not hold the ledger's lock for ever.
+_MORE = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "temp_buffers": "64MB",
+    "work_mem": "64MB",
+    "jit": "off",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +101,17 @@ class PostgresTarget:
             keepalives_interval=5,
             keepalives_count=3,
             tcp_user_timeout=60_000,
-            options=f"{_SESSION_OPTIONS} -c lock_timeout={self.lock_wait_s}s",
+            **parts(self.pins(), _MORE),
             **self._tls(),
         )
+
+    def pins(self) -> dict[str, str]:
+        """What a writing session's settings are."""
+        return {**_PINS, "lock_timeout": seconds(self.lock_wait_s)}
+
+    def login(self) -> Login:
+        """Whose session it is."""
+        return Login(self.address, self.user, self.database)
 
     def url(self) -> URL:
         """SQLAlchemy URL for Alembic and verification, with the password inside (hidden when printed)."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from sqlalchemy import create_engine, pool
-
 from migrator.adapters.target_postgres import executor_staging as staged
 from migrator.adapters.target_postgres import ledger as ledgers
 from migrator.adapters.target_postgres.explain import temporary
@@ -29,6 +27,7 @@ from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
 from migrator.ports.target import Stage, StagedRows, TargetBatch, TargetRows
 from migrator.schema import upgrade_target
+from migrator.schema.engines import as_engine
 
 # Sessions of the same migration and role that hold what we wait for: a cut-off or frozen earlier leader. Waited for:
 # a session that was ended keeps its locks until it has noticed.
@@ -78,7 +77,7 @@ class PostgresTargetWriter:
 
         Raises ``FencedError`` when the ledger saw a higher epoch, ``TargetError``, ``ConnectionFailed``.
         """
-        engine = create_engine(self._settings.url(), poolclass=pool.NullPool)
+        engine = as_engine(self._settings.url())
         upgrade_target(engine)
         try:
             try:

@@ -23,6 +23,7 @@ from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import TargetError
 from migrator.model.table import TableId
+from migrator.postgres_session import connect
 
 _LOOK_S = 0.2
 _CANCEL_S = 5.0
@@ -87,7 +88,7 @@ class PostgresUpkeep:
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
         settings = self._settings
         try:
-            with psycopg.connect(settings.conninfo(), autocommit=True) as connection:
+            with connect(settings.conninfo(), settings.login()) as connection:
                 yield connection
         except psycopg.OperationalError as error:
             raise not_reached(settings, str(error)) from error
