@@ -145,3 +145,26 @@ def test_circles_that_cannot_be_deferred_are_found(new_pg: Database, poor: Postg
     findings = found(poor, "a", "b")
     circle = findings["foreign_key_cycle", "public.a, public.b"]
     assert 'ALTER TABLE "public"."a" ALTER CONSTRAINT "hard" DEFERRABLE' in circle.remedy
+
+
+def test_a_trigger_that_finds_nothing_in_our_sessions_is_named_and_the_remedy_helps(new_pg: Database) -> None:
+    statements = (
+        "CREATE TABLE item (id int PRIMARY KEY)",
+        "CREATE TABLE noted (id int)",
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN INSERT INTO noted VALUES (NEW.id); RETURN NEW; END'",
+        "CREATE TRIGGER note BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION note()",
+    )
+    with bench(new_pg, *statements) as it:
+        finding = found(it.settings, "item")["trigger", "public.item.note"]
+        assert "pg_catalog only" in finding.problem
+        row = pa.table({"id": pa.array([1], pa.int32())})
+        with pytest.raises(TargetError, match="doesn't find what it names") as caught:
+            it.apply(it.part("item", chunk=row))
+        command = 'ALTER FUNCTION public.note() SET search_path = "public", pg_temp'
+        assert finding.remedy.endswith(f"; else {command}")
+        assert caught.value.remedy.startswith(f"{command} ")
+        new_pg.execute(command)
+        it.apply(it.part("item", chunk=row))
+    assert "pg_catalog only" not in found(it.settings, "item")["trigger", "public.item.note"].problem
+    assert new_pg.query("SELECT id FROM noted") == [(1,)]

@@ -17,7 +17,7 @@ UNIQUE = "CREATE TABLE item (id int PRIMARY KEY, name text UNIQUE, amount int)"
 TELLING = (
     ITEM,
     "CREATE TABLE told (word text)",
-    "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS"
+    "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS"
     " $$BEGIN INSERT INTO told VALUES (TG_OP); RETURN NULL; END$$",
     # An upsert fires both, also where it inserts nothing.
     "CREATE TRIGGER tell AFTER INSERT OR UPDATE ON item FOR EACH STATEMENT EXECUTE FUNCTION tell()",
@@ -104,7 +104,7 @@ def test_a_row_that_the_server_refuses_is_named(new_pg: Database) -> None:
 def test_the_rest_of_the_transaction_is_planned_as_ever(new_pg: Database, apart: int) -> None:
     """The update forbids plans that read a whole table, for itself alone."""
     plan = (
-        "CREATE FUNCTION seen() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO settings VALUES"
+        "CREATE FUNCTION seen() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.settings VALUES"
         " (TG_TABLE_NAME, current_setting('enable_hashjoin'), current_setting('enable_mergejoin'),"
         " current_setting('enable_nestloop'));"
         " RETURN NULL; END$$"

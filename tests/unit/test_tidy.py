@@ -99,7 +99,7 @@ def long_functions(source: str) -> list[str]:
     ]
 
 
-# Where a connection to PostgreSQL is made. A session that isn't made there isn't pinned (docs/invariants.md, Sessions).
+# Where connections to PostgreSQL are made. A session that isn't made there isn't pinned.
 CONNECTING = re.compile(
     r"\b(?:psycopg|adbc|dbapi|Connection|AsyncConnection|PGconn)\.connect\(|\bcreate_(?:async_)?engine\(|\bAdbcDatabase\("
 )

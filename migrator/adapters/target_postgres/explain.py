@@ -15,6 +15,7 @@ from migrator.adapters.target_postgres.refusal import (
     NO_PRIVILEGE,
     SECOND_TIME,
     UNIQUE_VIOLATION,
+    UNKNOWN_NAMES,
     Refusal,
 )
 from migrator.adapters.target_postgres.session import Session
@@ -22,6 +23,8 @@ from migrator.errors import TargetError
 from migrator.sqltarget.rows import duplicate, key_text
 
 _DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
+# The words around it are the server's language; it names a function as it is called, with its schema.
+_FUNCTION = re.compile(r"((?:\"[^\"]+\"|\w+)\.(?:\"[^\"]+\"|\w+)\([^()]*\))")
 _PROBE = "migrator_probe"
 
 
@@ -38,6 +41,14 @@ def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: in
             where=str(prepared.id),
             cause=refusal.cause(),
             remedy=f"GRANT SELECT, INSERT, UPDATE, DELETE ON {prepared.merge.target} to the migration's role",
+        )
+    if refusal.sqlstate.startswith(UNKNOWN_NAMES) and (function := _FUNCTION.search(refusal.context)):
+        schema = quoted(prepared.id.schema)
+        return TargetError(
+            f"a function that runs when {prepared.id} is written doesn't find what it names",
+            where=f"{prepared.id}, function {function[1]}",
+            cause=f"{refusal.cause()}; in our sessions names without a schema are pg_catalog's",
+            remedy=f"ALTER FUNCTION {function[1]} SET search_path = {schema}, pg_temp (or the schemas that it needs)",
         )
     if refusal.sqlstate == SECOND_TIME:
         found = session.rows(prepared.merge.duplicates())

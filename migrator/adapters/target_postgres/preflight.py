@@ -38,8 +38,13 @@ SELECT right_name FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) rig
 WHERE NOT pg_catalog.has_table_privilege(%s::text, right_name)
 """
 _TRIGGERS: LiteralString = """
-SELECT tgname, tgenabled IN ('R', 'A') FROM pg_catalog.pg_trigger
-WHERE tgrelid = %s::text::regclass AND NOT tgisinternal AND tgenabled <> 'D' ORDER BY tgname
+SELECT t.tgname, t.tgenabled IN ('R', 'A'),
+       CASE WHEN l.lanname IN ('c', 'internal') OR EXISTS (
+           SELECT FROM pg_catalog.unnest(p.proconfig) AS c(word) WHERE c.word LIKE 'search\\_path=%%')
+       THEN '' ELSE t.tgfoid::regprocedure::text END
+FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+WHERE t.tgrelid = %s::text::regclass AND NOT t.tgisinternal AND t.tgenabled <> 'D' ORDER BY t.tgname
 """
 _RULES: LiteralString = (
     "SELECT rulename FROM pg_catalog.pg_rewrite WHERE ev_class = %s::text::regclass ORDER BY 1"
@@ -152,9 +157,12 @@ def _table(
         findings.append(
             Finding("row_security", subject, "row security hides or refuses rows from the role", remedy)
         )
-    for trigger, always in connection.execute(_TRIGGERS, [name]):
+    for trigger, always, pathless in connection.execute(_TRIGGERS, [name]):
         told = "also while the dump runs" if always else "for log changes, but not while the dump runs"
         remedy = f"ALTER TABLE {name} DISABLE TRIGGER {quoted(trigger)} until cut-over, if it changes data"
+        if pathless:
+            told += ", and what it names without a schema is looked for in pg_catalog only"
+            remedy += f"; else ALTER FUNCTION {pathless} SET search_path = {quoted(settings.schema)}, pg_temp"
         findings.append(
             Finding("trigger", f"{subject}.{trigger}", f"the trigger fires {told}", remedy, fatal=False)
         )

@@ -13,6 +13,8 @@ UNIQUE_VIOLATION = "23505"
 FOREIGN_KEY_VIOLATIONS = frozenset({"23503", "23001"})
 SECOND_TIME = "21000"
 """ON CONFLICT DO UPDATE met one key twice in one statement."""
+UNKNOWN_NAMES = ("42P01", "42883", "42704", "3F000")
+"""No such table, function or operator, type, schema."""
 LOCK_NOT_AVAILABLE = "55P03"
 NO_PRIVILEGE = "42501"
 NO_SCHEMA_OR_TABLE = frozenset({"3F000", "42P01"})
