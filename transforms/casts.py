@@ -13,7 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 _PRINTABLE = (T.BooleanType, T.IntegralType, T.DecimalType, T.DateType, T.TimestampNTZType)
+_FLOATING = (T.FloatType, T.DoubleType)
 _DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+_LONG_END = float(2**63)
+"""Spark casts this number to the greatest bigint, which is one less, and back."""
+_DAYS = (("infinity", 2**31 - 1), ("-infinity", -(2**31)))
+_MICROS = (("infinity", 2**63 - 1), ("-infinity", -(2**63)))
+"""In which form PostgreSQL's infinities travel."""
 _HINTS: dict[tuple[type[T.DataType], type[T.DataType]], str] = {
     (T.TimestampNTZType, T.TimestampType): "say in which zone the naive time is: columns.instant(c, zone)",
     (
@@ -58,6 +64,8 @@ def cast_column(
     """
     if found == wanted:
         return column.alias(name)
+    if isinstance(found, (T.DateType, T.TimestampNTZType)):
+        return _time(column, found, wanted).alias(name)
     if _exact(found, wanted) or _widens(found, wanted):
         return column.cast(wanted).alias(name)
     cast = column.try_cast(wanted)
@@ -67,8 +75,29 @@ def cast_column(
         F.lit(f" is no exact {wanted.simpleString()}"),
         *([] if row is None else [F.lit(", in the row with "), row]),
     )
-    kept = column.isNull() | (cast.cast(found) == column)
+    kept = column.isNull() | ((cast.cast(found) == column) & _below_long_end(column, cast, found, wanted))
     return F.when(kept, cast).otherwise(F.raise_error(text).cast(wanted)).alias(name)
+
+
+def _below_long_end(column: Column, cast: Column, found: T.DataType, wanted: T.DataType) -> Column:
+    """That a floating-point number on either side is none that Spark takes for the greatest bigint."""
+    if isinstance(found, T.LongType) and isinstance(wanted, _FLOATING):
+        return cast < _LONG_END
+    if isinstance(found, _FLOATING) and isinstance(wanted, T.LongType):
+        return column < _LONG_END
+    return F.lit(True)
+
+
+def _time(column: Column, found: T.DataType, wanted: T.DataType) -> Column:
+    """A date or time as text, or a date as a time; an infinity stays one."""
+    is_date = isinstance(found, T.DateType)
+    number = F.unix_date(column) if is_date else F.unix_micros(column.cast("timestamp"))
+    result = column.cast(wanted)
+    for (word, given), (_, micros) in zip(_DAYS if is_date else _MICROS, _MICROS, strict=True):
+        in_text = isinstance(wanted, T.StringType)
+        endless = F.lit(word) if in_text else F.timestamp_micros(F.lit(micros)).cast(wanted)
+        result = F.when(number == given, endless).otherwise(result)
+    return result
 
 
 def _exact(found: T.DataType, wanted: T.DataType) -> bool:

@@ -9,6 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException, PythonException
 
 _CONTEXT = re.compile(r"\n?== (?:SQL|DataFrame)|\s*SQLSTATE: \w+")
+_ADVICE = re.compile(r"(?<=[.:]) [A-Z][^.]*?spark\.sql\.[a-zA-Z].*$", re.DOTALL)
+"""Spark's advice to change a setting: those that decide about values are fixed, see ``transforms.surroundings``."""
 _PYTHON_START = "Error from python worker:"
 _LENGTH_MAX = 500
 
@@ -62,7 +64,7 @@ def _simple_name(exception: object) -> str:
 
 
 def _without_context(text: str) -> str:
-    return _CONTEXT.split(text, maxsplit=1)[0].strip()
+    return _ADVICE.sub("", _CONTEXT.split(text, maxsplit=1)[0]).strip()
 
 
 def _last_python_line(text: str) -> str:

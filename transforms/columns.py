@@ -24,8 +24,13 @@ _CAPITALS, _SMALL = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _POINT = "0101000000"
 _MANTISSA_BITS, _EXPONENT_VALUES, _EXPONENT_BIAS = 52, 2048, 1023
 _OFFSET = re.compile(r"(Z|UTC|GMT|[+-](0\d|1[0-8]):[0-5]\d)")
-FULL_DATE = r"^\d{4}-\d{2}-\d{2}$"
-FULL_DATETIME = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
+_NO_OFFSET = ("UTC", "Z", "GMT", "+00:00")
+_INFINITE_MICROS = (2**63 - 1, -(2**63))
+"""In which form the infinities of PostgreSQL arrive."""
+_RATIO_DIGITS = 28
+# `\z`, for `$` would let a line's end pass.
+FULL_DATE = r"^\d{4}-\d{2}-\d{2}\z"
+FULL_DATETIME = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?\z"
 """What the text of a date and of a datetime looks like, and what is in it where a part of the date is zero."""
 ZERO_PART = "^0000|-00"
 
@@ -59,7 +64,8 @@ def instant(naive: Value, zone: Value) -> Column:
     """The instant at which a clock in ``zone`` showed the naive timestamp.
 
     In the hour that a clock skips in spring, the time is read with the offset before the change (02:30
-    becomes 03:30 summer time); in the hour that comes twice in autumn, the first is meant.
+    becomes 03:30 summer time); in the hour that comes twice in autumn, the first is meant. Infinities stay
+    infinities.
 
     Args:
         naive: timestamp without zone.
@@ -71,8 +77,11 @@ def instant(naive: Value, zone: Value) -> Column:
     """
     if isinstance(zone, str):
         _check_zone(zone)
-        zone = F.lit(zone)
-    return F.to_utc_timestamp(as_column(naive).cast("timestamp"), zone)
+    moment = as_column(naive).cast("timestamp")
+    found = F.to_utc_timestamp(moment, F.lit(zone) if isinstance(zone, str) else zone)
+    if isinstance(zone, str) and zone in _NO_OFFSET:
+        return found
+    return F.when(F.unix_micros(moment).isin(*_INFINITE_MICROS), moment).otherwise(found)
 
 
 def from_parts(year: Value, month: Value, day: Value, hhmm: Value) -> Column:
@@ -81,12 +90,12 @@ def from_parts(year: Value, month: Value, day: Value, hhmm: Value) -> Column:
     517 is 05:17, 0 is 00:00, 2400 is 00:00 of the next day. Other numbers with minutes beyond 59 or past
     2400, and dates that don't exist, fail.
     """
-    time = as_column(hhmm).cast("int")
+    time = whole(hhmm, "int")
     minute = time % 100
     valid = time.between(0, 2400) & (minute < 60)
     minutes = F.floor(time / 100).cast("int") * 60 + minute
     passed = checked(time, valid, minutes, "int", "is no time of day as hhmm")
-    midnight = F.make_date(as_column(year), as_column(month), as_column(day)).cast("timestamp_ntz")
+    midnight = F.make_date(*(whole(part, "int") for part in (year, month, day))).cast("timestamp_ntz")
     return midnight + F.make_dt_interval(mins=passed)
 
 
@@ -127,7 +136,7 @@ def zero_date_to_null(text: Value) -> Column:
 
 
 def mysql_date(text: Value) -> Column:
-    """A date from the text ``YYYY-MM-DD``. The zero date is NULL; partial ones (``2024-05-00``) fail."""
+    """A date from the text ``YYYY-MM-DD``. The zero date (``0000-00-00...``) is NULL; partial ones fail."""
     return _calendar(text, FULL_DATE, "date")
 
 
@@ -158,20 +167,35 @@ def cents(amount: Value) -> Column:
 def ratio(dividend: Value, divisor: Value, digits: int) -> Column:
     """The quotient of two whole numbers, rounded to so many decimals, exact halves away from zero.
 
-    Computed exactly, as a decimal. NULL where the divisor is 0. A dividend of more than 28 digits, a divisor or a
-    result of more than 18 (decimals included), fail.
+    Computed exactly, as a decimal of 28 digits before the point. NULL where the divisor is 0. A dividend or a divisor
+    of more than 28 digits, or with a fraction, fails.
 
     Args:
         dividend: integers, or decimals without fraction.
         divisor: the same.
         digits: 0 to 6.
+
+    Raises:
+        MappingError: other digits.
     """
-    above, below = (as_column(value).cast("decimal(28,0)") for value in (dividend, divisor))
-    size = F.nullif(F.abs(below), F.lit(0)).cast("decimal(18,0)")
-    doubled = F.abs(above) * F.lit(Decimal(2 * 10**digits))
-    rounded = F.call_function("div", doubled + size, size * 2)
+    if digits not in range(7):
+        raise MappingError(f"ratio: {digits!r} decimals can't be had", remedy="ask for 0 to 6")
+    above, below = (whole(value, f"decimal({_RATIO_DIGITS},0)") for value in (dividend, divisor))
+    size, unit = F.nullif(F.abs(below), F.lit(0)), F.lit(Decimal(10**digits))
+    before_point, rest = _divided(F.abs(above), size)
+    after_point, left = _divided(rest * unit, size)
+    rounded = before_point * unit + after_point + F.when(left * 2 >= size, 1).otherwise(0)
     signed = F.when((above < 0) != (below < 0), -rounded).otherwise(rounded)
-    return signed.cast("decimal(18,0)") * F.lit(Decimal(1).scaleb(-digits))
+    wanted = _RATIO_DIGITS + digits
+    return (signed.cast(f"decimal({wanted},0)") * F.lit(Decimal(1).scaleb(-digits))).cast(
+        f"decimal({wanted},{digits})"
+    )
+
+
+def _divided(number: Column, size: Column) -> tuple[Column, Column]:
+    """Quotient and rest. Spark's own integral division is one of 64 bits; what is divided here divides exactly."""
+    rest = number % size
+    return ((number - rest) / size).cast(f"decimal({_RATIO_DIGITS},0)"), rest
 
 
 def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> list[list[Column]]:
@@ -202,8 +226,8 @@ def _uuid5_digits(namespace: str, parts: tuple[Value, ...]) -> list[list[Column]
 
 def _calendar(text: Value, pattern: str, spark_type: str) -> Column:
     column = as_column(text)
-    whole = column.rlike(pattern) & ~column.rlike(ZERO_PART)
-    parsed = checked(column, whole, column.cast(spark_type), spark_type, f"is no full {spark_type}")
+    full = column.rlike(pattern) & ~column.rlike(ZERO_PART)
+    parsed = checked(column, full, column.cast(spark_type), spark_type, f"is no full {spark_type}")
     return F.when(~_is_zero(column), parsed)
 
 
@@ -236,6 +260,12 @@ def checked(value: Column, valid: Column, result: Column, spark_type: str, compl
     """The result; where ``value`` is there and not valid, the job fails, saying what it ``is``."""
     message = F.concat(F.lit("value "), value.cast("string"), F.lit(f" {complaint}"))
     return F.when(value.isNull() | valid, result).otherwise(F.raise_error(message).cast(spark_type))
+
+
+def whole(value: Value, spark_type: str) -> Column:
+    """A number in a type without fraction; one that has a fraction fails instead of being rounded."""
+    column = as_column(value)
+    return checked(column, column % 1 == 0, column.cast(spark_type), spark_type, "is no whole number")
 
 
 def as_column(value: Value) -> Column:

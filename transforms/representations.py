@@ -8,6 +8,7 @@ gives NULL out, and a value that no documented case covers fails, naming it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Literal
 
 from pyspark.sql import Column
@@ -15,7 +16,28 @@ from pyspark.sql import functions as F
 
 from migrator.errors import MappingError
 from transforms.collations import weights
-from transforms.columns import Value, as_column, checked, lower_ascii
+from transforms.columns import Value, as_column, checked, lower_ascii, whole
+from transforms.json_values import json_value
+
+__all__ = [
+    "bit_flag",
+    "bit_number",
+    "code_of",
+    "epoch",
+    "folded",
+    "hex_bytes",
+    "hex_text",
+    "json_object",
+    "json_value",
+    "members",
+    "money",
+    "pg_array",
+    "srid",
+    "undoubled",
+    "uuid_bytes",
+    "uuid_text",
+    "wkb",
+]
 
 _CP1252 = "€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
 _CP1252_BYTES = "".join(map(chr, _CP1252.encode("cp1252")))
@@ -24,6 +46,16 @@ _EPOCHS = {
     "milliseconds": "timestamp_millis",
     "microseconds": "timestamp_micros",
 }
+_QUOTED_IN_ARRAY = r'^\z|^(?i:null)\z|[{}",\\\s\x0B]'
+"""Members of an array that PostgreSQL prints between quotes."""
+_JSON_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+_INFINITE = (
+    "+5881580-07-11", "-5877641-06-23", "+294247-01-10 04:00:54.775807", "-290308-12-21 19:59:05.224192"
+)  # fmt: skip
+"""How Spark prints the dates and times in which PostgreSQL's infinities arrive."""
 
 
 def bit_flag(bits: Value) -> Column:
@@ -56,7 +88,7 @@ def uuid_bytes(text: Value) -> Column:
     """The 16 bytes of a UUID in text, with or without dashes and braces."""
     column = as_column(text)
     digits = F.regexp_replace(column, "[{}-]", "")
-    return checked(column, digits.rlike("^[0-9A-Fa-f]{32}$"), F.unhex(digits), "binary", "is no UUID")
+    return checked(column, digits.rlike(r"^[0-9A-Fa-f]{32}\z"), F.unhex(digits), "binary", "is no UUID")
 
 
 def hex_text(data: Value) -> Column:
@@ -69,27 +101,39 @@ def hex_bytes(text: Value) -> Column:
     column = as_column(text)
     digits = F.regexp_replace(column, r"^(0x|\\x)", "")
     return checked(
-        column, digits.rlike("^([0-9A-Fa-f]{2})*$"), F.unhex(digits), "binary", "is no hexadecimal text"
+        column, digits.rlike(r"^([0-9A-Fa-f]{2})*\z"), F.unhex(digits), "binary", "is no hexadecimal text"
     )
 
 
 def wkb(geometry: Value) -> Column:
     """The WKB of a geometry of MySQL or MariaDB."""
-    return F.substring(as_column(geometry), 5, 2**31 - 1)
+    column = as_column(geometry)
+    body = F.substring(column, 5, 2**31 - 1)
+    return checked(F.hex(column), F.octet_length(column) >= 9, body, "binary", "is no geometry")
 
 
 def srid(geometry: Value) -> Column:
     """The SRID of a geometry of MySQL or MariaDB, as bigint."""
     digits = F.hex(as_column(geometry))
     turned = F.concat(*(F.substring(digits, place, 2) for place in (7, 5, 3, 1)))
-    return F.conv(turned, 16, 10).cast("bigint")
+    number = F.conv(turned, 16, 10).cast("bigint")
+    return checked(digits, F.length(digits) >= 18, number, "bigint", "is no geometry")
 
 
 def epoch(number: Value, unit: Literal["seconds", "milliseconds", "microseconds"] = "seconds") -> Column:
-    """The instant so many units after 1970-01-01 00:00 UTC. 0 is that instant: ``F.nullif`` if it means unknown."""
+    """The instant so many units after 1970-01-01 00:00 UTC. 0 is that instant: ``F.nullif`` if it means unknown.
+
+    Whole units, or seconds as a decimal of up to six decimals. More decimals, and floating-point numbers with a
+    fraction, fail: which microsecond is meant isn't known.
+    """
     if unit not in _EPOCHS:
         raise MappingError(f"epoch: {unit!r} is no unit", remedy=f"use one of {', '.join(_EPOCHS)}")
-    return F.call_function(_EPOCHS[unit], as_column(number))
+    column = as_column(number)
+    if unit != "seconds":
+        return F.call_function(_EPOCHS[unit], whole(column, "bigint"))
+    floating = F.typeof(column).isin("float", "double")
+    valid = F.when(floating, column % 1 == 0).otherwise(column % F.lit(Decimal("0.000001")) == 0)
+    return checked(column, valid, F.timestamp_seconds(column), "timestamp", "is no exact number of seconds")
 
 
 def money(text: Value) -> Column:
@@ -97,7 +141,11 @@ def money(text: Value) -> Column:
     column = as_column(text)
     amount = F.regexp_replace(column, "[$,]", "").cast("decimal(19,2)")
     return checked(
-        column, column.rlike(r"^-?\$[0-9,]+\.[0-9]{2}$"), amount, "decimal(19,2)", "is no amount in dollars"
+        column,
+        column.rlike(r"^-?\$[0-9]{1,3}(,[0-9]{3})*\.[0-9]{2}\z"),
+        amount,
+        "decimal(19,2)",
+        "is no amount in dollars",
     )
 
 
@@ -123,35 +171,29 @@ def members(text: Value) -> Column:
 
 
 def pg_array(values: Value) -> Column:
-    """An array of texts as PostgreSQL takes it, ``{"a b","c"}``; NULL among the values stays NULL."""
-    quoted = F.transform(
-        as_column(values),
-        lambda value: F.coalesce(
-            F.concat(F.lit('"'), F.regexp_replace(value.cast("string"), r'(["\\])', r"\\$1"), F.lit('"')),
-            F.lit("NULL"),
-        ),
-    )
-    return F.concat(F.lit("{"), F.array_join(quoted, ","), F.lit("}"))
+    """An array of texts as PostgreSQL itself prints it, ``{"a b",c}``; NULL among the values stays NULL."""
 
+    def member(value: Column) -> Column:
+        text = value.cast("string")
+        quoted = F.concat(F.lit('"'), F.regexp_replace(text, r'(["\\])', r"\\$1"), F.lit('"'))
+        return F.coalesce(F.when(text.rlike(_QUOTED_IN_ARRAY), quoted).otherwise(text), F.lit("NULL"))
 
-def json_value(text: Value, path: str, spark_type: str) -> Column:
-    """A value out of JSON text, exact up to 38 digits. NULL where there is none; text that is no JSON fails.
-
-    Args:
-        text: JSON.
-        path: as in ``$.address.lines[0]``.
-        spark_type: what it is to be; a value that can't be that fails.
-    """
-    column = as_column(text)
-    document = F.try_parse_json(column)
-    found = F.variant_get(document, path, spark_type)
-    return checked(column, document.isNotNull(), found, spark_type, "is no JSON")
+    return F.concat(F.lit("{"), F.array_join(F.transform(as_column(values), member), ","), F.lit("}"))
 
 
 def json_object(**values: Value) -> Column:
-    """Columns as one JSON object in text, NULLs included."""
-    fields = [as_column(value).alias(name) for name, value in values.items()]
-    return F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
+    """Columns as one JSON object in text, NULLs included; times with all six decimals. Infinities of time fail."""
+    columns = {name: as_column(value) for name, value in values.items()}
+    written = F.to_json(
+        F.struct(*(column.alias(name) for name, column in columns.items())),
+        {"ignoreNullFields": "false", **_JSON_TIMES},
+    )
+    for name, column in columns.items():
+        time = F.typeof(column).isin("date", "timestamp", "timestamp_ntz")
+        endless = time & column.cast("string").isin(*_INFINITE)
+        message = F.lit(f"{name} is infinity, which JSON has no word for")
+        written = F.when(endless, F.raise_error(message).cast("string")).otherwise(written)
+    return written
 
 
 def undoubled(text: Value) -> Column:

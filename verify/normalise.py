@@ -76,6 +76,11 @@ EQUIVALENCES: tuple[Equivalence, ...] = (
                 "every byte counts"),
 )  # fmt: skip
 
+_ENDS: dict[type[T.DataType], tuple[int, int]] = {
+    T.DateType: (2**31 - 1, -(2**31)),
+    T.TimestampNTZType: (2**63 - 1, -(2**63)),
+}
+"""Numbers of days or microseconds that stand for PostgreSQL's infinities."""
 _UNSIGNED_ZERO = {"double": "float8", "float": "float4"}
 _KINDS = {name: line.kind for line in EQUIVALENCES for name in line.types}
 
@@ -145,7 +150,17 @@ def _mapped(value: Column, found: T.DataType, kind: str, name: str) -> Column:
         return special
     if isinstance(found, T.BinaryType):
         return F.lower(F.hex(value))
-    return _canonical(value.cast("string"), kind)
+    return _canonical(_printed(value, found), kind)
+
+
+def _printed(value: Column, found: T.DataType) -> Column:
+    """The text of a value; Spark has no word for an infinite time."""
+    text = value.cast("string")
+    if type(found) not in _ENDS:
+        return text
+    number = F.unix_date(value) if isinstance(found, T.DateType) else _micros(value)
+    most, least = _ENDS[type(found)]
+    return F.when(number == most, "infinity").when(number == least, "-infinity").otherwise(text)
 
 
 def _mapped_special(value: Column, found: T.DataType, kind: str) -> Column | None:
@@ -163,7 +178,7 @@ def _mapped_special(value: Column, found: T.DataType, kind: str) -> Column | Non
     if kind == "date":
         return _parsed(value, found, T.DateType, "date", F.unix_date)
     if kind == "timestamp" and isinstance(found, T.DateType):
-        return F.unix_micros(value.cast("timestamp")).cast("string")
+        return _start_of_day(value)
     if kind == "timestamp":
         return _parsed(value, found, T.TimestampNTZType, "timestamp_ntz", _micros)
     if kind == "timestamptz":
@@ -179,10 +194,20 @@ def _micros(naive: Column) -> Column:
     return F.unix_micros(naive.cast("timestamp"))  # the session is in UTC
 
 
+def _start_of_day(value: Column) -> Column:
+    day = F.unix_date(value)
+    micros = F.unix_micros(value.try_cast("timestamp")).cast("string")
+    for days, end in zip(_ENDS[T.DateType], _ENDS[T.TimestampNTZType], strict=True):
+        micros = F.when(day == days, F.lit(str(end))).otherwise(micros)
+    return micros
+
+
 def _exactly(value: Column, found: T.DataType, wanted: str) -> Column:
     """The value's text as the wanted type, or a text no value of that type has when the cast would change it."""
     cast = value.try_cast(wanted)
     kept = cast.try_cast(found).eqNullSafe(value)
+    if isinstance(found, T.LongType):  # Spark takes 2^63 for the greatest bigint, which is one less
+        kept = kept & (cast < float(2**63))
     return F.when(kept, cast.cast("string")).otherwise(F.concat(F.lit(_INEXACT), value.cast("string")))
 
 
