@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.errors import VerifyError
+from verify.as_printed import as_printed
 from verify.ledger_row import ledger_state
 from verify.mysql_chunks import MySQLTargetChunks
 from verify.mysql_rows import row_batches
@@ -123,6 +124,7 @@ class MySQLTarget:
                 _base(str(kind).lower(), str(native).lower(), bases),
                 str(generated) == "1",
                 collation,
+                as_printed(self._settings, str(kind).lower(), str(native)),
             )
             for column, native, kind, generated, collation in rows
         )

@@ -72,8 +72,8 @@ EQUIVALENCES: tuple[Equivalence, ...] = (
                 "character(n) pads with spaces that are no part of its value"),
     Equivalence("time", ("time", "timetz"), "trailing zeros of the fraction removed",
                 "12:00:00 and 12:00:00.000000 are one time"),
-    Equivalence("text", (), "as it is, no trimming, no folding; arrays and other types as PostgreSQL prints them",
-                "every byte counts"),
+    Equivalence("text", (), "as it is, no trimming, no folding; arrays and other types as the target prints them",
+                "every byte counts, and of texts that stand for one value the target prints one"),
 )  # fmt: skip
 
 _ENDS: dict[type[T.DataType], tuple[int, int]] = {
@@ -112,7 +112,10 @@ def mapped_text(frame: DataFrame, columns: Sequence[TargetColumnText]) -> list[C
     Raises ``VerifyError`` when a mapped column has a type that has no text.
     """
     types = {field.name: field.dataType for field in frame.schema.fields}
-    return [_mapped(F.col(_quoted(c.name)), types[c.name], kind_of(c), c.name) for c in columns]
+    return [
+        _mapped(_read(F.col(_quoted(c.name)), types[c.name], c), types[c.name], kind_of(c), c.name)
+        for c in columns
+    ]
 
 
 def source_kind(found: T.DataType) -> str:
@@ -132,6 +135,11 @@ def readable_text(value: Column, found: T.DataType) -> Column:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _read(value: Column, found: T.DataType, column: TargetColumnText) -> Column:
+    """A text as the target prints it, where its type reads several texts as one value."""
+    return value if column.printed is None or not isinstance(found, T.StringType) else column.printed(value)
 
 
 def _mapped(value: Column, found: T.DataType, kind: str, name: str) -> Column:

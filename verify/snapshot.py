@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
+from verify.as_printed import AsPrinted
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class TargetColumnText:
         base: the type's own name without modifiers, domains resolved, e.g. ``numeric``.
         generated: computed by the target, so no mapping can fill it.
         collation: of a text on MySQL or MariaDB; else empty.
+        printed: how to ask the target what it prints of a text; None where each text is a value of its own.
     """
 
     name: str
@@ -83,6 +85,7 @@ class TargetColumnText:
     base: str
     generated: bool
     collation: str = ""
+    printed: AsPrinted | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

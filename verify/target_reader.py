@@ -13,6 +13,7 @@ from pathlib import Path
 from psycopg import sql
 
 from migrator.errors import VerifyError
+from verify.as_printed import as_printed
 from verify.mysql_target import MySQLTarget
 from verify.postgres_chunks import PostgresTargetChunks, as_strings
 from verify.postgres_ledger import PostgresLedger
@@ -27,7 +28,7 @@ WITH RECURSIVE base AS (
   UNION ALL
   SELECT base.declared, t.oid, t.typbasetype FROM base JOIN pg_type t ON t.oid = base.typbasetype
 )
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typname, a.attgenerated <> ''
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typname, a.attgenerated <> '', format_type(t.oid, -1)
 FROM pg_attribute a
 JOIN pg_class r ON r.oid = a.attrelid JOIN pg_namespace n ON n.oid = r.relnamespace
 JOIN base ON base.declared = a.atttypid AND base.typbasetype = 0 JOIN pg_type t ON t.oid = base.oid
@@ -106,7 +107,12 @@ class PostgresTarget:
                 where=self._settings.where(),
                 remedy="bring the target's schema up to date (alembic upgrade head), or correct the mapping",
             )
-        return tuple(TargetColumnText(*row) for row in rows)
+        return tuple(
+            TargetColumnText(
+                name, native, base, generated, printed=as_printed(self._settings, base, without_length)
+            )
+            for name, native, base, generated, without_length in rows
+        )
 
 
 def _selected(columns: Sequence[TargetColumnText]) -> sql.Composed:
