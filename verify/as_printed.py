@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.functions import arrow_udf
 
 from verify.mysql_session import open_session, rows_and_warnings
-from verify.postgres_snapshot import connect_postgres
+from verify.postgres_session import connect_postgres
 from verify.settings import ServerSettings
 
 if TYPE_CHECKING:
