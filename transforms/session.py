@@ -19,8 +19,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyspark.core.context
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -296,6 +298,7 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
         defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if not is_cluster(master):
         defaults["spark.default.parallelism"] = cores  # a cluster's is what its executors have
+        defaults["spark.python.daemon.module"] = "migrator.worker_daemon"
     settings = SparkConf(loadDefaults=False)
     settings.setAll(list({**defaults, **conf, **_FIXED, "spark.master": master}.items()))
     return settings
@@ -327,8 +330,10 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
     log_path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with log_path.open("ab") as log:
-            gateway = launch_gateway(settings, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-            context = SparkContext(conf=settings, gateway=gateway)
+            apart = Apart(stdout=log, stderr=log, start_new_session=True)
+            gateway = launch_gateway(settings, popen_kwargs=apart)  # type: ignore[no-untyped-call]
+            with _handlers_kept():
+                context = SparkContext(conf=settings, gateway=gateway)
             _end_with_a_thread(gateway.jvm)
             return SparkSession(context)
     except (PySparkRuntimeError, Py4JError, OSError) as error:
@@ -344,6 +349,33 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
             else "see the log; Spark needs a Java 17 or newer runtime (JAVA_HOME or PATH)",
             retryable=java,
         ) from error
+
+
+class Apart(dict[str, Any]):
+    """Options of a process that no signal to our group, terminal or container reaches: Spark ends when we let it.
+
+    It must not end before the work that we finish when we are told to stop. PySpark sets ``preexec_fn`` itself, and
+    has SIGINT alone ignored; a JVM leaves a signal ignored that was so when it started.
+    """
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, _deaf if name == "preexec_fn" else value)
+
+
+def _deaf() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """PySpark's context replaces the handler of SIGINT by one that raises wherever the main thread is."""
+    module: Any = pyspark.core.context
+    theirs, module.signal = module.signal, SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
+    try:
+        yield
+    finally:
+        module.signal = theirs
 
 
 def _end_with_a_thread(jvm: Any) -> None:

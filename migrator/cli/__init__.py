@@ -8,28 +8,37 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 
 import click
 
 from migrator import __version__
-from migrator.cli.changetables import changetables
-from migrator.cli.check import check
-from migrator.cli.dual_read import dual_read
-from migrator.cli.dump import dump
-from migrator.cli.events import events
-from migrator.cli.explain import explain
-from migrator.cli.grants import grants
-from migrator.cli.init import init
-from migrator.cli.remap import remap
-from migrator.cli.repair import repair
-from migrator.cli.run import run
-from migrator.cli.sequences import sequences
-from migrator.cli.status import status
-from migrator.cli.try_ import try_
-from migrator.cli.verify import verify
+from migrator.cli.signals import INTERRUPTED, at_once, heard, leave, threads_now
 from migrator.errors import MigratorError
 
+_OURS = {
+    name: f"migrator.cli.{module}"
+    for name, module in {
+        "changetables": "changetables",
+        "check": "check",
+        "dual-read": "dual_read",
+        "dump": "dump",
+        "events": "events",
+        "explain": "explain",
+        "grants": "grants",
+        "init": "init",
+        "remap": "remap",
+        "repair": "repair",
+        "run": "run",
+        "sequences": "sequences",
+        "status": "status",
+        "try": "try_",
+        "verify": "verify",
+    }.items()
+}
+"""Where each command is. It is imported when it is asked for: that takes seconds, in which Ctrl-C must be ours."""
 _PRIVATE = (
     "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "sequences",
     "dual-read",
@@ -44,10 +53,13 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands."""
-        return sorted({*super().list_commands(ctx), *_joined()})
+        return sorted({*super().list_commands(ctx), *_OURS, *_joined()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by name; one that joins is imported only when it is asked for."""
+        """A command by name, imported only when it is asked for."""
+        if module := _OURS.get(cmd_name):
+            own: click.Command = getattr(import_module(module), module.rpartition(".")[2])
+            return own
         joined = _joined().get(cmd_name)
         found: click.Command | None = joined.load() if joined else super().get_command(ctx, cmd_name)
         return found
@@ -66,29 +78,39 @@ def cli(context: click.Context) -> None:
         os.umask(0o077)  # rows rest in what we and Spark's JVM write: for this user only
 
 
-for command in (
-    init, check, grants, changetables, try_, run, status, dump, remap, explain, events, verify, repair, sequences,
-    dual_read,
-):  # fmt: skip
-    cli.add_command(command)
-
-
 def main() -> None:
-    """Runs the command; a named error becomes one clear message and exit code 2."""
+    """Runs the command and ends the process; a named error becomes one clear message and exit code 2."""
+    before, spark = threads_now(), _spark()
+    with heard():
+        code = _exit_code()
+        if code == INTERRUPTED:
+            at_once(code)  # threads that the command waits for may take long yet
+        if spark is None and (started := _spark()) is not None:
+            started.stop_session()  # it has threads on our side
+    leave(code, before)
+
+
+def _spark() -> ModuleType | None:
+    """What ends Spark, if Spark runs: commands that need none don't import it."""
+    module = sys.modules.get("transforms.session")
+    return module if module is not None and module.running_session() is not None else None
+
+
+def _exit_code() -> int:
     try:
         code = cli.main(standalone_mode=False, obj=_OWN_PROCESS)
     except MigratorError as error:
         first, *rest = error.lines()
         click.echo("\n".join([f"error: {first}", *(f"  {line}" for line in rest)]), err=True)
-        sys.exit(2)
+        return 2
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
+        return 2
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        return INTERRUPTED
     except Exception:  # a fault of ours: shown whole, and never with the exit code of a verdict
         traceback.print_exc()
         click.echo("error: this is a fault of the tool; please report it with the lines above", err=True)
-        sys.exit(2)
-    sys.exit(code if isinstance(code, int) else 0)
+        return 2
+    return code if isinstance(code, int) else 0

@@ -47,11 +47,10 @@ def run(
     verify_rate: float,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
-    settings = project.settings
+    settings, stopping = project.settings, Stopping()
+    stop_on_signals(stopping)
     parts = wiring.parts(settings, project.master, project.options)
     migration = Migration(parts, standby)
-    stopping = Stopping()
-    stop_on_signals(stopping)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
     with Display(migration.progress, plain=plain or None):
         beside = None

@@ -83,7 +83,7 @@ class Verifier:
         finally:
             ended = process.poll()
             _end(process)
-        if ended is not None and not stopping.requested():
+        if ended is not None and not stopping.wait(_LOOK_S):  # who ends us may have ended it a moment before
             self._failed(f"its process ended with code {ended}, see {self._log}")
 
     def _warn(self) -> None:

@@ -68,6 +68,7 @@ def java_version(home: Path) -> int | None:
             text=True,
             timeout=_VERSION_TIMEOUT_S,
             check=False,
+            start_new_session=True,  # a Ctrl-C for us would make it no working Java
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

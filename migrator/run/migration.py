@@ -215,14 +215,12 @@ class Migration:
 
     def _run(self, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
-        problem = parts.prepare()
-        if problem:
+        if problem := parts.prepare():
             raise PreflightError(
                 "the target schema isn't at its head revision",
                 cause=problem,
                 remedy="bring the target to its head revision, then start again",
             )
-        refuse(preflight(parts))
         replaced, lease = False, None
         try:
             lease = self._lease(stopping)
@@ -247,10 +245,12 @@ class Migration:
             raise successor from error
 
     def _lease(self, stopping: Stopping) -> Lease | None:
-        """The lease, waited for as a standby if that is wanted; None if a stop came first."""
+        """The lease, after the checks, waited for as a standby if that is wanted; None if a stop came first."""
         parts = self._parts
+        if not stopping.requested():
+            refuse(preflight(parts))
         if not self._standby:
-            return parts.leadership.acquire(parts.known_epoch())
+            return None if stopping.requested() else parts.leadership.acquire(parts.known_epoch())
         while not stopping.requested():
             # A takeover must not wait for Spark to start, nor for its first plans.
             waited = stood_by(parts.leadership, stopping, self.progress, self._warm)
@@ -281,6 +281,8 @@ class Migration:
         log.reader.release(ledger.segment)
         parts.step("run.led")
         schemas, targets, mapping_plans = plans(parts)
+        if stopping.requested():
+            return  # Spark takes seconds to start
         if checkpoint is None:
             # Only then: putting back a table that somebody took out of the publication while we were down would
             # hide from the log reader that its changes are missing.
@@ -359,8 +361,8 @@ class Migration:
     ) -> TransformJob:
         """The mapping, with its mirror in place."""
         parts, slots = self._parts, leaders_folder(self._parts.slots, epoch)
-        by_name = {table.id.name: table for table in targets}
-        spark = parts.spark()
+        spark, by_name = parts.spark(), {table.id.name: table for table in targets}
+        limits = parts.apply_limits
 
         def say(text: str) -> None:
             self.progress.set(note=text)
@@ -368,12 +370,10 @@ class Migration:
         grained = {name: plan for name, plan in found.items() if plan.kind is MappingKind.GRAIN}
         joined = None
         if grained:
-            limits = parts.apply_limits
             joined = JoinedJob(spark, grained, by_name, slots, limits.slice_grains, say, parts.step)
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}
-        rows = parts.apply_limits.staging_rows
-        return TransformJob(spark, row_wise, by_name, slots, parts.stager, rows, say, joined)
+        return TransformJob(spark, row_wise, by_name, slots, parts.stager, limits.staging_rows, say, joined)
 
     def _watch(self, stopping: Stopping, until: Until | None) -> None:
         """Stops the run when ``until`` holds or the lease is lost."""
