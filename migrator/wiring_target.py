@@ -90,7 +90,7 @@ def target_numbers(settings: Settings) -> TargetNumbers:
 def target_grants(settings: Settings, tables: Sequence[str], joined: bool, numbered: bool) -> Grants:
     """The least rights that writing these tables needs, some of them joined or with key maps. Connects to nothing."""
     if settings.target.kind == "postgresql":
-        return postgres_grants.target_grants(_postgres(settings), tables, joined)
+        return postgres_grants.target_grants(_postgres(settings), tables, joined, settings.apply.upkeep)
     return mysql_grants.target_grants(_mysql(settings), tables, joined, numbered)
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from migrator.cli.signals import INTERRUPTED, Signals, leave, threads_now
-from migrator.patience import SilentError, patiently
+from migrator.cli.signals import INTERRUPTED, Signals
 from migrator.run.failure import Stopping
 
 _HEARD = """
@@ -24,7 +21,7 @@ stopping = Stopping()
 with signals.heard():
     {told}
     try:
-        print("ready", flush=True)
+        threading.Timer(0.2, print, ["ready"], dict(flush=True)).start()  # when the work has begun
         {work}
     finally:
         print("closed", flush=True)
@@ -135,32 +132,36 @@ def test_a_process_that_ignores_hangups_goes_on_ignoring_them(tmp_path: Path) ->
     assert said.endswith("clean\n")
 
 
-def test_a_thread_that_can_not_be_waited_for_goes_with_the_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before, ends, codes = threads_now(), threading.Event(), list[int]()
-    threading.Thread(target=ends.wait, daemon=True).start()
-    monkeypatch.setattr(os, "_exit", codes.append)
-    with pytest.raises(SystemExit):
-        leave(0, before, wait_s=0.05)
-    assert codes == [0], "the interpreter is taken apart under a thread that goes on"
-    ends.set()
+_LEAVES = """
+import atexit, threading
+from migrator.cli.signals import leave, threads_now
+from migrator.patience import SilentError, patiently
+before, ends = threads_now(), threading.Event()
+atexit.register(print, "taken apart")
+{begun}
+leave(3, before, wait_s={wait_s})
+"""
+
+
+def left(begun: str, wait_s: float) -> tuple[int, bool]:
+    """Exit code of a process that leaves behind what was begun, and whether its interpreter was taken apart."""
+    script = _LEAVES.format(begun=begun, wait_s=wait_s)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    return done.returncode, "taken apart" in done.stdout
+
+
+def test_a_thread_that_can_not_be_waited_for_goes_with_the_process() -> None:
+    assert left("threading.Thread(target=ends.wait, daemon=True).start()", 0.05) == (3, False)
 
 
 def test_a_call_left_behind_is_a_thread_as_well() -> None:
-    before, ends = threads_now(), threading.Event()
-    with pytest.raises(SilentError):
-        patiently(ends.wait, 0.01, lambda: False, lambda: None)
-    assert threads_now() == before + 1
-    ends.set()
+    begun = """
+try: patiently(ends.wait, 0.01, lambda: False, lambda: None)
+except SilentError: pass
+"""
+    assert left(begun, 0.05) == (3, False)
 
 
-def test_a_thread_that_ends_in_time_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, ends, codes = threads_now(), threading.Event(), list[int]()
-    thread = threading.Thread(target=ends.wait, daemon=True)
-    thread.start()
-    threading.Timer(0.1, ends.set).start()
-    monkeypatch.setattr(os, "_exit", codes.append)
-    with pytest.raises(SystemExit) as left:
-        leave(3, before, wait_s=30)
-    assert (left.value.code, codes, thread.is_alive()) == (3, [], False)
+def test_a_thread_that_ends_in_time_is_waited_for() -> None:
+    begun = "threading.Thread(target=ends.wait, daemon=True).start(); threading.Timer(0.1, ends.set).start()"
+    assert left(begun, 30) == (3, True)

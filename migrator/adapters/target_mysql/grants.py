@@ -46,11 +46,36 @@ def target_grants(
         user,
         f"CREATE USER {user} IDENTIFIED BY '...';",
         tuple(needed),
-        tuple(
+        (
             (
-                f"GRANT ALTER, CREATE ON {table(name)} TO {user}",
-                f"if it is to run {_SEQUENCES} and {name} counts",
-            )
-            for name in names
+                _tied(settings, names, user),
+                "to see what foreign keys need: it prints statements, to be run as well",
+            ),
+            *(
+                (
+                    f"GRANT ALTER, CREATE ON {table(name)} TO {user}",
+                    f"if it is to run {_SEQUENCES} and {name} counts",
+                )
+                for name in names
+            ),
         ),
     )
+
+
+def _tied(settings: MysqlTarget, names: Sequence[str], user: str) -> str:
+    """Foreign keys are known to the server alone, and it shows them to those who may see both tables."""
+    ours = ", ".join(_text(name) for name in names)
+    database = _text(settings.database)
+    other = "CONCAT('GRANT SELECT ON `', {0}schema, '`.`', {0}name, {1})"
+    ends = _text(f"` TO {user};")
+    return (
+        f"SELECT {other.format('referenced_table_', ends)} AS needed FROM information_schema.key_column_usage"
+        f" WHERE table_schema = {database} AND table_name IN ({ours}) AND referenced_table_name NOT IN ({ours})"
+        f" UNION SELECT {other.format('table_', ends)} FROM information_schema.key_column_usage"
+        f" WHERE referenced_table_schema = {database} AND referenced_table_name IN ({ours})"
+        f" AND table_name NOT IN ({ours})"
+    )
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

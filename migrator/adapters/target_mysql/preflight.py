@@ -38,6 +38,7 @@ def preflight(settings: MysqlTarget, names: Sequence[str]) -> list[Finding]:
         findings += _missing(settings, names, structures)
         for structure in structures.values():
             findings += _table(session, settings, structure)
+        findings += _tied(session, settings, structures)
         applied, ledger_findings = _ledger(session, settings)
         findings += ledger_findings
         if not applied:
@@ -135,6 +136,21 @@ def _table(session: Catalog, settings: MysqlTarget, structure: Structure) -> lis
             findings.append(
                 Finding("column_type", f"{subject}.{storage.column.name}", problem, remedy, fatal=False)
             )
+    return findings
+
+
+def _tied(session: Catalog, settings: MysqlTarget, structures: dict[TableId, Structure]) -> list[Finding]:
+    """Tables that no mapping fills, against which foreign keys of those that mappings fill are checked."""
+    findings = []
+    ties = {key.parent: key for one in structures.values() for key in one.outgoing}
+    ties |= {key.child: key for one in structures.values() for key in one.incoming}
+    for table, key in sorted(ties.items()):
+        if table not in structures and _denied(session, f"SELECT 1 FROM {qualified(table)} WHERE false"):
+            problem = (
+                f"the user may not read it, and foreign key {key.name} of {key.child} is checked against it"
+            )
+            grant = f"GRANT SELECT ON {qualified(table)} TO {_user(settings)}"
+            findings.append(Finding("grants", str(table), problem, grant))
     return findings
 
 

@@ -13,6 +13,7 @@ from migrator.adapters.target_postgres.order import cycles
 from migrator.adapters.target_postgres.reflect import catalog, reflect
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.structure import Structure
+from migrator.adapters.target_postgres.tied import tied_tables
 from migrator.adapters.target_postgres.writer import relax_grant
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
@@ -77,6 +78,7 @@ def preflight(settings: PostgresTarget, names: Sequence[str]) -> list[Finding]:
         if not any(one.check == "schema" for one in findings):  # without USAGE a table can't even be named
             for structure in structures.values():
                 findings += _table(connection, settings, structure)
+            findings += tied_tables(connection, settings.user, structures)
             findings += _not_empty(connection, settings, list(structures.values()))
     problem = control_problem(settings.url())
     if problem:

@@ -29,6 +29,14 @@ _LOOK_S = 0.2
 _CANCEL_S = 5.0
 # -1 until the first VACUUM or ANALYZE, autovacuum's included; it survives crashes and restarts.
 _LACKING = "SELECT reltuples < 0 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%s)"
+_OWNER_ALONE = """
+SELECT pg_catalog.current_setting('server_version_num')::int < 170000
+    AND NOT pg_catalog.pg_has_role(c.relowner, 'USAGE')
+    AND NOT (SELECT pg_catalog.pg_has_role(d.datdba, 'USAGE') FROM pg_catalog.pg_database d
+             WHERE d.datname = pg_catalog.current_database())
+FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass(%s)
+"""
+"""Before 17 nobody else can be given the right."""
 _MIRROR = """
 SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relkind = 'r' AND pg_catalog.starts_with(c.relname, %s) ORDER BY 1
@@ -54,10 +62,13 @@ class PostgresUpkeep:
         return found is not None and bool(found[0])
 
     def refresh(self, table: TableId, stopped: Callable[[], bool]) -> str:
-        """See the port. A role that may not is told so by a warning, and nothing else."""
+        """See the port. A role that may not is told so by a warning; where it never can, autovacuum does it alone."""
         name = qualified(table)
         warnings: list[str] = []
         with self._connected() as connection, ThreadPoolExecutor(1, "vacuum") as pool:
+            found = connection.execute(_OWNER_ALONE, (name,)).fetchone()
+            if found is not None and found[0]:
+                return ""
             connection.add_notice_handler(
                 lambda notice: (
                     warnings.append(str(notice.message_primary))
