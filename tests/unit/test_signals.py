@@ -129,7 +129,7 @@ def test_a_process_that_ignores_hangups_goes_on_ignoring_them(tmp_path: Path) ->
         "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" + _HEARD.format(told="", work=work)
     )
     said = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
-    assert said.endswith("clean\n")
+    assert "clean\n" in said
 
 
 _LEAVES = """
