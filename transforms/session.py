@@ -19,10 +19,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import pyspark.core.context
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -31,6 +29,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from migrator.errors import ConfigError, MigratorError
+from transforms.apart import Apart, handlers_kept
 from transforms.cause import spark_cause
 
 _EXIT_S = 20.0
@@ -332,7 +331,7 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
         with log_path.open("ab") as log:
             apart = Apart(stdout=log, stderr=log, start_new_session=True)
             gateway = launch_gateway(settings, popen_kwargs=apart)  # type: ignore[no-untyped-call]
-            with _handlers_kept():
+            with handlers_kept():
                 context = SparkContext(conf=settings, gateway=gateway)
             _end_with_a_thread(gateway.jvm)
             return SparkSession(context)
@@ -349,33 +348,6 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
             else "see the log; Spark needs a Java 17 or newer runtime (JAVA_HOME or PATH)",
             retryable=java,
         ) from error
-
-
-class Apart(dict[str, Any]):
-    """Options of a process that no signal to our group, terminal or container reaches: Spark ends when we let it.
-
-    It must not end before the work that we finish when we are told to stop. PySpark sets ``preexec_fn`` itself, and
-    has SIGINT alone ignored; a JVM leaves a signal ignored that was so when it started.
-    """
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, _deaf if name == "preexec_fn" else value)
-
-
-def _deaf() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-
-@contextmanager
-def _handlers_kept() -> Iterator[None]:
-    """PySpark's context replaces the handler of SIGINT by one that raises wherever the main thread is."""
-    module: Any = pyspark.core.context
-    theirs, module.signal = module.signal, SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
-    try:
-        yield
-    finally:
-        module.signal = theirs
 
 
 def _end_with_a_thread(jvm: Any) -> None:
