@@ -19,7 +19,7 @@ MAX_FUNCTION_LINES = 60
 
 # Where a third-party package may be imported, as path prefixes: who replaces it looks in one place.
 HOMES = {
-    "pyspark": ("transforms/", "verify/", "migrator/run/", "migrator/wiring"),
+    "pyspark": ("transforms/", "verify/", "migrator/run/", "migrator/wiring", "migrator/worker_daemon.py"),
     "py4j": ("transforms/", "migrator/run/"),
     "click": ("migrator/cli", "migrator/__main__.py", "scenarios/"),
     "datacompy": ("verify/", "scenarios/verifybench.py"),
