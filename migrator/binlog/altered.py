@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from migrator.binlog.events import QueryText
+from migrator.binlog.query_event import QueryText
+from migrator.binlog.sql_words import Unreadable
 from migrator.binlog.statements import (
     SILENT_CASCADE,
     Words,
@@ -38,8 +39,11 @@ class Altered:
 
 
 def altered(query: QueryText) -> Altered:
-    """What a statement alters, whatever table it is about."""
-    cursor = Words(words_of(query), query.database)
+    """What a statement alters, whatever table it is about; nothing of one that ``judge`` can't read."""
+    try:
+        cursor = Words(words_of(query), query.database)
+    except Unreadable:
+        return Altered()
     if cursor.skip("SET STATEMENT"):
         while cursor.at < len(cursor.words) and not cursor.skip("FOR"):
             cursor.at += 1

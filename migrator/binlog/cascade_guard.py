@@ -17,7 +17,7 @@ from migrator.binlog.altered import Altered, altered
 from migrator.binlog.captured_tables import LoggedTable, logged_table
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
-from migrator.binlog.events import Event, QueryText
+from migrator.binlog.events import Event
 from migrator.binlog.foreign_keys import (
     Cascades,
     ForeignKey,
@@ -27,6 +27,7 @@ from migrator.binlog.foreign_keys import (
     read_foreign_keys,
     read_triggers,
 )
+from migrator.binlog.query_event import QueryText
 from migrator.binlog.row_events import changes_of
 from migrator.binlog.table_map import parse_table_map, table_of
 from migrator.errors import GapError, SchemaError, SourceError

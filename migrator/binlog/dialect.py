@@ -14,8 +14,10 @@ class Dialect:
         character: types that have an entry among the character sets of a TABLE_MAP event.
         double_text: a DOUBLE as a SELECT prints it.
         collations: the view of information_schema with ``ID`` and ``CHARACTER_SET_NAME`` of every collation.
+        mariadb: whether it is MariaDB, which reads executable comments otherwise.
     """
 
     character: frozenset[int]
     double_text: Callable[[float], str]
     collations: str
+    mariadb: bool = False

@@ -8,7 +8,6 @@ MySQL's, from 160 on MariaDB's.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
@@ -58,7 +57,6 @@ REFUSED_NAMES = {
 }
 FLAG_IGNORABLE = 0x80
 _FLAG_THREAD_SPECIFIC = 0x04
-MODE_NO_BACKSLASH_ESCAPES = 0x100000
 
 _HEADER = struct.Struct("<IBIIIH")
 HEADER_BYTES = _HEADER.size
@@ -77,15 +75,6 @@ class Event(NamedTuple):
     end: int
     flags: int
     body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class QueryText:
-    """A statement in the log, its default database, and whether a backslash escapes in its strings."""
-
-    database: str
-    text: str
-    backslash_escapes: bool = True
 
 
 _new_event = tuple.__new__
@@ -150,17 +139,6 @@ def parse_rotate(event: Event) -> tuple[str, int]:
     return event.body[8:].decode(), int.from_bytes(event.body[:8], "little")
 
 
-def parse_query(event: Event) -> QueryText:
-    """A statement from a QUERY or EXECUTE_LOAD_QUERY event."""
-    fixed = 13 if event.type == QUERY else 26
-    start = fixed + int.from_bytes(event.body[11:13], "little")
-    text_at = query_text_at(event)
-    database = event.body[start : text_at - 1].decode("utf-8", "replace")
-    text = event.body[text_at:].decode("utf-8", "replace")
-    mode = _sql_mode(event.body[fixed:start])
-    return QueryText(database, text, not mode & MODE_NO_BACKSLASH_ESCAPES)
-
-
 def of_its_thread(event: Event) -> bool:
     """Whether a statement depends on its session: its tables may be temporary ones, whatever they are named like."""
     return bool(event.flags & _FLAG_THREAD_SPECIFIC)
@@ -175,9 +153,3 @@ def query_text_at(event: Event) -> int:
     """Where the text of a QUERY or EXECUTE_LOAD_QUERY event begins: behind its status and its database."""
     fixed = 13 if event.type == QUERY else 26
     return fixed + int.from_bytes(event.body[11:13], "little") + event.body[8] + 1
-
-
-def _sql_mode(status: bytes) -> int:
-    """The statement's SQL mode: status variable 1, which comes right after variable 0 (flags, 4 bytes)."""
-    at = 5 if status[:1] == b"\0" else 0
-    return int.from_bytes(status[at + 1 : at + 9], "little") if status[at : at + 1] == b"\x01" else 0

@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from migrator.binlog.events import QueryText
+from migrator.binlog.query_event import QueryText
 from migrator.binlog.sql import query, quote, quote_table
+from migrator.binlog.sql_words import Unreadable
 from migrator.binlog.statements import words_of
 from migrator.model.table import TableId
 
@@ -138,7 +139,10 @@ def read_triggers(connection: Any, database: str) -> list[Trigger]:
 
 def _words(statement: str, database: str) -> tuple[str, ...]:
     """The words of a trigger's body, names without the database that the trigger is in."""
-    words = [word.strip("`").lower() for word in words_of(QueryText("", statement))]
+    try:
+        words = [word.strip("`").lower() for word in words_of(QueryText("", statement))]
+    except Unreadable:
+        return (statement,)
     own = [database.lower(), "."]
     places = {at + step for at in range(len(words)) if words[at : at + 2] == own for step in (0, 1)}
     return tuple(word for at, word in enumerate(words) if at not in places)

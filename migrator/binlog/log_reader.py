@@ -18,9 +18,11 @@ from migrator.binlog.cascade_guard import CascadeGuard, ForeignKeys, read_cascad
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.packet_stream import PacketStream
+from migrator.binlog.query_event import QueryEvents
 from migrator.binlog.refusals import undecided_at_start
 from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.binlog.sql import variable
+from migrator.binlog.statement_reader import StatementReader, read_ways
 from migrator.binlog.track import Track
 from migrator.binlog.transactions import TransactionAssembler
 from migrator.binlog.undecided import looking_back, prepared_now, remembering, undecided_of
@@ -88,6 +90,7 @@ class BinlogReader(ABC):
             end = self._log_end(connection)
             logged = server.logs_cascades
             found = ForeignKeys() if logged else read_cascading(connection, self._source.database)
+            ways = read_ways(connection, self._source.database)
         captured = [schema.id for schema in self._tables]
         guard = CascadeGuard(found, captured, server.charsets, self._dialect, fold_case)
         if after is None:
@@ -107,13 +110,13 @@ class BinlogReader(ABC):
             else None
         )
         self._stream = self._open_stream(begin)
+        queries = QueryEvents(server.charsets, self._dialect.mariadb)
         self._assembler = TransactionAssembler(
-            self._source.database,
+            StatementReader(self._source.database, queries, server.logs_cascades, ways),
             tables,
             marks,
             track,
             self._source.part_rows,
-            server.logs_cascades,
             known_before,
             guard,
         )

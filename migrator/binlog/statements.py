@@ -11,21 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from migrator.binlog.events import QueryText
+from migrator.binlog.query_event import QueryText, made_by_server
+from migrator.binlog.sql_words import Unreadable, unquoted, words
 from migrator.model.table import TableId
 
-_QUOTED = r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\""""
-_QUOTED_PLAIN = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
-_REST = r"`(?:[^`]|``)*`|[\w$@]+|[^\s\w]"
-_TOKEN = re.compile(f"{_QUOTED}|{_REST}", re.DOTALL)
-_TOKEN_PLAIN = re.compile(f"{_QUOTED_PLAIN}|{_REST}", re.DOTALL)
-_STRING_OR_COMMENT = re.compile(
-    rf"({_QUOTED}|`(?:[^`]|``)*`)|/\*M?!\d*(.*?)\*/|/\*.*?\*/|(?:--(?=\s|$)|\#)[^\n]*", re.DOTALL
-)
-_STRING_OR_COMMENT_PLAIN = re.compile(
-    rf"({_QUOTED_PLAIN}|`(?:[^`]|``)*`)|/\*M?!\d*(.*?)\*/|/\*.*?\*/|(?:--(?=\s|$)|\#)[^\n]*", re.DOTALL
-)
-
+_STRING = re.compile(r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\"""", re.DOTALL)
 _WRITE_NO_ROWS = frozenset(
     (
         "CREATE",
@@ -136,7 +126,8 @@ class Words:
         return False
 
     def table(self) -> TableId | None:
-        """The table name that comes next, with its database."""
+        """The table name that comes next, with its database; ``.t`` is of the default one."""
+        self.skip(".")
         first = self.identifier()
         if first is None:
             return None
@@ -150,24 +141,17 @@ class Words:
             return None
         word = self.words[self.at]
         self.at += 1
-        return _unquoted(word)
-
-
-def _unquoted(word: str) -> str:
-    if len(word) > 1 and word[0] in "`\"'" and word[-1] == word[0]:
-        return word[1:-1].replace(word[0] * 2, word[0])
-    return word
+        return unquoted(word)
 
 
 def words_of(query: QueryText) -> list[str]:
-    """The words of a statement, comments taken out and executable comments opened."""
-    strings = _STRING_OR_COMMENT if query.backslash_escapes else _STRING_OR_COMMENT_PLAIN
-    tokens = _TOKEN if query.backslash_escapes else _TOKEN_PLAIN
-    text = strings.sub(lambda found: found[1] or f" {found[2] or ''} ", query.text)
-    return tokens.findall(text)
+    """The words of a statement, comments taken out and executable comments opened. Raises ``Unreadable``."""
+    return words(query.text, query.lexer)
 
 
-def judge(query: QueryText, database: str, captured: IsCaptured, logs_cascades: bool = False) -> Statement:
+def judge(
+    query: QueryText, database: str, captured: IsCaptured, logs_cascades: bool = False, ways: str = ""
+) -> Statement:
     """What the statement means.
 
     Args:
@@ -175,7 +159,45 @@ def judge(query: QueryText, database: str, captured: IsCaptured, logs_cascades: 
         database: the migrated one.
         captured: which tables are captured.
         logs_cascades: whether the server logs the rows that foreign keys cascade to.
+        ways: by what a statement of another database may reach this one's rows, unless the log says what it wrote to.
     """
+
+    def in_reading(text: str) -> Statement:
+        return _judge(replace(query, text=text), database, captured, logs_cascades, ways)
+
+    try:
+        found = in_reading(query.text)
+        if not query.readable and any("\ufffd" in word for word in words_of(query) if word[0] not in "'\""):
+            raise Unreadable("a name is no text of its client's character set")
+        if query.other is None or _concerns(found):
+            return found
+        other = in_reading(query.other)
+    except Unreadable as error:
+        return _unreadable(query, str(error), database, captured)
+    if not _concerns(other) or made_by_server(query):
+        return other if made_by_server(query) else found
+    return replace(
+        other, refused="a statement whose names are others in UTF-8 than in its client's character set"
+    )
+
+
+def _concerns(statement: Statement) -> bool:
+    return bool(statement.tables or statement.refused)
+
+
+def _unreadable(query: QueryText, why: str, database: str, captured: IsCaptured) -> Statement:
+    """A statement that was read otherwise than its server has read it: it may be about anything it could name."""
+    named = database in query.text or not database.isascii()
+    if named or captured(TableId(query.database, "")) is not None:
+        return Statement(
+            StatementKind.OTHER, refused=f"a statement that can't be read with certainty ({why})"
+        )
+    return Statement(StatementKind.OTHER)
+
+
+def _judge(
+    query: QueryText, database: str, captured: IsCaptured, logs_cascades: bool, ways: str
+) -> Statement:
     words = words_of(query)
     cursor = Words(words, query.database)
     if not words:
@@ -187,7 +209,12 @@ def judge(query: QueryText, database: str, captured: IsCaptured, logs_cascades: 
         while cursor.at < len(words) and not cursor.skip("FOR"):
             cursor.at += 1
     if not _writes_no_rows(cursor):
-        return _rows(query, words[cursor.at :], database, captured)
+        return _rows(query, words[cursor.at :], database, captured, ways)
+    return _defined(cursor, captured, logs_cascades)
+
+
+def _defined(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statement:
+    """A statement that defines something, and writes no rows of an existing table."""
     if cursor.skip("DROP DATABASE", "DROP SCHEMA"):
         cursor.skip("IF EXISTS")
         name = cursor.identifier() or ""
@@ -218,7 +245,7 @@ def _transaction_control(cursor: Words, words: Sequence[str]) -> Statement | Non
     if first == "COMMIT":
         return Statement(StatementKind.COMMIT)
     if first == "SAVEPOINT":
-        return Statement(StatementKind.SAVEPOINT, _unquoted(words[1]))
+        return Statement(StatementKind.SAVEPOINT, unquoted(words[1]))
     if first == "ROLLBACK":
         cursor.skip("ROLLBACK")
         cursor.skip("WORK")
@@ -245,18 +272,26 @@ def _writes_no_rows(cursor: Words) -> bool:
     return cursor.at >= len(cursor.words) or cursor.words[cursor.at].upper() in _WRITE_NO_ROWS
 
 
-def _rows(query: QueryText, words: Sequence[str], database: str, captured: IsCaptured) -> Statement:
+def _rows(
+    query: QueryText, words: Sequence[str], database: str, captured: IsCaptured, ways: str
+) -> Statement:
     """Statement-format DML: its rows aren't in the log. It concerns us if it runs in, or names, our database.
 
-    What remains unseen is a statement elsewhere that reaches our tables only through a view, trigger or routine of
-    another database; preflight warns of those.
+    A statement elsewhere may reach our tables through a view, a trigger, a routine or a foreign key. MySQL says which
+    databases it wrote to; MariaDB doesn't, so there whatever might reach us counts as having done so.
     """
-    names = {_unquoted(word) for word in words}
-    ours = query.database == database or database in names
-    touched = [table for name in names if (table := captured(TableId(database, name))) is not None]
-    if not ours and not touched:
+    names = {unquoted(word) for word in words}
+    is_ours = {name for name in (query.database, *names) if captured(TableId(name, "")) is not None}
+    ours, how = bool(is_ours), ""
+    if not ours and query.updated is not None:
+        ours = any(captured(TableId(name, "")) is not None for name in query.updated)
+        how = ", and it wrote to this database though it doesn't name it"
+    elif not ours:
+        ours, how = bool(ways), f", and it may have reached this database by {ways}"
+    if not ours:
         return Statement(StatementKind.OTHER)
-    reason = f"{words[0].upper()} logged as a statement: the rows it changed are not in the log"
+    touched = [table for name in names if (table := captured(TableId(database, name))) is not None]
+    reason = f"{words[0].upper()} logged as a statement: the rows it changed are not in the log{how}"
     return Statement(StatementKind.ROWS, tables=tuple(sorted(touched)), refused=reason)
 
 
@@ -315,7 +350,7 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     why = next(filter(None, (_why_refused(clause, logs_cascades) for clause in clauses)), "")
     if ignoring:
         why = "ALTER IGNORE TABLE: rows that don't fit what it adds vanish without row events"
-    indexes = tuple(_unquoted(found[1]) for clause in clauses if (found := _INDEX_GONE.match(clause)))
+    indexes = tuple(unquoted(found[1]) for clause in clauses if (found := _INDEX_GONE.match(clause)))
     return Statement(StatementKind.ALTERED, tables=(known,), indexes=indexes, refused=why)
 
 
@@ -355,7 +390,7 @@ def clauses_of(words: Sequence[str]) -> list[str]:
 
 def _why_refused(clause: str, logs_cascades: bool) -> str:
     shown = clause[:120]
-    if _HARMLESS.match(clause) is None or _OTHER_ENGINE.search(re.sub(_QUOTED, "''", clause)):
+    if _HARMLESS.match(clause) is None or _OTHER_ENGINE.search(_STRING.sub("''", clause)):
         return f"ALTER TABLE ... {shown}: it may change rows or columns without row events"
     if not logs_cascades and SILENT_CASCADE.search(clause):
         return f"ALTER TABLE ... {shown}: the server doesn't log the rows that a foreign key cascades to"

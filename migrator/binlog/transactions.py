@@ -16,12 +16,14 @@ from migrator.binlog import compressed, events, refusals
 from migrator.binlog.captured_tables import CapturedTables, LoggedTable
 from migrator.binlog.cascade_guard import CascadeGuard
 from migrator.binlog.event_feed import EventFeed
-from migrator.binlog.events import Event, QueryText, of_its_thread
+from migrator.binlog.events import Event, of_its_thread
 from migrator.binlog.payload import payload_events
 from migrator.binlog.pending import PendingChanges
 from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
+from migrator.binlog.query_event import QueryText
 from migrator.binlog.row_events import items_of
-from migrator.binlog.statements import Statement, StatementKind, judge
+from migrator.binlog.statement_reader import StatementReader
+from migrator.binlog.statements import Statement, StatementKind
 from migrator.binlog.table_map import table_of
 from migrator.binlog.track import Opening, Track
 from migrator.binlog.undecided import Undecided, xid_of_event, xid_of_statement
@@ -49,33 +51,30 @@ class TransactionAssembler:
     """Feeds on raw events, yields records.
 
     Args:
-        database: the migrated database.
+        statements: reads the statements of the log.
         tables: the captured tables.
         watermarks: the watermark table, when that placement is configured.
         track: stands where reading begins.
         part_rows: row changes after which a transaction is delivered in parts.
-        logs_cascades: whether the server logs the rows that foreign keys cascade to.
         undecided: what the place that reading begins at remembers of XA transactions.
         guard: watches the tables whose rows cascade to captured ones, where the server doesn't log that.
     """
 
     def __init__(
         self,
-        database: str,
+        statements: StatementReader,
         tables: CapturedTables,
         watermarks: WatermarkTable | None,
         track: Track,
         part_rows: int,
-        logs_cascades: bool,
         undecided: Undecided,
         guard: CascadeGuard,
     ):
-        self._database = database
+        self._statements = statements
         self._tables = tables
         self._watermarks = watermarks
         self._track = track
         self._part_rows = part_rows
-        self._logs_cascades = logs_cascades
         self._feed = EventFeed(self._event, self._ahead, track.place)
         self._whole = WholeTransactions(self._feed.parser, track, tables, watermarks)
         self._state = _State.BETWEEN
@@ -194,6 +193,7 @@ class TransactionAssembler:
             self._maps.clear()
             self._mark_maps.clear()
             self._guard.new_file()
+            self._statements.file(event)
         else:
             self._progress = True
 
@@ -289,8 +289,7 @@ class TransactionAssembler:
         if self._held is None and events.is_begin(event):  # what every transaction of MySQL begins with
             self._begun = True
             return
-        query = events.parse_query(event)
-        statement = judge(query, self._database, self._tables.captured, self._logs_cascades)
+        query, statement = self._statements.read(event, self._tables.captured)
         kind = statement.kind
         if kind is StatementKind.XA_START:
             self._begun, self._held = True, self._prepared.begin(self._track.before())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from migrator.binlog.altered import Altered, altered
-from migrator.binlog.events import QueryText
 from migrator.binlog.foreign_keys import Cascades, ForeignKey, Trigger, find_cascades
+from migrator.binlog.query_event import QueryText
 from migrator.model.table import TableId
 
 A, B, C = (TableId("old", name) for name in "abc")

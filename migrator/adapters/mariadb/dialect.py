@@ -20,4 +20,5 @@ MARIADB = Dialect(
     ),
     double_text=value_text.double_text,
     collations="COLLATION_CHARACTER_SET_APPLICABILITY",
+    mariadb=True,
 )
