@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from migrator.errors import PreflightError, SourceError
+from migrator.errors import MappingError, PreflightError, SourceError
 from migrator.model.finding import Finding
-from transforms.registry import Mapping
+from migrator.model.target import TargetTable
+from transforms.registry import Mapping, TargetMapping
 
 
 def mentions(mapping: Mapping, table: str) -> str:
@@ -57,4 +58,15 @@ def refuse(findings: list[Finding]) -> None:
             f"preflight found {len(fatal)} problem(s)",
             cause=" | ".join(f"{each.subject}: {each.problem}" for each in fatal),
             remedy=" | ".join(each.remedy for each in fatal),
+        )
+
+
+def check_key(mapping: TargetMapping, table: TargetTable) -> None:
+    """Raises ``MappingError`` where the mapping names another key than the table's, by which rows are merged."""
+    if set(mapping.key) != set(table.key):
+        raise MappingError(
+            f"target table {mapping.name!r} has another key than its mapping says",
+            where=mapping.where(),
+            cause=f"key= says {', '.join(mapping.key)}; the table's key is {', '.join(table.key)}",
+            remedy="name the table's key columns in key=, or change the key in an Alembic revision",
         )

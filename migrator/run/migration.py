@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import DamageError, FencedError, MappingError, MigratorError, PreflightError
+from migrator.errors import DamageError, FencedError, MigratorError, PreflightError
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
@@ -33,6 +33,7 @@ from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
 from migrator.run.apply_loop import ApplyLoop
+from migrator.run.between import refuse_changes
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
@@ -41,17 +42,17 @@ from migrator.run.head_start import head_start
 from migrator.run.joined_job import JoinedJob
 from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, overtaken, stood_by, tell
 from migrator.run.leaders_folder import leaders_folder
-from migrator.run.mentions import gaps, mentioned, refuse, with_mentions
+from migrator.run.mentions import check_key, gaps, mentioned, refuse, with_mentions
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.recapture import Recapture, SetAside
-from migrator.run.resume import refuse_new_tables, resume
+from migrator.run.resume import resume
 from migrator.run.shortage import named_shortage
 from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
 from migrator.run.transform_job import TransformJob
 from migrator.run.upkeep import looked_at
 from transforms.plan import MappingKind, MappingPlan, analyse
-from transforms.registry import Mapping, TargetMapping
+from transforms.registry import Mapping
 from transforms.session import named_jvm_end
 
 Until = Callable[[Snapshot], bool]
@@ -141,20 +142,9 @@ def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str,
     references = parts.catalog.references(schemas) if grained else []
     found = {}
     for mapping, table in zip(parts.mapping.targets, targets, strict=True):
-        _check_key(mapping, table)
+        check_key(mapping, table)
         found[mapping.name] = analyse(spark, mapping, by_name, table.columns, references)
     return schemas, targets, found
-
-
-def _check_key(mapping: TargetMapping, table: TargetTable) -> None:
-    """Rows are merged by the target's own key: a mapping that believes in another one would overwrite rows."""
-    if set(mapping.key) != set(table.key):
-        raise MappingError(
-            f"target table {mapping.name!r} has another key than its mapping says",
-            where=mapping.where(),
-            cause=f"key= says {', '.join(mapping.key)}; the table's key is {', '.join(table.key)}",
-            remedy="name the table's key columns in key=, or change the key in an Alembic revision",
-        )
 
 
 class Migration:
@@ -288,7 +278,7 @@ class Migration:
             # hide from the log reader that its changes are missing.
             parts.catalog.prepare(schemas)
         else:
-            refuse_new_tables(checkpoint, schemas)
+            refuse_changes(checkpoint, schemas)
         capture = CaptureLoop(
             self._source(schemas),
             SureWriter(log.writer, lead),
