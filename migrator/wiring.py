@@ -31,7 +31,7 @@ from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import RequestBook
+from migrator.model.request import DumpRequest, RequestBook
 from migrator.model.sequence import Advance
 from migrator.model.table import TableId
 from migrator.ports.output import EventOutput
@@ -41,6 +41,7 @@ from migrator.run import hand_over
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.progress import Progress
+from migrator.run.repair import check_doubts
 from migrator.run.retention_watch import RetentionWatch
 from migrator.run.steps import step_hook
 from migrator.run.surrogates import with_key_maps
@@ -108,9 +109,16 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
+        check_doubts=lambda request: _check_doubts(settings, master, conf, request),
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
         upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
     )
+
+
+def _check_doubts(
+    settings: Settings, master: str | None, conf: MappingType[str, str] | None, request: DumpRequest
+) -> None:
+    check_doubts(parts(settings, master, conf), request, settings.target.kind == "postgresql")
 
 
 def grants(settings: Settings) -> list[Grants]:

@@ -10,6 +10,7 @@ import pymysql
 from migrator.binlog.keyset import base_type, literal
 from migrator.binlog.sql import query, quote_table
 from migrator.errors import RequestError, SourceError
+from migrator.model.predicate import grammatical
 from migrator.model.request import Scope
 from migrator.model.table import Column, TableSchema
 
@@ -56,9 +57,11 @@ def _check_whole(column: Column, value: Any) -> None:
 
 
 def _check_predicate(connection: Any, table: TableSchema, predicate: str) -> None:
-    """Both forms must be right: within CASE no closing parenthesis ends the expression, within WHERE no aggregate is
-    allowed. So what passes is one expression over one row. (The connection takes no second statement.)
+    """After the grammar, the server: both forms must be right. Within CASE no closing parenthesis ends the
+    expression, within WHERE no aggregate is allowed. So what passes is one expression over one row. (The connection
+    takes no second statement.)
     """
+    grammatical(predicate, table, "`")
     name = quote_table(table.id)
     for statement in (
         f"SELECT CASE WHEN {predicate}\nTHEN 1 ELSE 0 END FROM {name} LIMIT 0",

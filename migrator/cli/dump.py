@@ -14,7 +14,7 @@ from migrator import config as configuration
 from migrator import wiring, wiring_coordination
 from migrator.cli.options import Amount, config_option
 from migrator.errors import RequestError
-from migrator.model.limits import MOST_WORKERS
+from migrator.model.limits import LONGEST_PAUSE_S, MOST_CHUNK_ROWS, MOST_WORKERS
 from migrator.model.progress import TableDump
 from migrator.model.request import DumpRequest, RequestBook
 from migrator.run.dump_order import DumpOrder
@@ -120,13 +120,18 @@ def list_requests(config: Path, as_json: bool) -> None:
 @dump.command()
 @config_option
 @click.option(
-    "--chunk-rows", type=click.IntRange(0), default=None, help="Rows of a chunk; 0: adapt to its time."
+    "--chunk-rows",
+    type=click.IntRange(0, MOST_CHUNK_ROWS),
+    default=None,
+    help="Rows of a chunk; 0: by its time.",
 )
-@click.option("--delay", "delay_s", type=Amount(0), default=None, help="Seconds between two chunks.")
+@click.option(
+    "--delay", "delay_s", type=Amount(0, LONGEST_PAUSE_S), default=None, help="Seconds between two chunks."
+)
 @click.option(
     "--p95",
     "p95_s",
-    type=Amount(0),
+    type=Amount(0, LONGEST_PAUSE_S),
     default=None,
     help="Seconds that 95% of chunk reads should stay below: else smaller chunks, longer pauses. 0: no bound.",
 )

@@ -214,7 +214,7 @@ def requests_from_json(document: Json) -> RequestBook:
             requests=tuple(_to_request(request) for request in document["requests"]),
             pace=Pace(**document["pace"]),
             started=document["started"],
-        )
+        ).well_formed()
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("book of dump requests", error) from error
 

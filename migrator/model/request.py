@@ -5,6 +5,7 @@ A book is one frozen document. Its methods are pure and return the next book; a 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -12,6 +13,7 @@ from migrator.errors import RequestError
 from migrator.model.event import Key
 from migrator.model.table import TableId
 
+_ID = re.compile(r"r[1-9][0-9]{0,17}")
 KEPT_CLOSED = 50
 """Closed requests that a book remembers."""
 MOST_KEYS = 10_000
@@ -146,6 +148,16 @@ class RequestBook:
     requests: tuple[DumpRequest, ...] = ()
     pace: Pace = Pace()
     started: int = 0
+
+    def well_formed(self) -> RequestBook:
+        """Itself, if its numbers and names are ones that a book gives; whoever wrote it. Raises ``ValueError``."""
+        ids = [request.id for request in self.requests]
+        numbers = [self.started, *(request.generation for request in self.requests)]
+        if not all(isinstance(each, str) and _ID.fullmatch(each) for each in ids) or len(set(ids)) < len(ids):
+            raise ValueError("ids of requests are r1, r2, ..., each once")
+        if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+            raise ValueError("the numbers of a book are whole and count from 0")
+        return self
 
     def request(self, request_id: str) -> DumpRequest:
         """The request of that id."""

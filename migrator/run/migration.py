@@ -45,6 +45,7 @@ from migrator.run.leaders_folder import leaders_folder
 from migrator.run.mentions import check_key, gaps, mentioned, refuse, with_mentions
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.recapture import Recapture, SetAside
+from migrator.run.request_check import CheckedRequests, DoubtsCheck
 from migrator.run.resume import resume
 from migrator.run.shortage import named_shortage
 from migrator.run.source_threads import wait
@@ -86,6 +87,7 @@ class Parts:
         adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
         set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
         upkeep: of the target's tables, once they are filled; None where nobody wants it.
+        check_doubts: raises ``RequestError`` for a dump request that may take right rows out of the target.
         keep_until_applied: whether the source may forget only what the target holds: no other machine can go on from
             this one's event log, or the user wants a damaged one to be captured again.
     """
@@ -111,6 +113,7 @@ class Parts:
     apply_limits: ApplyLimits
     executors: Callable[[], int | None] = lambda: None
     step: Step = no_step
+    check_doubts: DoubtsCheck = lambda _: None
     stager: Stager | None = None
     upkeep: Upkeep | None = None
 
@@ -285,7 +288,9 @@ class Migration:
             {schema.id: schema for schema in schemas},
             checkpoint,
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
-            parts.requests,
+            CheckedRequests(
+                parts.requests, schemas, parts.catalog.check_scope, parts.check_doubts, self.progress
+            ),
             log.room,
             self.progress,
             parts.capture_limits,

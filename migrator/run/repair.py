@@ -15,7 +15,7 @@ from migrator.core.hold import MOST_ROWS
 from migrator.errors import RequestError
 from migrator.model.chunk import MOST_LISTED
 from migrator.model.event import Key
-from migrator.model.request import WHOLE, Doubt, RequestBook, Scope
+from migrator.model.request import WHOLE, Doubt, DumpRequest, RequestBook, Scope
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.requests import RequestStore
@@ -118,6 +118,34 @@ def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:
         return book
 
     return [request.name() for request in store.update(started).requests[-count:]] if count else []
+
+
+def check_doubts(parts: Parts, request: DumpRequest, postgres_target: bool) -> None:
+    """Whether a request dumps each row that may map to a target row that it doubts, as the steps above do.
+
+    One that doesn't would have right rows removed. Raises ``RequestError``, and what ``plans`` raises.
+    """
+    schemas, targets, found = plans(parts)
+    by_name = {schema.id.name: schema for schema in schemas}
+    tables = {table.id.name: table for table in targets}
+    for doubt in request.doubts:
+        plan = found.get(doubt.target)
+        wrong = plan is None or plan.kind is MappingKind.GRAIN
+        if plan is not None and not wrong:
+            sources, table = [by_name[name] for name in plan.target.sources], tables[doubt.target]
+            wrong = {schema.id for schema in sources} != set(request.tables) or any(
+                len(key) != len(table.key) for key in doubt.keys
+            )
+            if not wrong and request.scope != WHOLE:
+                listed = _listed(parts, plan, table, doubt.keys, sources, postgres_target)
+                wrong = not isinstance(listed, RepairStep) or listed.scope != request.scope
+        if wrong:
+            raise RequestError(
+                f"dump request {request.id} is refused",
+                where=f"{request.id}, rows of {doubt.target}",
+                cause="it would have rows of the target removed without dumping all that they may come from",
+                remedy="repair by `migrator repair --apply`, which asks for the right rows",
+            )
 
 
 def children_first(names: Iterable[str], tables: Iterable[TargetTable]) -> list[str]:

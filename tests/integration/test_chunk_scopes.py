@@ -175,11 +175,8 @@ def test_what_cannot_be_read_is_refused_by_name_and_changes_nothing(old: Databas
 
 
 def test_a_predicate_that_fails_on_a_row_is_a_source_error(old: Database) -> None:
-    fails = {
-        "postgresql": "1 / number > 0",
-        "mariadb": "number = (SELECT number FROM t UNION ALL SELECT number FROM t LIMIT 2)",
-        "mysql": "JSON_LENGTH(IF(number = 0, '{', '{}')) = 0",
-    }[old.kind]
+    beyond = "number * 9223372036854775807 > 0"
+    fails = {"postgresql": "1 / number > 0", "mariadb": beyond, "mysql": beyond}[old.kind]
     with reading(old) as (catalog, reader):
         (schema,) = catalog.tables(["t"])
         catalog.check_scope(schema, Scope(predicate=fails))

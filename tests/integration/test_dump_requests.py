@@ -177,9 +177,7 @@ def test_requests_are_steered_while_the_migration_runs(
 def test_a_predicate_that_fails_on_a_row_ends_its_request_and_not_the_run(
     project: Project, old: Database, spark: SparkSession
 ) -> None:
-    fails = "1 / (id - 500) > 0" if old.kind == "postgresql" else "JSON_LENGTH(IF(id = 500, '{', '{}')) >= 0"
-    if old.kind == "mariadb":
-        fails = "id = (SELECT id FROM orders UNION ALL SELECT id FROM orders LIMIT 2)"
+    fails = "1 / (id - 500) > 0" if old.kind == "postgresql" else "id * 9223372036854775807 > 0"
     with pytest.raises(RequestError):
         project.command("dump", "start", "--table", "orders", "--where", "id IN (SELECT nothing)")
     project.command("dump", "start", "--table", "orders", "--where", fails)

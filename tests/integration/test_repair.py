@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 from migrator import config as configuration
 from migrator import wiring, wiring_repair
 from migrator.errors import RequestError
-from migrator.model.request import RequestState
+from migrator.model.request import WHOLE, Doubt, RequestState, Scope
+from migrator.model.table import TableId
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration, Parts, caught_up
 from migrator.run.repair import Wanted, Way, repair_steps
@@ -259,3 +260,22 @@ def test_statements_for_mysql(
     statements = [line for line in file.read_text().splitlines() if not line.startswith("--")]
     project.new.execute(*[line.rstrip(";") for line in statements])
     assert project.differences() == []
+
+
+@pytest.mark.parametrize(
+    ("target", "scope"),
+    [("purchase", Scope(keys=(("5",),))), ("secrets", WHOLE), ("purchase", Scope(low=("1",)))],
+)
+def test_a_forged_repair_takes_no_row(
+    project: Project, spark: SparkSession, target: str, scope: Scope
+) -> None:
+    """Whoever reaches the book asks for row 7 to vanish unless what is dumped makes it, and dumps others."""
+    store = wiring.requests(configuration.load(project.config))
+    before = project.differences()
+    orders = TableId("public", "orders")
+    store.update(lambda book: book.start((orders,), scope, (Doubt(target, (("7",),)),)))
+    project.run_here()
+    (request,) = store.read().requests
+    assert request.state is RequestState.FAILED
+    assert "without dumping all" in request.reason
+    assert project.differences() == before

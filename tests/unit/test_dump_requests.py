@@ -100,6 +100,7 @@ books = st.builds(
             st.text(),
         ),
         max_size=3,
+        unique_by=lambda request: request.id,
     ).map(tuple),
     st.builds(
         Pace,

@@ -50,7 +50,7 @@ class FileRequests:
             return requests_from_json(json.loads(line))
         except NewerFormatError as error:
             raise self._damaged(str(error), NEWER) from error
-        except (ValueError, TypeError) as error:  # FormatError is a ValueError
+        except (ValueError, TypeError, RecursionError) as error:  # FormatError is a ValueError
             raise self._damaged(str(error)) from error
 
     def update(self, change: Callable[[RequestBook], RequestBook]) -> RequestBook:

@@ -9,6 +9,7 @@ import psycopg
 from migrator.adapters.postgres.whole_images import quoted
 from migrator.errors import RequestError
 from migrator.model.event import Key
+from migrator.model.predicate import grammatical
 from migrator.model.request import Scope
 from migrator.model.table import TableSchema
 
@@ -45,9 +46,10 @@ def _check_key(connection: Any, table: TableSchema, key: Key) -> None:
 
 
 def _check_predicate(connection: Any, table: TableSchema, predicate: str) -> None:
-    """Both forms must be right: within CASE no closing parenthesis ends the expression, within WHERE no aggregate is
-    allowed. So what passes is one expression over one row.
+    """After the grammar, the server: both forms must be right. Within CASE no closing parenthesis ends the
+    expression, within WHERE no aggregate is allowed. So what passes is one expression over one row.
     """
+    grammatical(predicate, table, '"')
     name = quoted(table.id)
     for statement in (
         f"SELECT CASE WHEN {predicate}\nTHEN 1 ELSE 0 END FROM {name} AS source_row WHERE $1::text IS NULL LIMIT 0",

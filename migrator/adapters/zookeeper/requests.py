@@ -47,7 +47,7 @@ class ZooKeeperRequests:
             return RequestBook(), -1
         try:
             return requests_from_json(json.loads(content)), stat.version
-        except (ValueError, TypeError) as error:  # FormatError is a ValueError
+        except (ValueError, TypeError, RecursionError) as error:  # FormatError is a ValueError
             raise RequestError(
                 "the dump requests can't be read",
                 where=f"{self._session.address}/requests",
