@@ -79,6 +79,7 @@ class Settings:
 
     ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes what was
     read. ``keep_until_applied``: the source forgets its log only when the target, not just the event log, holds it.
+    ``reason``: why the command is given, for the history; it stands in no file.
     """
 
     file: Path
@@ -99,6 +100,7 @@ class Settings:
     apply: ApplyLimits = field(default_factory=ApplyLimits)
     spark: SparkSettings = field(default_factory=SparkSettings)
     coordination: Coordination | None = None
+    reason: str = ""
 
     def event_log(self) -> Path:
         """Directory of the event log."""

@@ -30,6 +30,7 @@ from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
 from migrator.run.steps import Step
+from migrator.schema.acts import Acts
 
 
 def target_writer(settings: Settings, step: Step) -> tuple[Target, Stager | None]:
@@ -94,6 +95,12 @@ def target_grants(settings: Settings, tables: Sequence[str], joined: bool, numbe
     return mysql_grants.target_grants(_mysql(settings), tables, joined, numbered)
 
 
+def acts(settings: Settings) -> Acts:
+    """The history of the migration. Connects to nothing yet."""
+    server = settings.target
+    return Acts(target_database(settings), settings.name, server.user, server.address())
+
+
 def _postgres(settings: Settings) -> PostgresTarget:
     server = settings.target
     return PostgresTarget(
@@ -107,6 +114,7 @@ def _postgres(settings: Settings) -> PostgresTarget:
         sslmode=server.tls,
         sslrootcert=server.tls_ca,
         silence_s=server.silence_s,
+        reason=settings.reason,
     )
 
 
@@ -123,4 +131,5 @@ def _mysql(settings: Settings) -> MysqlTarget:
         tls=server.tls,
         tls_ca=server.tls_ca,
         silence_s=server.silence_s,
+        reason=settings.reason,
     )

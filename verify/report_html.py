@@ -32,6 +32,7 @@ def html_report(result: VerifyResult, repair: str = "") -> str:
         _differences(result),
         _columns(result),
         _rounds(result),
+        *(["<h2>What was done lately</h2>", page.bullets(result.acts)] if result.acts else []),
         "<h2>What this check cannot detect</h2>",
         page.bullets(result.cannot_detect),
     ]

@@ -121,6 +121,7 @@ class VerifyResult:
         differing_file: name of the file beside the report that lists the keys that differ (``verify.differing``).
         differing_listed: how many it lists.
         differing_left_out: how many more differ.
+        acts: what was done to the migration lately, oldest first, a line each (``migrator history``).
     """
 
     migration: str
@@ -136,6 +137,7 @@ class VerifyResult:
     differing_file: str = ""
     differing_listed: int = 0
     differing_left_out: int = 0
+    acts: tuple[str, ...] = ()
 
 
 CANNOT_DETECT = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
@@ -55,6 +56,7 @@ def verify(
     chunk_rows: int = CHUNK_ROWS,
     lanes: int = LANES,
     mend: str = MEND,
+    acts: Sequence[str] = (),
     step: Step = lambda _: None,
 ) -> VerifyResult:
     """Compares mapping(source) with the target and writes ``verify.txt``, ``verify.json`` and ``verify.html``.
@@ -71,6 +73,7 @@ def verify(
         chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
         lanes: pairs of sessions that hash a large table at once, at most.
         mend: how the reports' repair command begins (``verify.report.repair_command``).
+        acts: what was done to the migration lately, for the reports.
         step: hook at named points, for tests.
 
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
@@ -88,6 +91,7 @@ def verify(
         rmtree(scratch, ignore_errors=True)
     elapsed_s = time.monotonic() - started
     result = _result(migration, (source, target), (started_at, elapsed_s), results, rounds, listed)
+    result = replace(result, acts=tuple(acts))
     write_reports(result, report_dir, mend)
     return result
 

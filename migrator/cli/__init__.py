@@ -28,6 +28,7 @@ _OURS = {
         "events": "events",
         "explain": "explain",
         "grants": "grants",
+        "history": "history",
         "init": "init",
         "remap": "remap",
         "repair": "repair",
@@ -40,7 +41,7 @@ _OURS = {
 }
 """Where each command is. It is imported when it is asked for: that takes seconds, in which Ctrl-C must be ours."""
 _PRIVATE = (
-    "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "sequences",
+    "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "sequences", "history",
     "dual-read",
 )  # fmt: skip
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""

@@ -12,6 +12,7 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring, wiring_coordination
+from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import Amount, config_option
 from migrator.errors import RequestError
 from migrator.model.limits import LONGEST_PAUSE_S, MOST_CHUNK_ROWS, MOST_WORKERS
@@ -38,6 +39,7 @@ def dump() -> None:
     help="Keys, one a line.",
 )
 @click.option("--where", "predicate", default=None, metavar="SQL", help="Rows that it is true for.")
+@reason_option
 def start(
     config: Path,
     tables: tuple[str, ...],
@@ -46,6 +48,7 @@ def start(
     keys: tuple[str, ...],
     keys_file: Path | None,
     predicate: str | None,
+    reason: str,
 ) -> None:
     """Ask for another dump of all tables, some tables, or some rows of one table.
 
@@ -59,8 +62,10 @@ def start(
         )
     given = (*keys, *(_lines(keys_file) if keys_file is not None else ()))
     order = DumpOrder(tables, low, high, given, predicate or "")
-    book = wiring.start_dump(configuration.load(config), order)
-    click.echo(f"started {_line(book.requests[-1], ())}")
+    settings = replace(configuration.load(config), reason=reason)
+    started = _line(wiring.start_dump(settings, order).requests[-1], ())
+    click.echo(f"started {started}")
+    keep(settings, "dump start", started)
 
 
 def _lines(file: Path) -> tuple[str, ...]:
@@ -85,11 +90,14 @@ def _lines(file: Path) -> tuple[str, ...]:
 def _step(name: str, change: Callable[[RequestBook, str], RequestBook], text: str) -> click.Command:
     @click.command(name, help=text)
     @config_option
+    @reason_option
     @click.argument("request")
-    def command(config: Path, request: str) -> None:
-        store = wiring_coordination.requests(configuration.load(config))
-        book = store.update(lambda old: change(old, request))
-        click.echo(_line(book.request(request), ()))
+    def command(config: Path, reason: str, request: str) -> None:
+        settings = replace(configuration.load(config), reason=reason)
+        book = wiring_coordination.requests(settings).update(lambda old: change(old, request))
+        said = _line(book.request(request), ())
+        click.echo(said)
+        keep(settings, f"dump {name}", said)
 
     return command
 
@@ -161,14 +169,18 @@ def list_requests(config: Path, as_json: bool) -> None:
     default=None,
     help="Share of the time that chunks are read while others work on the source; 1: all. 0: as configured.",
 )
-def pace(config: Path, **given: float | None) -> None:
+@reason_option
+def pace(config: Path, reason: str, **given: float | None) -> None:
     """Show or change how gently chunks are read, by the first dump too; holds from the next chunk on."""
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    store = wiring_coordination.requests(configuration.load(config))
+    settings = replace(configuration.load(config), reason=reason)
+    store = wiring_coordination.requests(settings)
     book = (
         store.update(lambda old: replace(old, pace=replace(old.pace, **changes))) if changes else store.read()
     )
     click.echo(_pace_line(book))
+    if changes:
+        keep(settings, "dump pace", _pace_line(book))
 
 
 def request_lines(book: RequestBook, progress: tuple[TableDump, ...]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import join
@@ -12,6 +12,7 @@ from shlex import join
 import click
 
 from migrator import wiring
+from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import SECONDS, OnSpark, on_spark, repair_words
 from migrator.cli.repair_choice import Choice, chosen, not_differing
 from migrator.cli.repair_forms import RepairReport, file_name, lines, write_reports
@@ -52,6 +53,7 @@ class _Began:
 @click.option(
     "--range", "key_range", nargs=2, default=None, metavar="LOW HIGH", help="First and last key, inclusive."
 )
+@reason_option
 @click.option("--apply", "apply", is_flag=True, help="Do it. Without, nothing is written to any database.")
 @click.option(
     "--sql",
@@ -74,6 +76,7 @@ def repair(
     tables: tuple[str, ...],
     keys: tuple[str, ...],
     key_range: tuple[str, str] | None,
+    reason: str,
     apply: bool,
     sql: Path | None,
     wait_s: float,
@@ -84,7 +87,8 @@ def repair(
     the stream, rows that the source doesn't make are removed, and all is verified again. A KEY of several columns is
     one CSV row. Exit codes: 0 nothing (left) to repair, 1 something is, 2 error, 3 unknown.
     """
-    settings = project.settings
+    settings = replace(project.settings, reason=reason)
+    project = replace(project, settings=settings)
     if apply and sql is not None:
         raise RequestError(
             "--apply and --sql exclude each other",
@@ -142,7 +146,10 @@ def _applied(
     settings = project.settings
     click.echo(f"through the run of {running_leader(settings)}")
     began = _Began()
-    told = await_repair(settings, begin_repair(settings, steps), wait_s)
+    asked = begin_repair(settings, steps)
+    counts = ", ".join(f"{len(step.keys):,} rows of {step.target}" for step in steps)
+    keep(settings, "repair", f"{counts}, by {', '.join(asked)}")
+    told = await_repair(settings, asked, wait_s)
     tables = tuple(dict.fromkeys(step.target for step in steps))
     done = outcome(differing, steps, told, _verified(project, tables))
     for line in lines(done):

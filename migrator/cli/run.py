@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from migrator import wiring
 from migrator.cli.display import Display
+from migrator.cli.kept import keep_stop, reason_option
 from migrator.cli.options import Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.cli.verifier import Verifier, command
+from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration, caught_up
 from migrator.run.progress import Progress
@@ -30,6 +34,7 @@ from verify.continuous import DEFAULT_RATE
     is_flag=True,
     help="Of several processes one leads; this one stands by while another does, and again when it was replaced.",
 )
+@reason_option
 @click.option("--verify", "verified", is_flag=True, help="Keep verifying beside it, in a process of its own.")
 @click.option(
     "--verify-rate",
@@ -43,11 +48,12 @@ def run(
     until: str | None,
     plain: bool,
     standby: bool,
+    reason: str,
     verified: bool,
     verify_rate: float,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
-    settings, stopping = project.settings, Stopping()
+    settings, stopping = replace(project.settings, reason=reason), Stopping()
     stop_on_signals(stopping)
     parts = wiring.parts(settings, project.master, project.options)
     migration = Migration(parts, standby)
@@ -59,9 +65,15 @@ def run(
             started = command(settings.file, verify_rate)
             made = Verifier(started, settings.reports(), log, migration.progress, repair_words(settings))
             beside = stopping.thread("verifier", lambda: made.run(stopping))
+        said = "it failed"
         try:
             migration.run(stopping, goal)
+            said = "it was told to" if stopping.requested() else "it caught up"
+        except MigratorError as error:
+            said = f"error: {error}"
+            raise
         finally:
+            keep_stop(settings, said)
             stopping.request()
             if beside is not None:
                 beside.join(timeout=15)

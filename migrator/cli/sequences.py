@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from migrator import config as configuration
 from migrator import wiring
+from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
 from migrator.errors import ConfigError
 from migrator.model.sequence import Advance
@@ -18,6 +20,7 @@ from migrator.model.sequence import Advance
 @master_option
 @conf_option
 @click.option("--apply", "applied", is_flag=True, help="Set those that are behind.")
+@reason_option
 @click.option("--print", "printed", is_flag=True, help="Print the SQL that would set them, and run nothing.")
 @click.option(
     "--margin",
@@ -36,6 +39,7 @@ def sequences(
     master: str | None,
     conf: tuple[str, ...],
     applied: bool,
+    reason: str,
     printed: bool,
     margin: int,
     no_source: bool,
@@ -48,7 +52,7 @@ def sequences(
     """
     if applied and printed:
         raise ConfigError("--apply and --print exclude each other", remedy="choose one")
-    settings = configuration.load(config)
+    settings = replace(configuration.load(config), reason=reason)
     numbers = wiring.target_numbers(settings)
     found = wiring.advances(settings, margin, not no_source, master, spark_options(conf))
     due = [each for each in found if each.moves()]
@@ -59,6 +63,8 @@ def sequences(
         return 2 if failed else 0
     if applied:
         numbers.move(due)
+        if due:
+            keep(settings, "sequences", ", ".join(each.sequence.name for each in due))
     for each in found:
         click.echo(_line(each, "set" if applied else "behind"))
         for text in filter(

@@ -10,10 +10,11 @@ from shlex import join
 
 import click
 
-from migrator import wiring
+from migrator import wiring, wiring_target
 from migrator.cli.options import SECONDS, Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.config import Server, Settings
+from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
 from migrator.wiring_spark import spark
 from verify.chunk_sweep import CHUNK_ROWS
@@ -26,6 +27,8 @@ from verify.run import verify as compare
 from verify.settings import ServerSettings
 
 _NICENESS = 19
+_ACTS = 20
+"""The latest acts that a report lists."""
 EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
 
 
@@ -147,7 +150,16 @@ def verified(
         chunk_rows=chunk_rows,
         lanes=lanes,
         mend=_mend(settings),
+        acts=_acts(settings),
     )
+
+
+def _acts(settings: Settings) -> list[str]:
+    """What was done lately; a history that can't be read keeps nobody from judging."""
+    try:
+        return [act.line() for act in wiring_target.acts(settings).newest(_ACTS)]
+    except MigratorError as error:
+        return [f"unknown: {error}"]
 
 
 def _mend(settings: Settings) -> str:

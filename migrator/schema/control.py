@@ -18,6 +18,8 @@ from migrator.schema.engines import as_engine
 CONTROL_SCHEMA = "migrator"
 MYSQL_LEDGER = "migrator_ledger"
 """Name of the ledger's table in the database of a MySQL or MariaDB target."""
+MYSQL_HISTORY = "migrator_history"
+"""Name of the history's table there."""
 LOGIN_REFUSED = (
     "password",
     "does not exist",

@@ -200,9 +200,12 @@ def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor, spark
         for take, give in single_rights(statement, database.user):
             if database.kind != "postgresql" and "remark" in take:
                 continue  # without it these servers hide the foreign key itself: docs/invariants.md, "Still trusted"
-            if re.search("migrator_(ledger|version)", take):  # rights on a ledger that the first run makes
+            if re.search(
+                "migrator_(ledger|history|version)", take
+            ):  # rights on a ledger that the first run makes
                 database.execute(
-                    "DROP TABLE IF EXISTS migrator_ledger, migrator_version", "DELETE FROM purchase"
+                    "DROP TABLE IF EXISTS migrator_ledger, migrator_history, migrator_version",
+                    "DELETE FROM purchase",
                 )
             database.execute(take)
             told = problems(poor)

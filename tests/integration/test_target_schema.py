@@ -77,7 +77,7 @@ def test_the_ledger_is_made_once(new_pg: Database) -> None:
         ("updated_at", "timestamp with time zone"),
         ("format", "integer"),
     ]
-    assert new_pg.query("SELECT version_num FROM migrator.alembic_version") == [("target_0001",)]
+    assert new_pg.query("SELECT version_num FROM migrator.alembic_version") == [("target_0002",)]
     assert new_pg.query("SELECT to_regclass('public.alembic_version')") == [(None,)]
 
 
@@ -110,7 +110,7 @@ def test_source_and_target_may_share_a_database(new_pg: Database) -> None:
     identity = "SELECT relreplident::text FROM pg_class WHERE oid = 'migrator.watermark'::regclass"
     assert new_pg.query(identity) == [("f",)]
     versions = new_pg.query("SELECT version_num FROM migrator.alembic_version ORDER BY 1")
-    assert versions == [("source_0001",), ("target_0001",)]
+    assert versions == [("source_0001",), ("target_0002",)]
 
 
 def test_the_watermark_table_on_mariadb(old_maria: Database) -> None:

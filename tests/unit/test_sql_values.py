@@ -103,6 +103,8 @@ ALLOWED = {
     "migrator/mirror/reach_sql.py": {"number"},
     # statements for people to read and run: names and values quoted as the server's own words are; whole numbers
     "migrator/adapters/target_mysql/grants.py": {"database", "ours"},
+    # the name of a table of ours, and our own words
+    "migrator/schema/acts.py": {"leads", "now"},
     "migrator/adapters/target_mysql/sequences.py": {"advance.following"},
     "migrator/adapters/target_postgres/sequences.py": {"literal"},
     "verify/fix_sql.py": {"values"},

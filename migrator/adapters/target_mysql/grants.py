@@ -13,6 +13,7 @@ from migrator.binlog.grants import account
 from migrator.model.grants import Grants
 from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER
+from migrator.schema.control import MYSQL_HISTORY
 
 _VERSIONS = "migrator_version"
 _SEQUENCES = "`migrator sequences --apply`"
@@ -32,7 +33,8 @@ def target_grants(
         *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table(name)} TO {user}" for name in names),
         f"GRANT SELECT ON {table('alembic_version')} TO {user}",
         f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(MYSQL_LEDGER)} TO {user}",
-        f"GRANT SELECT, INSERT, CREATE ON {table(_VERSIONS)} TO {user}",
+        f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(_VERSIONS)} TO {user}",
+        f"GRANT SELECT, INSERT, DELETE, CREATE ON {table(MYSQL_HISTORY)} TO {user}",
     ]
     if numbered:
         needed += (f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(name)} TO {user}" for name in KEY_MAPS)

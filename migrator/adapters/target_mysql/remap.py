@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pymysql
 
+from migrator.adapters.target_mysql.history import acted
 from migrator.adapters.target_mysql.mirror_names import control_table, mirror_database
 from migrator.adapters.target_mysql.reflect import catalog
 from migrator.adapters.target_mysql.refusal import Refusal, explained, not_reached
@@ -35,7 +36,7 @@ def forget_filled(settings: MysqlTarget, target: str) -> bool:
         return False
     table = control_table(settings.database, "filled")
     try:
-        connection = Connection(**settings.options(), autocommit=True)
+        connection = Connection(**settings.options(), autocommit=False)
     except (pymysql.err.MySQLError, OSError) as error:
         raise not_reached(settings, error) from None
     try:
@@ -43,6 +44,8 @@ def forget_filled(settings: MysqlTarget, target: str) -> bool:
             changed = cursor.execute(
                 f"DELETE FROM {table} WHERE migration = %s AND target = %s", (settings.migration, target)
             )
+            acted(cursor, settings, "remap", target)
+        connection.commit()
     except (pymysql.err.MySQLError, OSError) as error:
         found = explained(error)
         if not isinstance(found, Refusal):

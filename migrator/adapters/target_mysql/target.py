@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from migrator.adapters.target_mysql import history
 from migrator.adapters.target_mysql import ledger as ledgers
 from migrator.adapters.target_mysql.explain import temporary
 from migrator.adapters.target_mysql.joined_writer import JoinedWriter
@@ -133,7 +134,10 @@ class MysqlTargetWriter:
         session.begin(epoch)
         try:
             ledgers.create(session, self._settings.migration)
-            taken = ledgers.take(session, ledgers.lock(session, self._settings.migration), epoch)
+            held = ledgers.lock(session, self._settings.migration)
+            taken = ledgers.take(session, held, epoch)
+            if held.epoch < epoch:
+                history.led(session, self._settings, epoch)
             session.run("COMMIT")
         except BaseException:
             self._roll_back()

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 
+from migrator.adapters.target_postgres.history import acted
 from migrator.adapters.target_postgres.mirror_tables import FILLED
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed, TargetError
@@ -34,9 +35,11 @@ def forget_filled(settings: PostgresTarget, target: str) -> bool:
         if not _exists(connection):
             return False
         try:
-            done = connection.execute(
-                f"DELETE FROM {FILLED} WHERE migration = %s AND target = %s", [settings.migration, target]
-            )
+            with connection.transaction():
+                done = connection.execute(
+                    f"DELETE FROM {FILLED} WHERE migration = %s AND target = %s", [settings.migration, target]
+                )
+                acted(connection, settings, "remap", target)
         except psycopg.errors.InsufficientPrivilege as error:
             raise TargetError(
                 "the mirror's record of filled targets can't be changed",

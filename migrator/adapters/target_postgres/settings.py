@@ -41,6 +41,7 @@ class PostgresTarget:
         lock_wait_s: how long a statement may wait for a lock before it is given up (retryable).
         silence_s: how long a statement may go unanswered before we ask, over another connection, whether the server
             still works on it; after as long again without a sign of it the connection counts as dead.
+        reason: why the command was given, for the history.
     """
 
     host: str
@@ -57,6 +58,7 @@ class PostgresTarget:
     connect_timeout_s: int = 10
     lock_wait_s: int = 30
     silence_s: float = 20.0
+    reason: str = ""
 
     def __post_init__(self) -> None:
         problems = [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from migrator.adapters.target_postgres import executor_staging as staged
+from migrator.adapters.target_postgres import history
 from migrator.adapters.target_postgres import ledger as ledgers
 from migrator.adapters.target_postgres.explain import temporary
 from migrator.adapters.target_postgres.joined_writer import JoinedWriter
@@ -168,7 +169,10 @@ class PostgresTargetWriter:
         session.run("BEGIN")
         try:
             ledgers.create(session, self._settings.migration)
-            taken = ledgers.take(session, ledgers.lock(session, self._settings.migration), epoch)
+            held = ledgers.lock(session, self._settings.migration)
+            taken = ledgers.take(session, held, epoch)
+            if held.epoch < epoch:
+                history.led(session, self._settings, epoch)
             session.run("COMMIT")
         except BaseException:
             self._roll_back()
