@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 import pyspark.core.context
+import pyspark.java_gateway
 
 
 class Apart(dict[str, Any]):
@@ -25,6 +28,36 @@ class Apart(dict[str, Any]):
 def _deaf() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def started_apart(log: IO[bytes]) -> Iterator[Apart]:
+    """Options for PySpark's start of its JVM, which ends with us when that is interrupted.
+
+    PySpark removes the folder in which it waits for the JVM's address. A JVM that can't write there has no main
+    thread left that would notice our end, and stays for ever.
+
+    Args:
+        log: gets what it prints.
+    """
+    module: Any = pyspark.java_gateway
+    theirs, started = module.Popen, list[subprocess.Popen[bytes]]()
+
+    def begun(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = theirs(*arguments, **options)
+        started.append(process)
+        return process
+
+    module.Popen = begun
+    try:
+        yield Apart(stdout=log, stderr=log, start_new_session=True)
+    except (KeyboardInterrupt, SystemExit):
+        for process in started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        raise
+    finally:
+        module.Popen = theirs
 
 
 @contextmanager

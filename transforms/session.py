@@ -29,7 +29,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from migrator.errors import ConfigError, MigratorError
-from transforms.apart import Apart, handlers_kept
+from transforms.apart import handlers_kept, started_apart
 from transforms.cause import spark_cause
 
 _EXIT_S = 20.0
@@ -328,8 +328,7 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
     _silence_python_side()
     log_path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with log_path.open("ab") as log:
-            apart = Apart(stdout=log, stderr=log, start_new_session=True)
+        with log_path.open("ab") as log, started_apart(log) as apart:
             gateway = launch_gateway(settings, popen_kwargs=apart)  # type: ignore[no-untyped-call]
             with handlers_kept():
                 context = SparkContext(conf=settings, gateway=gateway)

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from scenarios.faults.process_tree import command_line, descendants, send
+from scenarios.faults.process_tree import alive, command_line, descendants, send
 from scenarios.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
@@ -185,8 +185,10 @@ def test_while_spark_starts_a_signal_ends_a_command_without_a_traceback(
 ) -> None:
     with started(project, *arguments) as command:
         awaited(lambda: any(map(sparks, command.everything())), "Spark's JVM never starts", 60)
-        send(command.everything(), number)
+        started_by_it = command.everything()
+        send(started_by_it, number)
         found, said = command.ended()
+        awaited(lambda: not any(map(alive, started_by_it)), "Spark's JVM outlives the command")
     assert (found, says in said) == (code, True), said
     assert "Traceback" not in said
     assert "Fatal" not in said
