@@ -30,12 +30,13 @@ from migrator.binlog.grants import source_grants as binlog_grants
 from migrator.binlog.load import BinlogLoadMeter
 from migrator.binlog.retention import binlog_retention
 from migrator.binlog.sequences import handed_out as binlog_handed_out
-from migrator.binlog.settings import BinlogSource, default_server_id, tls_options
+from migrator.binlog.settings import BinlogSource, default_server_id, opened
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.config import Settings
 from migrator.log_notes import LogNotes
 from migrator.model.grants import Grants
 from migrator.model.table import TableSchema
+from migrator.mysql_session import ENGINE_OPTIONS, REVISES
 from migrator.ports.sequences import SourceNumbers
 from migrator.ports.source import ChunkReader, SourceCatalog
 from migrator.run.capture_loop import SourcePorts
@@ -225,8 +226,8 @@ def source_database(settings: Settings) -> Engine:
     drivers = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "mysql": "mysql+pymysql"}
     driver = drivers[server.kind]
     url = URL.create(driver, server.user, server.password, server.host, server.port, server.database)
-    if server.kind == "postgresql":
-        tls = {"sslmode": server.tls, **({"sslrootcert": server.tls_ca} if server.tls_ca else {})}
-    else:
-        tls = tls_options(server.tls, server.tls_ca or None)
+    if server.kind != "postgresql":
+        source = _binlog(settings)
+        return as_engine(url, creator=lambda: opened(source, REVISES, **ENGINE_OPTIONS))
+    tls = {"sslmode": server.tls, **({"sslrootcert": server.tls_ca} if server.tls_ca else {})}
     return as_engine(url, connect_args=tls)

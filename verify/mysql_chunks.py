@@ -10,7 +10,7 @@ from typing import Any
 from migrator.model.table import TableSchema
 from verify.chunk_keys import BYTES, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Dialect, Key, KeyColumn
 from verify.chunk_reader import Bracket, Digest
-from verify.mysql_session import quoted, rows_and_warnings, rows_of
+from verify.mysql_session import quoted, rows_and_warnings, rows_of, whole_rows
 from verify.snapshot import LedgerState, LogPlace, TargetColumnText
 
 VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
@@ -67,7 +67,7 @@ class MySQLSourceChunks:
     def ends(self, key: KeyColumn) -> tuple[str, str] | None:
         """See the port."""
         column = quoted(key.source)
-        [(least, greatest)] = rows_of(
+        [(least, greatest)] = whole_rows(
             self._session, f"SELECT MIN({column}) + 0, MAX({column}) + 0 FROM {self._name()}"
         )
         return None if least is None else (str(least), str(greatest))
@@ -185,14 +185,14 @@ def nth_key(session: Any, table: str, key: Sequence[tuple[str, str]], where: str
     # Qualified: a bare name would be the text that is selected, and its order another one.
     order = ", ".join(f"rows_.{quoted(name)}" for name, _ in key)
     query = f"SELECT {texts} FROM {table} AS rows_ WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows - 1:d}"
-    found = rows_of(session, query)
+    found = whole_rows(session, query)
     return tuple(map(str, found[0])) if found else None
 
 
 def counted(session: Any, table: str, upto: int, where: str = "1 = 1") -> int:
     """Rows of a table under a condition, counted up to a number."""
     rows = f"SELECT 1 FROM {table} WHERE {where} LIMIT {upto:d}"
-    return int(rows_of(session, f"SELECT COUNT(*) FROM ({rows}) AS counted_")[0][0])
+    return int(whole_rows(session, f"SELECT COUNT(*) FROM ({rows}) AS counted_")[0][0])
 
 
 def _key_text(kind: str) -> str:

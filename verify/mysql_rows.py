@@ -20,6 +20,8 @@ import pymysql
 from numpy.typing import NDArray
 from pymysql.constants import CR
 
+from verify.mysql_warnings import heed
+
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 8 << 20
 _BUFFER_BYTES = 1 << 20
@@ -40,7 +42,8 @@ Numbers = NDArray[np.int64]
 def row_batches(session: Any, query: str) -> Iterator[list[pa.Array]]:
     """The rows in batches bounded by count and by bytes: one binary array a column, of the server's own bytes.
 
-    To be read to its end: a session whose rows are left unread is closed. Raises PyMySQL's errors.
+    To be read to its end: a session whose rows are left unread is closed. Raises PyMySQL's errors, and
+    ``VerifyError`` at the end where the server warns of a value.
     """
     session.query(query, unbuffered=True)
     result, session._result = session._result, None
@@ -52,6 +55,7 @@ def row_batches(session: Any, query: str) -> Iterator[list[pa.Array]]:
     finally:
         if not packets.ended:
             session._force_close()
+    heed(session, packets.warnings)
 
 
 class _Packets:
@@ -63,6 +67,7 @@ class _Packets:
         self._at = self._filled = 0
         self._drained = False
         self.ended = False
+        self.warnings = 0
 
     def batches(self, columns: int) -> Iterator[list[pa.Array]]:
         """See ``row_batches``."""
@@ -127,6 +132,7 @@ class _Packets:
         self.ended = True
         if self._data[start + 4] == _ERROR:
             pymysql.err.raise_mysql_exception(bytes(self._data[start + 4 : self._after(start)]))
+        self.warnings = int.from_bytes(self._data[start + 5 : start + 7], "little")
 
     def _check_sequence(self, rows: Sequence[int]) -> None:
         """Packets are numbered, so that none can be missing."""

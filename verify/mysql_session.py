@@ -12,8 +12,9 @@ from pymysql.cursors import Cursor
 
 from migrator.errors import ConnectionFailed, VerifyError
 from migrator.mysql_connection import Connection
+from verify.mysql_pins import pin_judge
+from verify.mysql_warnings import heed
 from verify.settings import ServerSettings
-from verify.text_hash import TEXT_MAX_BYTES
 
 CONNECT_TIMEOUT_S = 10
 
@@ -26,9 +27,6 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
     """
     connection = connect_mysql(settings, conv={})
     try:
-        rows_of(connection, "SET SESSION time_zone = '+00:00'")
-        rows_of(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        rows_of(connection, f"SET SESSION group_concat_max_len = {TEXT_MAX_BYTES}")
         yield connection
     except pymysql.err.MySQLError as error:
         raise VerifyError(
@@ -41,21 +39,30 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
         connection.close()
 
 
-def connect_mysql(settings: ServerSettings, **options: Any) -> Any:
-    """An autocommit connection as the settings say. Raises ``ConnectionFailed``."""
+def connect_mysql(settings: ServerSettings, left: tuple[str, ...] = (), **options: Any) -> Any:
+    """An autocommit connection as the settings say, pinned but for the settings that are ``left`` to the server.
+
+    Raises ``ConnectionFailed``, and ``VerifyError`` for a session that can't be pinned.
+    """
     try:
-        return Connection(
+        connection = Connection(
             host=settings.host,
             port=settings.port,
             user=settings.user,
             password=settings.password.encode(),
             database=settings.database,
             charset="utf8mb4",
-            autocommit=True,
+            autocommit=None,  # the pins say
             connect_timeout=CONNECT_TIMEOUT_S,
             **options,
             **_tls(settings),
         )
+        try:
+            pin_judge(connection, settings.where(), left)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
     except (pymysql.err.MySQLError, OSError, RuntimeError, ValueError) as error:
         raise ConnectionFailed(
             "the server can't be reached for verification",
@@ -78,6 +85,13 @@ def rows_and_warnings(
     with session.cursor(Cursor) as cursor:
         cursor.execute(statement, tuple(parameters) or None)
         return list(cursor.fetchall()), cursor.warning_count
+
+
+def whole_rows(session: Any, statement: str) -> list[tuple[Any, ...]]:
+    """All rows of a question about values. Raises ``VerifyError`` where the server warns of one."""
+    rows, warnings = rows_and_warnings(session, statement)
+    heed(session, warnings)
+    return rows
 
 
 def quoted(name: str) -> str:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from migrator.errors import VerifyError
 from verify.as_printed import as_printed
+from verify.hexadecimal import hexadecimal
 from verify.ledger_row import ledger_state
 from verify.mysql_chunks import MySQLTargetChunks
 from verify.mysql_rows import row_batches
@@ -47,6 +48,8 @@ _BASES = {
     "char": "bpchar",
 }
 _BASES_OF_MARIADB = {**_BASES, "float": "float", "double": "double"}
+_CHARACTERS = ("varchar", "tinytext", "text", "mediumtext", "longtext")
+"""Types that a conversion takes as they are; a cast would be bounded by a packet."""
 # What a rule can't express (a zero date) keeps the server's own text, which no mapped value has.
 _TEXTS = {
     "bool": "CASE {0} WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE CAST({0} + 0 AS CHAR) END",
@@ -54,7 +57,6 @@ _TEXTS = {
     **dict.fromkeys(("float4", "float"), "CAST({0} + 0e0 AS CHAR)"),  # as a float it would print six digits
     "date": "COALESCE(CAST(DATEDIFF({0}, '1970-01-01') AS CHAR), CAST({0} AS CHAR))",
     "timestamp": "COALESCE(CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {0}) AS CHAR), CAST({0} AS CHAR))",
-    "bytea": "LOWER(HEX({0}))",
 }
 
 
@@ -146,7 +148,7 @@ def _read_rows(
     with row_file(path, wanted) as writer:
         for values in row_batches(session, query):
             arrays = [
-                _texts(each, ".".join((*table, column.name)))
+                hexadecimal(each) if _as_bytes(column) else _texts(each, ".".join((*table, column.name)))
                 for each, column in zip(values, kept, strict=True)
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=wanted))
@@ -166,6 +168,11 @@ def _texts(values: pa.Array, where: str) -> pa.Array:
         ) from error
 
 
+def _as_bytes(column: TargetColumnText) -> bool:
+    """Whether it is read as the bytes it has: a server makes no digits of more than half a packet."""
+    return column.base == "bytea" and not column.native.lower().startswith("bit(")
+
+
 def _base(kind: str, native: str, bases: Mapping[str, str]) -> str:
     if native == "bit(1)" or (native.startswith("tinyint(1)") and "unsigned" not in native):
         return "bool"
@@ -177,5 +184,9 @@ def _text(column: TargetColumnText) -> str:
     if column.native.lower().startswith("bit(") and column.base == "bytea":
         digits = 2 * ((int(column.native[4:-1]) + 7) // 8)
         return f"LPAD(LOWER(HEX({name})), {digits}, '0')"
+    if _as_bytes(column):
+        return name
+    if column.native.lower().split("(")[0] in _CHARACTERS:
+        return f"CONVERT({name} USING utf8mb4)"
     rule = _TEXTS.get("timestamp" if column.base == "timestamptz" else column.base, "CAST({0} AS CHAR)")
     return f"CONVERT({rule.replace('{0}', name)} USING utf8mb4)"

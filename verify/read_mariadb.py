@@ -82,9 +82,6 @@ class MariaDBSource:
             return Pending(PendingAnswer.NO, "the ledger has passed this place in the log")
         return pending_by_gtid(ledger, upto)
 
-    def _prepare(self, session: Any) -> None:
-        """What a session needs before it reads, of what MariaDB and MySQL don't share."""
-
     def place_before(self, session: Any) -> LogPlace:
         """A place in the log for the beginning of a read view."""
         return _place(session)
@@ -115,7 +112,6 @@ class MariaDBSource:
     @contextmanager
     def _session(self) -> Iterator[Any]:
         with open_session(self._settings, "source") as session:
-            self._prepare(session)
             yield session
 
     def _read(self, session: Any, name: str, path: Path) -> SourceTable:

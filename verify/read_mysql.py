@@ -25,9 +25,6 @@ class MySQLSource(MariaDBSource):
             return Pending(PendingAnswer.NO, "the ledger has all transactions of the source's GTID set")
         return Pending(PendingAnswer.UNKNOWN, f"the source is at {upto.state}, the ledger is behind it")
 
-    def _prepare(self, session: Any) -> None:
-        rows_of(session, "SET /*!80030 show_gipk_in_create_table_and_information_schema = ON, */ @judge = 1")
-
     def place_before(self, session: Any) -> LogPlace:
         """What every later read view contains: a GTID is executed once its transaction is visible."""
         return _place(_executed(session))

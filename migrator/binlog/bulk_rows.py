@@ -22,6 +22,7 @@ from migrator.binlog.result_set import (
     Signature,
     begin,
     check_end,
+    heed,
     is_end,
     joined_row,
 )
@@ -61,7 +62,10 @@ class BulkResult:
 def read_batches(connection: BufferedConnection, sql: str) -> BulkResult:
     """Runs a SELECT and reads its whole result. Raises PyMySQL's errors."""
     signature = begin(connection, sql)
-    return BulkResult(list(Reception(connection.buffer).batches(len(signature))), signature)
+    reception = Reception(connection.buffer)
+    batches = list(reception.batches(len(signature)))
+    heed(connection, reception.warnings)
+    return BulkResult(batches, signature)
 
 
 class Reception:
@@ -70,12 +74,15 @@ class Reception:
     Args:
         source: gives the bytes.
         batch_bytes: how many are cut at once.
+
+    ``warnings``: how many the server gave, once all rows were read.
     """
 
     def __init__(self, source: PacketBuffer, batch_bytes: int = _BATCH_BYTES):
         self._source = source
         self._least = batch_bytes
         self._data = bytearray()
+        self.warnings = 0
         self._hold(source.drain())
 
     def batches(self, count: int) -> Iterator[Batch]:
@@ -91,7 +98,7 @@ class Reception:
                 yield cut(self._data, rows, count)
                 rows.clear()
             if ended:
-                check_end(self._data, end)
+                self.warnings = check_end(self._data, end)
                 return
             if size == LARGEST_PACKET:
                 yield self._several_packets(at, count)

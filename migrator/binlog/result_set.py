@@ -15,6 +15,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import FieldDescriptorPacket
 from pymysql.constants.COMMAND import COM_QUERY
+from pymysql.cursors import Cursor
 
 from migrator.binlog.packet_buffer import BufferedConnection, PacketBuffer
 
@@ -26,6 +27,8 @@ LARGEST_PACKET = 0xFFFFFF
 _MORE, _END = 0, 1
 _HEADER = b"\xfe\xff\xff\0"
 """Of a row joined from several packets: any size but theirs."""
+_CHANGE_NO_VALUE = {1292, 3170}
+"""Warnings that a text in an operator's condition was taken for a number, and that a plan took too much memory."""
 
 
 class ResultSet:
@@ -72,7 +75,7 @@ def _parts(connection: BufferedConnection, count: int, most_rows: int | None) ->
         at, state = parse(data, [column.append for column in columns])
         data = data[at:]
         if state == _END:
-            _check_end(connection, data)
+            heed(connection, _check_end(connection, data))
             yield columns
             return
         if most_rows is not None and len(columns[0]) >= most_rows:
@@ -93,11 +96,11 @@ def _missing(data: bytes) -> int:
     return max(1, at - len(data))
 
 
-def _check_end(connection: BufferedConnection, data: bytes) -> None:
-    """The packet after the rows, which ``data`` begins with."""
+def _check_end(connection: BufferedConnection, data: bytes) -> int:
+    """The packet after the rows, which ``data`` begins with; the number of warnings in it."""
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:3], "little"):
         data += connection.buffer.receive(1)
-    check_end(data, 0)
+    return check_end(data, 0)
 
 
 def is_end(data: bytearray, at: int) -> bool:
@@ -106,11 +109,29 @@ def is_end(data: bytearray, at: int) -> bool:
     return size > 0 and (data[at + 4] == 0xFF or (data[at + 4] == 0xFE and size < 9))
 
 
-def check_end(data: bytes | bytearray, at: int) -> None:
-    """The packet after the rows: EOF, or an error that ended the SELECT half-way."""
+def check_end(data: bytes | bytearray, at: int) -> int:
+    """The packet after the rows: EOF with its number of warnings, or an error that ended the SELECT half-way."""
     if data[at + 4] == 0xFF:
         size = int.from_bytes(data[at : at + 3], "little")
         pymysql.err.raise_mysql_exception(bytes(data[at + 4 : at + 4 + size]))
+    return int.from_bytes(data[at + 5 : at + 7], "little")
+
+
+def heed(connection: BufferedConnection, warnings: int) -> None:
+    """After a SELECT: its warnings, which may mean that a value is empty or NULL for being too large to print.
+
+    Raises PyMySQL's ``DataError`` for the first one that isn't known to change no value.
+    """
+    if not warnings:
+        return
+    with connection.cursor(Cursor) as cursor:
+        cursor.execute("SHOW WARNINGS")
+        found = [(int(code), str(message)) for _, code, message in cursor.fetchall()]
+    serious = [each for each in found if each[0] not in _CHANGE_NO_VALUE]
+    if not serious and len(found) < warnings:
+        serious = [(0, f"the server gave {warnings} warnings and kept {len(found)} of them")]
+    for code, message in serious[:1]:
+        raise pymysql.err.DataError(code, message)
 
 
 def joined_row(source: PacketBuffer, data: bytes, count: int) -> tuple[list[bytes | None], bytes]:

@@ -15,8 +15,6 @@ from migrator.model.table import TableId
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Runs one query with ``%s`` placeholders."""
 
-# MySQL shows counters as they were up to a day ago, unless told otherwise; MariaDB skips the comment.
-_NOT_STALE = "SET SESSION sql_select_limit = DEFAULT /*!80000 , information_schema_stats_expiry = 0 */"
 _COUNTERS = """
 SELECT c.table_name, c.column_name, c.data_type, c.column_type, t.auto_increment
 FROM information_schema.columns c JOIN information_schema.tables t
@@ -67,7 +65,6 @@ def counters(rows: Rows, database: str, tables: Sequence[str]) -> list[Counter]:
     """The AUTO_INCREMENT columns of these tables."""
     if not tables:
         return []
-    rows(_NOT_STALE, ())
     return [
         Counter(str(table), str(column), _greatest(_text(kind), _text(declared)), int(following or 1))
         for table, column, kind, declared, following in rows(_COUNTERS, [database, list(tables)])

@@ -12,6 +12,7 @@ import pymysql
 
 from migrator.errors import ConfigError, ConnectionFailed, MigratorError, SourceError
 from migrator.mysql_connection import Connection
+from migrator.mysql_session import READS, Settings, pin
 
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 PLACEMENTS = ("witness", "watermark")
@@ -19,17 +20,21 @@ CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 600.0
 WRITE_TIMEOUT_S = 60.0
 
-SQL_MODE = "ALLOW_INVALID_DATES"
-"""Zero, partial and impossible dates are values of the old schema: they must compare as they are stored."""
-
 LOST_CODES = {1053, 1080, 1152, 1153, 1158, 1159, 1160, 1161, 1927, 2006, 2013, 2014, 2055}
 """Errors, the server's and the driver's, after which a connection is of no use."""
+PACKET_OVERFLOW = 1301
+"""A warning: a value was too large for ``max_allowed_packet``, and is NULL or empty now."""
 _CAUSES: dict[int, tuple[str, str, bool]] = {
     1040: ("too many connections", "raise max_connections, or end idle sessions", True),
     1203: ("the user has too many connections", "raise the user's MAX_USER_CONNECTIONS", True),
     1226: ("a resource limit of the user is reached", "raise the limit with ALTER USER ... WITH ...", True),
     1044: ("the user has no right to the database", "GRANT SELECT ON the database TO the user", False),
     1045: ("access denied", "check user, password and the host the user may come from", False),
+    1184: (
+        "the server's init_connect fails for this user",
+        "correct it (SELECT @@GLOBAL.init_connect)",
+        False,
+    ),
     1698: ("access denied", "use a user with a password plugin, not unix_socket", False),
     1049: ("the database does not exist", "check `database` in the [source] section", False),
     1129: ("the server blocks this host", "run FLUSH HOSTS on the server", False),
@@ -114,31 +119,39 @@ def connect(
     """A PyMySQL connection with the session every reader relies on. Raises ``ConnectionFailed``.
 
     autocommit is on: PyMySQL's default would keep the first chunk's read view for all later chunks. Times are
-    UTC and text is utf8mb4, so that values are printed as the log path prints them. The versioned comment is MySQL's
-    (MariaDB skips it): a generated invisible primary key is a column of the log, so the catalog must show it.
+    UTC and text is utf8mb4, so that values are printed as the log path prints them. ``options``: PyMySQL's.
     """
-    password = source.password.encode() if source.password else b""
-    session = f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}', sql_select_limit = DEFAULT"
-    session += " /*!80030 , show_gipk_in_create_table_and_information_schema = ON */"
     with named_errors(source, "the source can't be reached"), _encrypted(source):
-        return connection_class(
-            **{
-                "host": source.host,
-                "port": source.port,
-                "user": source.user,
-                "password": password,
-                "database": source.database,
-                "charset": "utf8mb4",
-                "autocommit": True,
-                "init_command": session,
-                "connect_timeout": CONNECT_TIMEOUT_S,
-                "read_timeout": read_timeout_s,
-                "write_timeout": WRITE_TIMEOUT_S,
-                "program_name": f"migrator {source.migration}",
-                **tls_options(source.tls, source.tls_ca),
-                **options,
-            }
-        )
+        return opened(source, READS, connection_class, read_timeout=read_timeout_s, **options)
+
+
+def opened(
+    source: BinlogSource, purpose: Settings, connection_class: type[Connection] = Connection, **options: Any
+) -> Any:
+    """A connection whose session is as ``purpose`` says. Raises PyMySQL's errors, and ``ConnectionFailed``."""
+    connection = connection_class(
+        **{
+            "host": source.host,
+            "port": source.port,
+            "user": source.user,
+            "password": source.password.encode() if source.password else b"",
+            "database": source.database,
+            "charset": "utf8mb4",
+            "autocommit": None,
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "read_timeout": READ_TIMEOUT_S,
+            "write_timeout": WRITE_TIMEOUT_S,
+            "program_name": f"migrator {source.migration}",
+            **tls_options(source.tls, source.tls_ca),
+            **options,
+        }
+    )
+    try:
+        pin(connection, purpose, source.where)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 @contextmanager
@@ -206,4 +219,7 @@ def named(source: BinlogSource, what: str, error: Exception) -> MigratorError:
         return ConnectionFailed(
             what, where=source.where, cause=f"{cause}: {message}", remedy=remedy, retryable=retryable
         )
-    return SourceError(what, where=source.where, cause=f"error {code}: {message}", remedy="see the cause")
+    remedy = "see the cause"
+    if code == PACKET_OVERFLOW:
+        remedy = "on the source: SET GLOBAL max_allowed_packet = 1073741824, and go on"
+    return SourceError(what, where=source.where, cause=f"error {code}: {message}", remedy=remedy)

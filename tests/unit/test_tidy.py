@@ -36,6 +36,7 @@ HOMES = {
         "migrator/binlog/",
         "migrator/embedded/",
         "migrator/mysql_connection.py",
+        "migrator/mysql_session.py",
         "verify/",
         "scenarios/",
     ),

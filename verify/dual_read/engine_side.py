@@ -45,8 +45,8 @@ def engine_of(settings: ServerSettings, connections: int) -> Engine:
 
 
 def _mysql(settings: ServerSettings) -> Any:
-    connection = connect_mysql(settings)
-    rows_of(connection, "SET SESSION time_zone = '+00:00'")
+    # What an application's words mean is what its server says, as the application is told.
+    connection = connect_mysql(settings, left=("sql_mode",))
     rows_of(connection, "SET SESSION TRANSACTION READ ONLY")
     return connection
 
@@ -188,6 +188,7 @@ def _limited(connection: Connection, kind: str, timeout_s: float) -> Iterator[No
         ("max_statement_time", timeout_s) if kind == "mariadb" else ("max_execution_time", timeout_s * 1e3)
     )
     raw = _driver(connection)
+    [(before,)] = rows_of(raw, f"SELECT @@SESSION.{name}")
     rows_of(
         raw, f"SET SESSION {name} = {value:.0f}" if kind == "mysql" else f"SET SESSION {name} = {value:g}"
     )
@@ -195,7 +196,7 @@ def _limited(connection: Connection, kind: str, timeout_s: float) -> Iterator[No
         yield
     finally:
         with suppress(pymysql.err.MySQLError):  # a connection that is gone has no settings either
-            rows_of(raw, f"SET SESSION {name} = DEFAULT")
+            rows_of(raw, f"SET SESSION {name} = %s", (before,))
 
 
 def _ask(connection: Connection, query: TextClause, parameters: Mapping[str, Any]) -> tuple[Answer, float]:

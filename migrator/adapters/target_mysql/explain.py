@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 
 from migrator.adapters.target_mysql.prepared import Prepared
-from migrator.adapters.target_mysql.refusal import DUPLICATE, NO_PRIVILEGE, Refusal
+from migrator.adapters.target_mysql.refusal import DUPLICATE, NO_PRIVILEGE, TOO_LARGE, Refusal
 from migrator.adapters.target_mysql.session import Session
+from migrator.binlog.settings import PACKET_OVERFLOW
 from migrator.errors import TargetError
 from migrator.sqltarget.rows import duplicate, key_text
 
@@ -109,7 +110,9 @@ def _row_error(
         f"the target refuses a row of {prepared.id}",
         where=", ".join([str(prepared.id), *(part for part in parts if part)]),
         cause=refusal.cause(),
-        remedy="correct the mapping, the target's schema or the source row; positions are kept, nothing was written",
+        remedy="on the target: SET GLOBAL max_allowed_packet = 1073741824, then start the run again"
+        if refusal.code in (TOO_LARGE, PACKET_OVERFLOW)
+        else "correct the mapping, the target's schema or the source row; positions are kept, nothing was written",
     )
 
 

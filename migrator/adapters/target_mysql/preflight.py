@@ -77,7 +77,9 @@ def _server(session: Catalog, settings: MysqlTarget) -> list[Finding]:
     if logged in (1, "1", "ON") and log_format == "STATEMENT":
         problem = "binlog_format is STATEMENT, with which READ COMMITTED transactions can't write"
         findings.append(Finding("binlog_format", where, problem, "SET GLOBAL binlog_format = 'ROW'"))
-    if denied := _denied(session, "CREATE TEMPORARY TABLE migrator_preflight (n INT) ENGINE=InnoDB"):
+    if denied := _denied(
+        session, "CREATE TEMPORARY TABLE migrator_preflight (n INT PRIMARY KEY) ENGINE=InnoDB"
+    ):
         grant = f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.database)}.* TO {_user(settings)}"
         findings.append(Finding("temporary", where, f"the user may not stage rows: {denied}", grant))
     else:

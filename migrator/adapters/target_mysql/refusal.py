@@ -14,6 +14,7 @@ from migrator.errors import ConnectionFailed
 DUPLICATE = 1062
 LOCK_WAIT = 1205
 NO_SAVEPOINT = 1305
+TOO_LARGE = 1153
 NO_PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
 
 # Another try without any change may succeed: deadlock, lock wait, interrupted or timed out statement, no space, too

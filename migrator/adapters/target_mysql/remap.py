@@ -10,7 +10,6 @@ from migrator.adapters.target_mysql.reflect import catalog
 from migrator.adapters.target_mysql.refusal import Refusal, explained, not_reached
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.errors import TargetError
-from migrator.mysql_connection import Connection
 
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'filled'"
 
@@ -36,7 +35,7 @@ def forget_filled(settings: MysqlTarget, target: str) -> bool:
         return False
     table = control_table(settings.database, "filled")
     try:
-        connection = Connection(**settings.options(), autocommit=False)
+        connection = settings.connected({**settings.session(), "autocommit": "0"})
     except (pymysql.err.MySQLError, OSError) as error:
         raise not_reached(settings, error) from None
     try:

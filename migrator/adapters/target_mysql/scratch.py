@@ -31,7 +31,7 @@ class Scratch:
         name = f"migrator_scratch_{len(self._names)}"
         body = ", ".join(f"{column} {kind}" for column, kind in columns)
         keys = f", KEY ({', '.join(by)})" if by else ""
-        self._session.run(f"CREATE TEMPORARY TABLE {name} ({body}{keys}) ENGINE=InnoDB")
+        self._session.make_temporary(name, f"{body}{keys}")
         self._names[owner, columns] = name
         return name
 

@@ -15,11 +15,11 @@ import pymysql
 
 from migrator.adapters.target_mysql.file_text import insert_parts, lines
 from migrator.adapters.target_mysql.infile import LoadingConnection
-from migrator.adapters.target_mysql.refusal import ConnectionLost, Refusal, explained, not_reached
+from migrator.adapters.target_mysql.refusal import TOO_LARGE, ConnectionLost, Refusal, explained, not_reached
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.watched_thread import WatchedThread
 from migrator.binlog.result_set import Columns, read_columns, read_parts
-from migrator.mysql_connection import Connection
+from migrator.mysql_session import READS
 from migrator.patience import Line, SilentError, patiently
 
 _FEW_ROWS = 200
@@ -48,6 +48,8 @@ class Session:
         self.id = int(self._connection.thread_id())
         self._cursor = self._connection.cursor()
         self._named: int | None = None
+        self._keyed: bool | None = None
+        self._packet_bytes = 1 << 10
         try:
             local_files, packet = self.one("SELECT @@GLOBAL.local_infile, @@SESSION.max_allowed_packet")
         except (Refusal, ConnectionLost) as error:
@@ -59,16 +61,16 @@ class Session:
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Runs one statement without reading a result; returns how many rows it changed."""
 
-        def execute() -> int:
-            return int(self._cursor.execute(statement, tuple(parameters) or None))
-
-        return self._done(execute)
+        sql = self._fitting(statement, parameters)
+        return self._done(lambda: int(self._cursor.execute(sql)))
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Runs one query and returns its rows."""
 
+        sql = self._fitting(statement, parameters)
+
         def fetched() -> list[tuple[Any, ...]]:
-            self._cursor.execute(statement, tuple(parameters) or None)
+            self._cursor.execute(sql)
             return [tuple(row) for row in self._cursor.fetchall()]
 
         return self._done(fetched)
@@ -89,6 +91,15 @@ class Session:
             if part is None:
                 return
             yield part
+
+    def make_temporary(self, name: str, body: str) -> None:
+        """Makes a temporary table; ``body``: its columns and keys. A server may want a primary key of each table."""
+        if self._keyed is None:
+            wanted = self.rows("SHOW SESSION VARIABLES LIKE 'sql\\_require\\_primary\\_key'")
+            self._keyed = bool(wanted) and wanted[0][1] == "ON"
+        if self._keyed and "PRIMARY KEY" not in body:
+            body += ", migrator_row BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE"
+        self.run(f"CREATE TEMPORARY TABLE {name} ({body}) ENGINE=InnoDB")
 
     def begin(self, epoch: int) -> None:
         """Begins a transaction of a leader. What an earlier one may have left is undone, not committed.
@@ -189,6 +200,18 @@ class Session:
                 raise
             before += count
 
+    def _fitting(self, statement: str, parameters: Sequence[Any]) -> str:
+        """The statement as it is sent. The server would cut the connection for one that is larger than a packet."""
+        sql = str(self._cursor.mogrify(statement, tuple(parameters) or None))
+        size = len(sql.encode("utf-8", "surrogateescape")) if 4 * len(sql) >= self._packet_bytes else 0
+        if size >= self._packet_bytes:
+            raise Refusal(
+                TOO_LARGE,
+                f"a statement of {size} bytes is larger than the server's max_allowed_packet"
+                f" of {self._packet_bytes}",
+            )
+        return sql
+
     def _check_warnings(self) -> None:
         if self._cursor.warning_count:
             found = self.rows("SHOW WARNINGS LIMIT 1")
@@ -220,11 +243,8 @@ class Session:
 
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
         """A query over a connection of its own, with a deadline."""
-        connection = Connection(
-            **self._settings.options(),
-            autocommit=True,
-            read_timeout=self._settings.silence_s,
-            write_timeout=self._settings.silence_s,
+        connection = self._settings.connected(
+            READS, read_timeout=self._settings.silence_s, write_timeout=self._settings.silence_s
         )
         try:
             with connection.cursor() as cursor:
@@ -235,14 +255,5 @@ class Session:
 
 
 def connected(settings: MysqlTarget) -> Any:
-    """A connection in the session state that writing needs. Raises the driver's errors."""
-    connection = LoadingConnection(
-        **settings.options(), local_infile=settings.local_files, init_command=settings.session()
-    )
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    """A connection in the session state that writing needs. Raises the driver's errors, and ``ConnectionFailed``."""
+    return settings.connected(settings.session(), LoadingConnection, local_infile=settings.local_files)

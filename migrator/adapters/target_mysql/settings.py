@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,26 +11,10 @@ from sqlalchemy import URL, Engine, create_engine, pool
 
 from migrator.binlog.settings import TLS_MODES, tls_options
 from migrator.errors import ConfigError
+from migrator.mysql_connection import Connection
+from migrator.mysql_session import ENGINE_OPTIONS, REVISES, WRITES, Settings, pin
 
 _MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
-
-# What a role or server may have set otherwise. sql_mode: strict, so that a value that doesn't fit is an error; a zero
-# in an AUTO_INCREMENT column is a value. Isolation: after waiting for the ledger's row lock the newest row must be
-# seen, and no gaps are locked. foreign_key_checks: see ``writer``. sql_notes: also what the server calls a note (text
-# cut at trailing spaces) counts. autocommit off: after a deadlock the server has ended the transaction, and whatever
-# were sent by mistake would begin another one that nobody commits.
-_SESSION: Mapping[str, str] = {
-    "sql_mode": "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
-    "NO_ENGINE_SUBSTITUTION'",
-    "time_zone": "'+00:00'",
-    "foreign_key_checks": "0",
-    "unique_checks": "1",
-    "sql_notes": "1",
-    "sql_warnings": "0",
-    "sql_select_limit": "DEFAULT",
-    "autocommit": "0",
-    "completion_type": "0",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +79,25 @@ class MysqlTarget:
         """Name of the server's lock that the session of a leader holds; a newer one finds older sessions by it."""
         return f"migrator {self.migration} {hashlib.sha256(self.database.encode()).hexdigest()[:12]} {epoch}"
 
-    def session(self) -> str:
-        """The statement that every session begins with."""
-        waits = {"innodb_lock_wait_timeout": self.lock_wait_s, "lock_wait_timeout": self.lock_wait_s}
-        settings = {**_SESSION, **{name: str(value) for name, value in waits.items()}}
-        return "SET SESSION " + ", ".join(f"{name} = {value}" for name, value in settings.items())
+    def session(self) -> Settings:
+        """What every session that writes needs."""
+        return {
+            **WRITES,
+            "innodb_lock_wait_timeout": str(self.lock_wait_s),
+            "lock_wait_timeout": str(self.lock_wait_s),
+        }
+
+    def connected(
+        self, purpose: Settings, connection_class: type[Connection] = Connection, **options: Any
+    ) -> Any:
+        """A connection whose session is as ``purpose`` says. Raises PyMySQL's errors, and ``ConnectionFailed``."""
+        connection = connection_class(**self.options(), **options)
+        try:
+            pin(connection, purpose, self.address)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def options(self) -> dict[str, Any]:
         """PyMySQL's options, password included: never print them."""
@@ -111,6 +108,7 @@ class MysqlTarget:
             "password": self.password.encode() if self.password else b"",
             "database": self.database,
             "charset": "utf8mb4",
+            "autocommit": None,
             "connect_timeout": self.connect_timeout_s,
             "program_name": f"migrator {self.migration} target",
             **tls_options(self.tls, self.tls_ca or None),
@@ -118,12 +116,11 @@ class MysqlTarget:
 
     def engine(self) -> Engine:
         """An SQLAlchemy engine for Alembic that keeps no connection open."""
-        options = {
-            name: value
-            for name, value in self.options().items()
-            if name not in ("host", "port", "user", "password", "database")
-        }
-        return create_engine(self.url(), poolclass=pool.NullPool, connect_args=options)
+        return create_engine(
+            self.url(),
+            poolclass=pool.NullPool,
+            creator=lambda: self.connected(REVISES, **ENGINE_OPTIONS),
+        )
 
     def url(self) -> URL:
         """SQLAlchemy URL, with the password inside (hidden when printed); TLS is the engine's."""

@@ -41,7 +41,7 @@ class StagingTables:
         if name is None:
             self._made += 1
             name = f"migrator_stage_{self._made}"
-            self._session.run(f"CREATE TEMPORARY TABLE {name} ({body}) ENGINE=InnoDB")
+            self._session.make_temporary(name, body)
             self._names[owner, body] = name
         self._used.add(name)
         return name
