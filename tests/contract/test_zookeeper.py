@@ -18,7 +18,11 @@ from migrator.adapters.zookeeper.requests import ZooKeeperRequests
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import ConnectionFailed, FencedError, MigratorError, RequestError
 from migrator.model.coordination import Coordination
-from migrator.model.request import WHOLE, Scope
+from migrator.model.predicate import grammatical
+from migrator.model.request import WHOLE, RequestState, Scope
+from migrator.model.table import Column, TableSchema
+from migrator.run.progress import Progress
+from migrator.run.request_check import CheckedRequests
 from tests.contract.hints_contract import HintsContract, Places
 from tests.contract.leadership_contract import Contender, LeadershipContract
 from tests.contract.requests_contract import TABLE, RequestsContract, Stores
@@ -167,6 +171,29 @@ class TestRequests(RequestsContract):
             with pytest.raises(RequestError):
                 store.update(lambda old: old.start((TABLE,), WHOLE))
             assert session.client().get(session.path("requests"))[0] == content
+
+    def test_what_a_stranger_writes_into_the_node_meets_no_source(self) -> None:
+        store, asked = ZooKeeperRequests(self.session()), []
+        store.update(lambda old: old.start((TABLE,), Scope(predicate="name = 'a'")))
+        good = store.read()
+        attack = "name = 'a' OR (SELECT pg_sleep(9)) IS NULL"
+        stranger, node = self.session(), self.session().path("requests")
+        document = json.loads(stranger.client().get(node)[0])
+        document["requests"][0]["predicate"] = attack
+        stranger.client().set(node, json.dumps(document).encode())
+
+        def source(table: TableSchema, scope: Scope) -> None:
+            grammatical(scope.predicate, table, '"')
+            asked.append(scope)
+
+        schema = TableSchema(TABLE, (Column("name", "string", False, "text"),), ("name",))
+        leader = CheckedRequests(store, [schema], source, lambda _: None, Progress())
+        (forged,) = leader.read().requests
+        assert (forged.state, asked) == (RequestState.FAILED, [])
+        assert "predicate" in forged.reason
+        store.update(lambda _: good)
+        assert leader.read().running() == 1, "a good one is taken: the check can pass"
+        assert asked == [Scope(predicate="name = 'a'")]
 
     def test_what_no_node_can_hold_is_refused_by_name(self) -> None:
         store = ZooKeeperRequests(self.session())
