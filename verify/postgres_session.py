@@ -125,16 +125,14 @@ def connect_postgres(
 def connect_bulk(settings: ServerSettings) -> Any:
     """An ADBC connection; it opens transactions by itself (autocommit is off). Raises ``ConnectionFailed``."""
     try:
-        connection = adbc.connect(conninfo(settings), autocommit=True)
+        connection = adbc.connect(conninfo(settings))
     except adbc_driver_manager.Error as error:
         raise _unreachable(settings, str(error), True) from error
     try:
         with connection.cursor() as cursor:
             cursor.execute(_pinned(PINS).as_string())
             cursor.fetchall()
-        connection.adbc_connection.set_autocommit(
-            False
-        )  # else the first rollback would take the settings back
+        connection.commit()  # a rollback would take the settings back
     except adbc_driver_manager.Error as error:
         connection.close()
         raise _not_pinned(settings, error.sqlstate, str(error).partition("\n\nQuery")[0], PINS) from error

@@ -35,6 +35,7 @@ from tests.integration.target_bench import settings_of as target_of
 from tests.postgres_settings import HARMLESS, JUDGES
 from tests.servers import Database, embedded_postgres
 from verify import postgres_session as judge
+from verify.postgres_snapshot import open_views
 
 pytestmark = pytest.mark.integration
 
@@ -208,3 +209,16 @@ def test_a_variable_that_the_server_refuses_is_named_with_what_to_unset(
     assert not error.retryable
     assert variable in _refused(lambda: judge.connect_postgres(judged(shop))).remedy
     assert variable in _refused(lambda: Session(target_of(shop))).remedy
+
+
+def test_a_bulk_session_of_the_judge_reads_view_after_view(old_pg: Database) -> None:
+    old_pg.execute("CREATE TABLE seen (id int PRIMARY KEY)")
+    query = sql.SQL("SELECT id FROM public.seen ORDER BY id")
+    with open_views(judged(old_pg)) as views, scratch_directory("migrator-views-") as folder:
+        for rows in range(3):
+            with views.view(bulk=True) as view:
+                old_pg.execute(f"INSERT INTO seen VALUES ({rows})")
+                found = view.to_parquet(
+                    query, ["id"], folder / f"{rows}.parquet", lambda batch: batch, "seen"
+                )
+            assert found == rows, "a view is that of its session's snapshot"
