@@ -23,13 +23,15 @@ CHUNKS ?= 10000
 COMMITS ?= 10000
 # How many row changes a run applies while it is judged chunk by chunk: an hour at a thousand a second.
 CHANGES ?= 3600000
+# How long a soak lasts.
+SOAK ?= 4h
 
-.PHONY: help demo story test check format bench capturebench verifybench scenarios quickscenarios mutants torture stress clean
+.PHONY: help demo story test check format bench capturebench verifybench scenarios quickscenarios mutants torture stress soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  Variables: SOURCE=postgresql|mariadb|mysql (demo, story), TARGET=... (story), ARGS='...' (test, bench, scenarios, stress), WORKERS=n (test)"
-	@echo "             OUT=folder, SEEDS=n (scenarios), CHUNKS=n, COMMITS=n, CHANGES=n (stress), PYTHON=python3.12"
+	@echo "             OUT=folder, SEEDS=n (scenarios), CHUNKS=n, COMMITS=n, CHANGES=n (stress), SOAK=4h (soak), PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here
 	$(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
@@ -91,6 +93,10 @@ stress: $(DEV) ## thousands of chunks of hot keys from each engine, with the pla
 	MIGRATOR_STRESS_CHUNKS=$(CHUNKS) MIGRATOR_STRESS_COMMITS=$(COMMITS) MIGRATOR_STRESS_CHANGES=$(CHANGES) \
 	    $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 tests/integration/test_hot_key_stress.py \
 	    tests/integration/test_verify_stress.py tests/integration/test_verify_hour.py $(ARGS)
+
+soak: $(DEV) ## hours of one migration under writers, kills and dump requests: SOAK=4h; memory, disk, threads, connections stay bounded
+	$(BIN)/python -m migrator.embedded
+	$(QUICK_SPARK) $(BIN)/migrator scenario soak --for $(SOAK) --out $(OUT)/soak $(if $(SOURCE),--engine $(SOURCE)) $(ARGS)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -15,7 +15,16 @@ from typing import Any, get_args
 import yaml
 
 from migrator.errors import ConfigError
-from scenarios.scenario import Ending, Engine, Expectation, FaultSpec, Scenario, Verified, WorkloadSpec
+from scenarios.scenario import (
+    WORK_TO_COME,
+    Ending,
+    Engine,
+    Expectation,
+    FaultSpec,
+    Scenario,
+    Verified,
+    WorkloadSpec,
+)
 
 CATALOG = Path(__file__).parent / "catalog"
 """The scenarios that the tool brings."""
@@ -114,6 +123,10 @@ class _Reader:
                 self.problems.append(
                     f"line {line}: faults[{number}]: either `at` or `after_changes`, not both"
                 )
+        if bool(values.get("waits_for")) != bool(values.get("until_then")):
+            self.problems.append(
+                f"line {line}: until_then: who waits for work to come names the scenario of today's stop, nobody else"
+            )
         expect: Expectation = values.get("expect", Expectation())
         if expect.ending not in ("resumes", "restarts") and expect.verify:
             self.problems.append(f"line {line}: expect.verify: only a run that catches up can be verified")
@@ -189,6 +202,12 @@ class _Reader:
         found = self.text(node, at)
         if found not in get_args(Ending):
             self._problem(node, at, f"{found!r} is none of {', '.join(get_args(Ending))}")
+        return found
+
+    def awaited(self, node: yaml.Node, at: str) -> str:
+        found = self.text(node, at)
+        if found not in WORK_TO_COME:
+            self._problem(node, at, f"{found!r} is none of {', '.join(WORK_TO_COME)}")
         return found
 
     def verified(self, node: yaml.Node, at: str) -> str:
@@ -306,6 +325,7 @@ _SCENARIO: Mapping[str, _Read] = {
     "expect": _Reader.expectation,
     "settings": _Reader.sections,
     "server": _Reader.words,
-    "needs": _Reader.texts,
+    "waits_for": _Reader.awaited,
+    "until_then": _Reader.text,
     "per_change": _Reader.flag,
 }

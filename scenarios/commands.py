@@ -6,6 +6,7 @@ import importlib
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -24,6 +25,7 @@ _ELSEWHERE = {
     "code-mutants": "scenarios.mutants.in_code.commands",
     "mutants": "scenarios.mutants.commands",
     "simulate": "scenarios.simulation.commands",
+    "soak": "scenarios.soak.commands",
     "torture": "scenarios.torture.commands",
 }
 
@@ -65,13 +67,13 @@ def list_() -> None:
         notes = [
             "hazards " + ",".join(map(str, each.hazards)) if each.hazards else "",
             "per change" if each.per_change else "",
-            f"waits for {', '.join(each.needs)}" if each.needs else "",
+            f"waits for: {each.waits_for}" if each.waits_for else "",
         ]
         engines = "+".join(each.engines)
         click.echo(f"{each.name:<{width}}  {engines:<18}  {'; '.join(filter(None, notes))}".rstrip())
         click.echo(f"{'':<{width}}  {each.title}")
-    waiting = sum(bool(each.needs) for each in found)
-    click.echo(f"{len(found)} scenarios, {waiting} of them wait for features to come")
+    waiting = sum(bool(each.waits_for) for each in found)
+    click.echo(f"{len(found)} scenarios, {waiting} of them wait for work to come")
 
 
 @scenario.command()
@@ -117,7 +119,7 @@ def run(
         click.echo("nothing was run")
         return _EXIT_CODES[Outcome.UNKNOWN]
     click.echo()
-    tables = report.tables_beside(out)
+    tables = replace(report.tables_beside(out), waiting=report.waiting(catalog_files.all()))
     click.echo(report.write(results, out / "report", tables))
     click.echo(f"report: {out / 'report' / 'report.html'}")
     return _EXIT_CODES[verdict(results, tables)]
@@ -161,8 +163,8 @@ def _jobs(
         )
     jobs = []
     for found, text in texts:
-        if found.needs:
-            click.echo(f"{found.name} waits for {', '.join(found.needs)}")
+        if found.waits_for:
+            click.echo(f"{found.name} waits for: {found.waits_for}; until then: {found.until_then}")
             continue
         narrow = per_change and not all_ and engine is None and found.name not in names
         wanted = PER_CHANGE if narrow else found.engines if engine is None else (engine,)

@@ -21,7 +21,9 @@ def pairs(scenarios: Sequence[Scenario], count: int, seed: int) -> list[Scenario
     Both must go on by themselves when alone (what follows from a halt isn't known for two), have faults and the same
     workload, share an engine, and not set one thing of a server or of the project twice.
     """
-    able = [each for each in scenarios if each.expect.ending == RESUMES and each.faults and not each.needs]
+    able = [
+        each for each in scenarios if each.expect.ending == RESUMES and each.faults and not each.waits_for
+    ]
     found = [
         made for one, other in itertools.combinations(able, 2) if (made := _pair(one, other)) is not None
     ]

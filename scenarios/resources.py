@@ -11,16 +11,16 @@ from typing import Self
 
 def tree_bytes(root: int) -> int:
     """Proportional set size of a process and its descendants, in bytes (shared pages are counted once)."""
-    return sum(_proportional_bytes(process) for process in _tree(root))
+    return sum(process_bytes(process) for process in tree(root))
 
 
 def tree_processor_s(root: int) -> float:
     """Processor time that a process, its descendants and those they have waited for have used, in seconds."""
-    ticks = sum(sum(map(int, fields[11:15])) for fields in _tree(root).values())
+    ticks = sum(sum(map(int, fields[11:15])) for fields in tree(root).values())
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _tree(root: int) -> dict[int, list[str]]:
+def tree(root: int) -> dict[int, list[str]]:
     """A process and its descendants, each with its fields of ``/proc/<pid>/stat`` from the state on."""
     children: dict[int, list[int]] = {}
     known: dict[int, list[str]] = {}
@@ -40,7 +40,8 @@ def _tree(root: int) -> dict[int, list[str]]:
     return found
 
 
-def _proportional_bytes(process: int) -> int:
+def process_bytes(process: int) -> int:
+    """Proportional set size of one process, in bytes; 0 once it has ended."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -15,6 +15,12 @@ PER_CHANGE: tuple[Engine, ...] = ("postgresql", "mariadb")
 Ending = Literal["resumes", "restarts", "halts", "refused"]
 """What must come of it: goes on unaided and ends equal; does so once it was started again after a named error, as
 after a crash; stops with a named error, the target a consistent cut; or preflight refuses to begin."""
+WORK_TO_COME = (
+    "schema changes carried through",
+    "rows set aside instead of a stop",
+    "cascades that the log lacks carried through",
+)
+"""All that a scenario may wait for; what has come is taken out, and the scenarios that waited for it are played."""
 Verified = Literal["", "equal", "different"]
 """What ``migrator verify`` must say in the end; "" doesn't ask it."""
 
@@ -92,7 +98,8 @@ class Scenario:
         expect: see ``Expectation``.
         settings: sections of ``migration.toml`` over the defaults, e.g. ``{"capture": {"chunk_rows": 100}}``.
         server: settings of the source server over the defaults, e.g. ``{"wal_keep_size": "0"}``.
-        needs: features that a later issue brings; a scenario with unmet needs waits, by name.
+        waits_for: the work that will make it come true, one of ``WORK_TO_COME``; until then it isn't played.
+        until_then: the scenario that shows what happens today in its place: a stop by name.
         per_change: runs for every change (the subset in CI).
     """
 
@@ -105,5 +112,6 @@ class Scenario:
     expect: Expectation = field(default_factory=Expectation)
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     server: Mapping[str, str] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
+    waits_for: str = ""
+    until_then: str = ""
     per_change: bool = False

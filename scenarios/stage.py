@@ -29,8 +29,9 @@ from migrator.model.coordination import Coordination
 from migrator.schema import upgrade_target
 from scenarios.database import Database
 from scenarios.faults.proxy import TcpProxy
-from scenarios.faults.registry import needs_cluster, needs_zookeeper, sides_with_proxy
+from scenarios.faults.registry import needs_cluster, needs_replica, needs_zookeeper, sides_with_proxy
 from scenarios.project import make_project
+from scenarios.replicas import follow
 from scenarios.scenario import Engine, Scenario
 from scenarios.toml_text import merged, toml_text
 from scenarios.workloads.base import Workload
@@ -89,6 +90,8 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
         source, target = old.result(), new.result()
     if "source" in proxied:
         source = _behind_proxy(stack, source, seed)
+    if needs_replica(scenario.faults):
+        source = _followed(stack, folder, source)
     if "target" in proxied:
         target = _behind_proxy(stack, target, seed + 1)
     found = workload(scenario.workload.name)
@@ -187,6 +190,14 @@ def _behind_proxy(stack: ExitStack, side: Side, seed: int) -> Side:
     proxy = TcpProxy(side.direct.host, side.direct.port, kind=side.direct.kind, seed=seed)
     stack.enter_context(proxy)
     return replace(side, via=replace(side.via, host=proxy.host, port=proxy.port), proxy=proxy)
+
+
+def _followed(stack: ExitStack, folder: Path, side: Side) -> Side:
+    """The side with a replica; clients reach it through a proxy as well, which leads to another server later."""
+    found = follow(stack, folder / "replica", side.direct, side.server)
+    front = stack.enter_context(TcpProxy(side.direct.host, side.direct.port, kind=side.direct.kind))
+    direct = replace(side.direct, host=front.host, port=front.port)
+    return replace(side, direct=direct, replica=found, front=front)
 
 
 def _project(

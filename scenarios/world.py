@@ -59,6 +59,47 @@ class Pipeline(Protocol):
         ...
 
 
+class Replica(Protocol):
+    """A server that follows a side's first one.
+
+    Attributes:
+        primary: straight to the server that it follows.
+        database: straight to it.
+    """
+
+    primary: Database
+    database: Database
+
+    def hand_over(self) -> None:
+        """Makes sure that the log can be read on from it once it is promoted. The primary runs, as do all readers."""
+        ...
+
+    def await_same(self) -> None:
+        """Waits until it has all that the primary has now."""
+        ...
+
+    def promote(self) -> None:
+        """Makes a primary of it; the old one is down."""
+        ...
+
+    def pause(self) -> None:
+        """It falls behind from now on."""
+        ...
+
+    def resume(self) -> None:
+        """It catches up again."""
+        ...
+
+    def lose_log(self, slot: str, written: Callable[[], object]) -> str:
+        """Promoted, it gives up the log that the pipeline needs; says what is gone.
+
+        Args:
+            slot: the pipeline's, where there are slots.
+            written: lets clients and recorders reach it, and waits until they have written. The pipeline can't yet.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One database server of a scenario.
@@ -68,12 +109,16 @@ class Side:
         via: how the pipeline reaches it: a proxy's port, or the same as ``direct``.
         server: to kill and start.
         proxy: what ``via`` leads through; None when the pipeline goes straight to the server.
+        replica: what follows the server, if a fault needs that.
+        front: what ``direct`` leads through then, so that clients and recorders can be led to the replica.
     """
 
     direct: Database
     via: Database
     server: Server
     proxy: TcpProxy | None = None
+    replica: Replica | None = None
+    front: TcpProxy | None = None
 
 
 class Cluster(Protocol):

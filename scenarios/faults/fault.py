@@ -108,11 +108,13 @@ class Fault:
         needs_proxy: the pipeline must reach this side through a proxy; None for any way.
         needs_zookeeper: a ZooKeeper must say who leads.
         needs_cluster: Spark must run on a cluster of its own processes.
+        needs_replica: a second server must follow the source.
     """
 
     needs_proxy: SideName | None = None
     needs_zookeeper = False
     needs_cluster = False
+    needs_replica = False
 
     def __init__(self, options: Options):
         self.name = options.fault

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from migrator.errors import ConfigError
-from scenarios.faults import coordination, data, host, log, network, processes, servers
+from scenarios.faults import coordination, data, host, log, network, processes, repairs, replicas, servers
 from scenarios.faults.fault import Fault, Options, PlacedFault, SideName
 from scenarios.faults.points import parse_point
 from scenarios.scenario import FaultSpec
@@ -19,6 +19,8 @@ _FAULTS: dict[str, type[Fault]] = {
     **data.FAULTS,
     **host.FAULTS,
     **coordination.FAULTS,
+    **replicas.FAULTS,
+    **repairs.FAULTS,
 }
 
 
@@ -56,6 +58,11 @@ def needs_zookeeper(specs: Iterable[FaultSpec]) -> bool:
 def needs_cluster(specs: Iterable[FaultSpec]) -> bool:
     """Whether Spark must run on a cluster if these faults are to be placed."""
     return any(_made(spec).needs_cluster for spec in specs)
+
+
+def needs_replica(specs: Iterable[FaultSpec]) -> bool:
+    """Whether a second server must follow the source if these faults are to be placed."""
+    return any(_made(spec).needs_replica for spec in specs)
 
 
 def _made(spec: FaultSpec) -> Fault:

@@ -63,13 +63,22 @@ class SlotRecorder:
         name: of slot and publication.
         tables: what to publish; they must exist.
         taker: gets the transactions in this recorder's thread.
+        failover: a standby may take the slot over.
     """
 
-    def __init__(self, database: Database, name: str, tables: Sequence[Published], taker: TransactionTaker):
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        tables: Sequence[Published],
+        taker: TransactionTaker,
+        failover: bool = False,
+    ):
         self._database = database
         self._name = name
         self._tables = tables
         self._taker = taker
+        self._failover = failover
         self._last_lsn = 0
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._stopping = Stopping()
@@ -81,7 +90,11 @@ class SlotRecorder:
                 tables = sql.SQL(", ").join(sql.Identifier(each.schema, each.table) for each in self._tables)
                 name = sql.Identifier(self._name)
                 connection.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, tables))
-                connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [self._name])
+                lasting = sql.SQL(", failover => true" if self._failover else "")
+                created = sql.SQL("SELECT pg_create_logical_replication_slot(%s, 'pgoutput'{})").format(
+                    lasting
+                )
+                connection.execute(created, [self._name])
         except psycopg.Error as error:
             raise VerifyError(
                 "the recorder can't read this server's log",

@@ -26,7 +26,8 @@ class PostgresLogRecorder:
         self._database = database
         self._tracked = tracked
         tables = [Published(database.schema, each.old.table) for each in tracked]
-        self._slot = SlotRecorder(database, NAME, tables, _Taker(self.log, database.schema, tracked, clock))
+        taker = _Taker(self.log, database.schema, tracked, clock)
+        self._slot = SlotRecorder(database, NAME, tables, taker, failover=True)
 
     def start(self) -> None:
         """See ``SourceLogRecorder``. Nobody may write between the slot's creation and the end of this call."""

@@ -2,5 +2,6 @@
 
 from scenarios.report.beside import tables_beside
 from scenarios.report.files import write
+from scenarios.report.waiting import waiting
 
-__all__ = ["tables_beside", "write"]
+__all__ = ["tables_beside", "waiting", "write"]

@@ -30,6 +30,7 @@ def document(facts: Sequence[Fact], tables: Tables, made_at: str, version: str) 
         "code_mutants": _table(tables.code),
         "simulation": _table(tables.simulation),
         "torture": _table(tables.torture),
+        "waiting": _table(tables.waiting),
         "cannot_detect": [{"what": what, "why": why} for what, why in BLIND_SPOTS],
     }
 

@@ -40,6 +40,7 @@ class Tables:
         code: single changes to the code, and which tests noticed.
         simulation: many seeds, by checker.
         torture: what other tools did under the same hazards.
+        waiting: scenarios that aren't played yet; they say nothing about this product.
     """
 
     kill: Table | None = None
@@ -47,10 +48,11 @@ class Tables:
     code: Table | None = None
     simulation: Table | None = None
     torture: Table | None = None
+    waiting: Table | None = None
 
     def all(self) -> tuple[Table, ...]:
         """In the order of the report."""
-        found = (self.kill, self.servers, self.code, self.simulation, self.torture)
+        found = (self.kill, self.servers, self.code, self.simulation, self.torture, self.waiting)
         return tuple(each for each in found if each is not None)
 
     def outcomes(self) -> set[Outcome]:

@@ -41,6 +41,8 @@ def text(facts: Sequence[Fact], tables: Tables) -> str:
         if judged:
             lines.append(f"{table.title}: {len(judged) - len(wrong)} of {len(judged)} as they should be")
         lines += [f"  {name}" for name in wrong]
+    for row in tables.waiting.rows if tables.waiting else ():
+        lines.append(f"waits     {row.cells[0]}: {row.cells[2]}")
     counted = Counter(fact.run.outcome for fact in proper)
     said = ", ".join(f"{counted[each]} {each.value}" for each in ORDER if counted[each]) or "nothing was run"
     lines.append(f"{verdict([fact.run for fact in facts], tables).value.upper()}: {said}")

@@ -12,7 +12,7 @@ from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
-from migrator.errors import GapError
+from migrator.errors import GapError, SourceError
 from migrator.model.event import LogProgress, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
@@ -57,6 +57,17 @@ def synchronised(
     raise AssertionError("the slot was never synchronised")
 
 
+def stands_by(standby: Database, schemas: list[TableSchema], place: Position, why: str) -> None:
+    """Led to the standby, nobody is told to start anew: nothing is lost."""
+    with pytest.raises(
+        SourceError, match="leads to a standby, and the log was read on its primary"
+    ) as caught:
+        PostgresLogReader(source_of(standby), schemas).start(place)
+    assert why in caught.value.cause
+    assert not isinstance(caught.value, GapError)
+    assert "promote this server" in caught.value.remedy
+
+
 def test_reading_goes_on_at_a_promoted_standby_and_never_behind_what_it_lost() -> None:
     needs_postgres(17, "failover slots")
     with scratch_directory("migrator-failover-") as directory:
@@ -81,7 +92,9 @@ def failover(directory: Path) -> None:
             old.execute("INSERT INTO t VALUES (1)")
             found, place = read_on(reader, source)
             assert found == ["1"]
+        stands_by(new, schemas, place, "it has no copy of the slot")
         place = synchronised(source, schemas, place, old, new)
+        stands_by(new, schemas, place, "it keeps a copy of the slot")
         with log_reader(source, schemas, place) as reader:
             old.execute("INSERT INTO t VALUES (2)")
             _, kept = read_on(reader, source)

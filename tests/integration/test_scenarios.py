@@ -169,7 +169,7 @@ def test_a_refusal_leaves_no_trace(tmp_path: Path) -> None:
     assert result.checks[0].checked >= 5
     with pytest.raises(VerifyError, match="refused before anything was written"):
         replay(result.bundle)
-    accepted = played(tmp_path, "accepts", REFUSES.replace("faults:", "needs: []\nserver: {}\n#"))
+    accepted = played(tmp_path, "accepts", REFUSES.replace("faults:", "server: {}\n#"))
     assert (accepted.ending, accepted.outcome) == (RESUMES, Outcome.VIOLATED)
     assert "replication slot: none before, migrator_scenario" in accepted.checks[0].witnesses[0].headline
 

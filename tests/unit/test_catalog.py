@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,23 +16,13 @@ from scenarios import catalog_files, commands, runner
 from scenarios.faults import registry
 from scenarios.hazards import HAZARDS
 from scenarios.mutants.catalog import MUTANTS
-from scenarios.scenario import PER_CHANGE, Engine, Scenario
+from scenarios.report import waiting, write
+from scenarios.report.tables import Tables
+from scenarios.scenario import PER_CHANGE, WORK_TO_COME, Engine, Scenario
 from scenarios.workloads.registry import WORKLOADS
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT = DOCS / "scenarios.md"
-FEATURES = {
-    "high_availability",
-    "mysql",
-    "dump_requests",
-    "ddl_follow",
-    "repair",
-    "quarantine",
-    "cascades",
-    "mysql_target",
-    "cluster",
-}
-"""What a later version brings; the only reasons for which a scenario may wait."""
 # A run takes 15 to 25 s on two cores, and the subset shall take five to six minutes.
 MOST_RUNS_PER_CHANGE = 15
 
@@ -56,7 +49,7 @@ def catalogue_table() -> str:
     lines = ["| | Hazard | Scenarios |", "| --- | --- | --- |"]
     for number, hazard in HAZARDS.items():
         named = [
-            f"`{name}`" + (f" (needs {', '.join(each.needs)})" if each.needs else "")
+            f"`{name}`" + (f" (waits for: {each.waits_for})" if each.waits_for else "")
             for name, each in SCENARIOS.items()
             if number in each.hazards
         ]
@@ -107,9 +100,8 @@ def test_workload_and_points_exist(scenario: Scenario) -> None:
 
 
 def test_it_can_be_played_as_far_as_its_words_go(scenario: Scenario) -> None:
-    """One that waits may name a fault that comes with its feature."""
-    if not scenario.needs:
-        runner.check(scenario)
+    """Also one that waits: when its work has come, nothing else is missing."""
+    runner.check(scenario)
 
 
 def test_the_documents_name_every_fault() -> None:
@@ -129,8 +121,62 @@ def test_two_faults_never_wait_for_the_same_moment(scenario: Scenario) -> None:
         assert len(moments) == len(set(moments))
 
 
-def test_it_waits_only_for_features_that_are_to_come(scenario: Scenario) -> None:
-    assert set(scenario.needs) <= FEATURES
+def test_who_waits_names_the_stop_that_is_played_in_its_place_today() -> None:
+    """When the work has come, that one no longer stops, which the run of the catalogue tells."""
+    assert waits_in_vain(SCENARIOS) == []
+
+
+def test_waiting_for_what_exists_is_noticed() -> None:
+    renamed = SCENARIOS["column_renamed_and_followed"]
+
+    def faults(**changes: Any) -> list[str]:
+        return waits_in_vain({**SCENARIOS, renamed.name: replace(renamed, **changes)})
+
+    assert faults(waits_for="repair") == [
+        "column_renamed_and_followed: 'repair' is no work to come",
+        "schema changes carried through: nobody waits for it",
+    ]
+    assert faults(until_then="column_added_in_dump") == [
+        "column_renamed_and_followed: column_added_in_dump doesn't stop by name on postgresql, mariadb"
+    ]
+    assert faults(until_then=renamed.name) == [
+        "column_renamed_and_followed: column_renamed_and_followed isn't played"
+    ]
+    assert faults(waits_for="", until_then="") == ["schema changes carried through: nobody waits for it"]
+
+
+def waits_in_vain(scenarios: dict[str, Scenario]) -> list[str]:
+    """What is wrong with those that wait, and with the list of what may be waited for."""
+    found = []
+    for each in scenarios.values():
+        if not each.waits_for:
+            continue
+        today = scenarios.get(each.until_then)
+        if each.waits_for not in WORK_TO_COME:
+            found.append(f"{each.name}: {each.waits_for!r} is no work to come")
+        elif today is None or today.waits_for:
+            found.append(f"{each.name}: {each.until_then} isn't played")
+        elif today.expect.ending != "halts" or not set(each.engines) <= set(today.engines):
+            found.append(f"{each.name}: {each.until_then} doesn't stop by name on {', '.join(each.engines)}")
+    awaited = {each.waits_for for each in scenarios.values()}
+    return found + [f"{work}: nobody waits for it" for work in WORK_TO_COME if work not in awaited]
+
+
+def test_the_report_lists_all_that_wait(tmp_path: Path) -> None:
+    table = waiting(SCENARIOS.values())
+    assert table is not None
+    assert {row.cells[0] for row in table.rows} == {
+        each.name for each in SCENARIOS.values() if each.waits_for
+    }
+    said = write([], tmp_path, Tables(waiting=table))
+    page = (tmp_path / "report.html").read_text()
+    told = json.loads((tmp_path / "report.json").read_text())["waiting"]["rows"]
+    for each, row in zip(table.rows, told, strict=True):
+        assert f"waits     {each.cells[0]}: {each.cells[2]}" in said
+        assert f"<td>{each.cells[2]}</td><td>{each.cells[3]}</td>" in page
+        assert row["scenario"] == each.cells[0]
+        assert row["outcome"] is None
+    assert waiting([SCENARIOS["bank_transfers"]]) is None
 
 
 def test_a_stop_is_judged_by_all_but_convergence(scenario: Scenario) -> None:
@@ -162,7 +208,7 @@ def test_the_subset_for_every_change_is_varied_and_affordable() -> None:
     subset = [each for each in SCENARIOS.values() if each.per_change]
     assert 8 <= len(subset) <= 12
     assert runs_per_change(subset) <= MOST_RUNS_PER_CHANGE
-    assert not any(each.needs for each in subset)
+    assert not any(each.waits_for for each in subset)
     assert set(PER_CHANGE) <= {engine for each in subset for engine in each.engines}
     assert len({each.workload.name for each in subset}) >= 5
 
@@ -177,7 +223,7 @@ def test_the_subset_leaves_mysql_out_unless_it_is_asked_for() -> None:
 
 
 def test_most_of_the_catalogue_runs_today() -> None:
-    ready = [each for each in SCENARIOS.values() if not each.needs]
+    ready = [each for each in SCENARIOS.values() if not each.waits_for]
     hazards = {hazard for each in ready for hazard in each.hazards}
     assert len(hazards) >= 50
     assert runs(ready) >= 100

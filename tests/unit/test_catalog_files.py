@@ -26,8 +26,9 @@ settings:
   capture: {chunk_rows: 20, linger_s: 0.5}
   spark: {conf: {spark.ui.enabled: "false"}}
 server: {max_slot_wal_keep_size: 1MB, wal_keep_size: 0, fsync: on}
-needs: [repair]
+waits_for: schema changes carried through
 per_change: true
+until_then: column_dropped_in_dump
 """
 
 
@@ -64,7 +65,8 @@ def test_every_key_becomes_its_field(tmp_path: Path) -> None:
             "spark": {"conf": {"spark.ui.enabled": "false"}},
         },
         server={"max_slot_wal_keep_size": "1MB", "wal_keep_size": "0", "fsync": "on"},
-        needs=("repair",),
+        waits_for="schema changes carried through",
+        until_then="column_dropped_in_dump",
         per_change=True,
     )
 
@@ -100,6 +102,13 @@ def test_what_is_left_out_has_the_defaults(tmp_path: Path) -> None:
         ("checks: [D1, D8]", "verify: equal", 1, "expect.verify: only a run that catches up"),
         ("per_change: true", "per_change: yes please", 17, "per_change: 'yes please' is not true or false"),
         ("per_change: true", "title: again", 17, "title: stands there twice"),
+        (
+            "waits_for: schema changes carried through",
+            "waits_for: repair",
+            16,
+            "waits_for: 'repair' is none of",
+        ),
+        ("until_then: column_dropped_in_dump\n", "", 1, "until_then: who waits for work to come names"),
         ("settings:", "settings: 3\nserver:", 12, "settings: is not a mapping"),
     ],
 )

@@ -47,9 +47,9 @@ from migrator.adapters.postgres.relations import (
     Relations,
     catalog_lookup,
 )
-from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, lost_slot, wal_end
+from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, missing_slot, wal_end
 from migrator.adapters.postgres.row_codec import HEAD_BYTES
-from migrator.adapters.postgres.server_log import ServerLog
+from migrator.adapters.postgres.server_log import ServerLog, has_timeline
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
@@ -137,7 +137,8 @@ class PostgresLogReader:
             self._system = log.label()
             slot = within(self._source, _OPENING, stream.slot, stream.close)
             if slot is None:
-                raise lost_slot(self._source, "the slot doesn't exist")
+                read_on_primary = after is not None and has_timeline(token_parts(after)[1])
+                raise missing_slot(self._source, elsewhere=self._standby and read_on_primary)
             slot.checked(self._source)
             self._look_for_unlogged()
             start = position_up_to(slot.confirmed, self._system) if after is None else after

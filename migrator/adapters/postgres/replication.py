@@ -29,7 +29,8 @@ SLOT_STATE = (
     "coalesce(to_jsonb(s)->>'invalidation_reason', to_jsonb(s)->>'conflicting'), "
     "CASE WHEN plugin IS DISTINCT FROM 'pgoutput' THEN 'its plugin is ' || coalesce(plugin::text, 'none') "
     "WHEN database <> pg_catalog.current_database() THEN 'it belongs to database ' || database "
-    "WHEN to_jsonb(s)->>'two_phase' = 'true' THEN 'its option two_phase is on' END "
+    "WHEN to_jsonb(s)->>'two_phase' = 'true' THEN 'its option two_phase is on' END, "
+    "CASE WHEN to_jsonb(s)->>'synced' = 'true' AND pg_catalog.pg_is_in_recovery() THEN 'true' END "
     "FROM pg_catalog.pg_replication_slots s"
 )
 """Columns of ``SlotState.of``; through JSON, because their names differ between server versions."""
@@ -52,29 +53,42 @@ class SlotState:
 
     ``confirmed`` is the LSN it goes back to; ``lost`` is empty for a slot that holds its log, else why it doesn't;
     ``unfit`` is empty unless somebody made it otherwise than we do: with two_phase, PREPARE would already send rows
-    that nobody may see yet.
+    that nobody may see yet. ``copied``: the server is a standby that keeps it up to date for the primary's end.
     """
 
     confirmed: int
     lost: str
     unfit: str = ""
+    copied: bool = False
 
     @classmethod
     def of(
-        cls, confirmed: str | None, status: str | None, reason: str | None, unfit: str | None
+        cls,
+        confirmed: str | None,
+        status: str | None,
+        reason: str | None,
+        unfit: str | None,
+        copied: str | None = None,
     ) -> SlotState:
-        """From ``confirmed_flush_lsn``, ``wal_status``, ``invalidation_reason`` (before 17: ``conflicting``), and
-        what doesn't suit us.
+        """From ``confirmed_flush_lsn``, ``wal_status``, ``invalidation_reason`` (before 17: ``conflicting``), what
+        doesn't suit us, and whether it is a standby's copy.
         """
         lost = "wal_status is 'lost'" if status == "lost" else ""
         if reason == "true":
             lost = lost or "it conflicts with what the primary removed"
         elif reason not in (None, "", "false"):
             lost = f"it was invalidated ({reason})"
-        return cls(parse_lsn(confirmed) if confirmed else 0, lost, unfit or "")
+        return cls(parse_lsn(confirmed) if confirmed else 0, lost, unfit or "", copied == "true")
 
     def checked(self, source: PostgresSource) -> SlotState:
-        """Itself, if it can be read. Raises GapError when it lost its log, SourceError when it is unfit."""
+        """Itself, if it can be read.
+
+        Raises GapError when it lost its log, SourceError when it is unfit or the server only keeps a copy of it.
+        """
+        if self.copied:
+            raise not_the_primary(
+                source, "it keeps a copy of the slot, and will give it out once it is promoted"
+            )
         if self.lost:
             raise lost_slot(source, self.lost)
         if self.unfit:
@@ -317,6 +331,23 @@ class ReplicationStream:
 def wal_end(keepalive: bytes) -> int:
     """Up to where the server has nothing more to send, said by a keepalive."""
     return int(_U64.unpack_from(keepalive, 1)[0])
+
+
+def not_the_primary(source: PostgresSource, cause: str) -> SourceError:
+    """The error for an address that leads to a standby, while the log was read on its primary. Nothing is lost."""
+    return SourceError(
+        "the address of the source leads to a standby, and the log was read on its primary",
+        where=source.address,
+        cause=f"{cause}; a standby may be behind what was read already",
+        remedy="let [source] host and port lead to the primary, or promote this server; then start again",
+    )
+
+
+def missing_slot(source: PostgresSource, elsewhere: bool) -> SourceError:
+    """The error for a server without our slot: it is gone, or ``elsewhere``, on the primary of this standby."""
+    if elsewhere:
+        return not_the_primary(source, "it has no copy of the slot")
+    return lost_slot(source, "the slot doesn't exist")
 
 
 def lost_slot(source: PostgresSource, cause: str) -> GapError:

@@ -52,6 +52,11 @@ class ServerLog:
         return ""
 
 
+def has_timeline(label: str) -> bool:
+    """Whether a token's label is of a primary's log, by this or a later version than those that name no timeline."""
+    return _SEPARATOR in label
+
+
 def _left_at(history: str, timeline: int) -> int | None:
     """Where a history leaves a timeline for the next one: its lines are ``timeline, place, reason``."""
     for line in history.splitlines():

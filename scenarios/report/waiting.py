@@ -1,0 +1,23 @@
+"""Scenarios that wait for work to come: none of them waits without being listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scenarios.report.tables import Row, Table
+from scenarios.scenario import Scenario
+
+_NOTE = (
+    "Not played, because what they show is still to be built. Nothing of it is silent today: the last column names"
+    " the scenario, played here, that shows the stop by name in its place."
+)
+
+
+def waiting(catalog: Iterable[Scenario]) -> Table | None:
+    """The table of all that wait; None when nobody does."""
+    rows = [
+        Row((each.name, each.title, each.waits_for, each.until_then)) for each in catalog if each.waits_for
+    ]
+    if not rows:
+        return None
+    return Table("Scenarios that wait", _NOTE, ("scenario", "title", "waits for", "until then"), tuple(rows))
