@@ -39,7 +39,7 @@ from migrator.ports.sequences import TargetNumbers
 from migrator.ports.source import SourceCatalog
 from migrator.run import hand_over
 from migrator.run.dump_order import DumpOrder, checked
-from migrator.run.migration import EventLog, Parts, source_tables
+from migrator.run.migration import EventLog, Parts, beside, source_tables
 from migrator.run.progress import Progress
 from migrator.run.repair import check_doubts
 from migrator.run.retention_watch import RetentionWatch
@@ -127,10 +127,10 @@ def grants(settings: Settings) -> list[Grants]:
     Raises ``MappingError`` for a mapping file that can't be used.
     """
     made = mapping(settings)
-    joined = any(target.grain is not None for target in made)
-    numbered = any(target.surrogates for target in made)
+    needs = beside(made)
     names = [target.name for target in made]
-    return [source_grants(settings, source_tables(made)), target_grants(settings, names, joined, numbered)]
+    target = target_grants(settings, names, needs.mirror, needs.key_maps)
+    return [source_grants(settings, source_tables(made)), target]
 
 
 def mapping(settings: Settings) -> Mapping:

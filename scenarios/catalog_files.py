@@ -327,5 +327,6 @@ _SCENARIO: Mapping[str, _Read] = {
     "server": _Reader.words,
     "waits_for": _Reader.awaited,
     "until_then": _Reader.text,
+    "grants": _Reader.texts,
     "per_change": _Reader.flag,
 }

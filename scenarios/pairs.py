@@ -34,7 +34,7 @@ def scenario_yaml(scenario: Scenario) -> str:
     """A scenario as a file of the catalog would say it; ``catalog_files`` reads it back."""
     document: dict[str, Any] = {"title": scenario.title}
     for name, value in asdict(scenario).items():
-        if name not in ("name", "title", "workload", "faults"):
+        if name not in ("name", "title", "workload", "faults") and value != "":
             document[name] = _plain(value)
     document["expect"] = {key: value for key, value in document["expect"].items() if value != ""}
     document["workload"] = _flat(asdict(scenario.workload))
@@ -59,6 +59,7 @@ def _pair(one: Scenario, other: Scenario) -> Scenario | None:
         expect=replace(one.expect, checks=checks),
         settings=merged(one.settings, other.settings),
         server={**one.server, **other.server},
+        grants=tuple(dict.fromkeys([*one.grants, *other.grants])),
     )
 
 

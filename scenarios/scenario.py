@@ -100,6 +100,7 @@ class Scenario:
         server: settings of the source server over the defaults, e.g. ``{"wal_keep_size": "0"}``.
         waits_for: the work that will make it come true, one of ``WORK_TO_COME``; until then it isn't played.
         until_then: the scenario that shows what happens today in its place: a stop by name.
+        grants: words of statements that ``migrator grants`` prints as comments, to be run as well.
         per_change: runs for every change (the subset in CI).
     """
 
@@ -114,4 +115,5 @@ class Scenario:
     server: Mapping[str, str] = field(default_factory=dict)
     waits_for: str = ""
     until_then: str = ""
+    grants: tuple[str, ...] = ()
     per_change: bool = False

@@ -11,8 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psycopg
-from psycopg import sql
 from sqlalchemy import URL
 
 from migrator import config as configuration
@@ -30,6 +28,7 @@ from migrator.schema import upgrade_target
 from scenarios.database import Database
 from scenarios.faults.proxy import TcpProxy
 from scenarios.faults.registry import needs_cluster, needs_replica, needs_zookeeper, sides_with_proxy
+from scenarios.logins import make_logins
 from scenarios.project import make_project
 from scenarios.replicas import follow
 from scenarios.scenario import Engine, Scenario
@@ -61,7 +60,7 @@ class Stage:
         source: old side.
         target: new side.
         workload: created, its writers not started.
-        environment: variables that the pipeline needs (passwords).
+        environment: variables that the pipeline needs (passwords). Its logins have the printed rights, no others.
         zookeeper: says who leads; None where a lock file does.
         cluster: where Spark's tasks run; None where they run in the pipeline's own JVM.
     """
@@ -102,16 +101,17 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
     if needs_cluster(scenario.faults):
         cluster = stack.enter_context(EmbeddedSparkCluster(folder / "cluster", java_home=java_home()))
     spark = _spark(cluster)
-    config = _project(folder, scenario, found, source, target, protected, batch_rows, zookeeper, spark)
-    environment = {_PASSWORD_VARIABLES[side]: _PASSWORD for side in protected}
-    settings = _direct(configuration.load(config, environment), source.direct, target.direct)
+    config = _project(folder, scenario, found, source, target, batch_rows, zookeeper, spark)
+    environment = dict.fromkeys(_PASSWORD_VARIABLES.values(), _PASSWORD)
+    poor = configuration.load(config, environment)
+    settings = _direct(poor, source.direct, target.direct)
     if zookeeper is not None:
         settings = replace(settings, coordination=zookeeper.settings)
     wiring.upgrade_user_target(settings)
+    make_logins(poor, source.direct, target.direct, _PASSWORD, scenario.grants)
     if scenario.expect.ending != "refused":
-        _make_ledger(
-            target.direct
-        )  # as `migrator run` would: a recorder needs the table before the first run
+        # As `migrator run` would: a recorder needs the table before the first run.
+        _make_ledger(replace(target.direct, user=_PIPELINE_USER, password=_PASSWORD))
     return Stage(folder, config, settings, source, target, found, environment, zookeeper, cluster)
 
 
@@ -151,13 +151,7 @@ def _server(
     stack.enter_context(server)
     server.create_database("old")
     direct = Database(engine, server.host, server.port, "old", server.superuser)
-    via = direct
-    if protected:
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE USER {_PIPELINE_USER} IDENTIFIED BY '{_PASSWORD}'")
-            cursor.execute(f"GRANT ALL ON *.* TO {_PIPELINE_USER}")
-        via = replace(direct, user=_PIPELINE_USER, password=_PASSWORD)
-    return Side(direct, via, server)
+    return Side(direct, replace(direct, user=_PIPELINE_USER, password=_PASSWORD), server)
 
 
 def _target(stack: ExitStack, folder: Path, protected: bool) -> Side:
@@ -174,16 +168,7 @@ def _postgres(
     direct = Database(
         "postgresql", server.host, server.port, database, server.superuser, server.password or ""
     )
-    via = direct
-    if protected:
-        with psycopg.connect(server.dsn(), autocommit=True) as connection:
-            connection.execute(
-                sql.SQL("CREATE ROLE {} LOGIN SUPERUSER PASSWORD {}").format(
-                    sql.Identifier(_PIPELINE_USER), sql.Literal(_PASSWORD)
-                )
-            )
-        via = replace(direct, user=_PIPELINE_USER, password=_PASSWORD)
-    return Side(direct, via, server)
+    return Side(direct, replace(direct, user=_PIPELINE_USER, password=_PASSWORD), server)
 
 
 def _behind_proxy(stack: ExitStack, side: Side, seed: int) -> Side:
@@ -206,7 +191,6 @@ def _project(
     found: Workload,
     source: Side,
     target: Side,
-    protected: set[str],
     batch_rows: int,
     zookeeper: ZooKeeperSide | None,
     spark: dict[str, object],
@@ -224,8 +208,8 @@ def _project(
         "apply": {"batch_rows": batch_rows},
         "spark": spark,
     }
-    for side in protected:
-        defaults[side] = {"password_env": _PASSWORD_VARIABLES[side]}
+    for side, variable in _PASSWORD_VARIABLES.items():
+        defaults[side] = {"password_env": variable}
     if zookeeper is not None:
         defaults["coordination"] = {
             "hosts": f"{zookeeper.proxy.host}:{zookeeper.proxy.port}",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
@@ -87,8 +88,11 @@ class TargetBatch:
 class Target(Protocol):
     """The new database. One thread uses it."""
 
-    def preflight(self, tables: Sequence[str]) -> list[Finding]:
-        """Everything that stands in the way (grants, missing tables, keys, unsupported types), all at once."""
+    def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
+        """Everything that stands in the way (grants, missing tables, keys, unsupported types), all at once.
+
+        ``beside``: what a run makes for itself beside those tables.
+        """
         ...
 
     def tables(self, names: Sequence[str]) -> list[TargetTable]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from migrator.errors import ConnectionFailed, FencedError, MigratorError
+from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.event import LogRecord
 from migrator.model.finding import Finding
 from migrator.model.hint import Hint
@@ -153,9 +154,9 @@ class SureTarget:
         self._target = target
         self._lead = lead
 
-    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+    def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
         """See the port."""
-        return self._target.preflight(tables)
+        return self._target.preflight(tables, beside)
 
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """See the port."""

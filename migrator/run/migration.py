@@ -19,6 +19,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from migrator.errors import DamageError, FencedError, MigratorError, PreflightError
+from migrator.model.beside import Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
@@ -127,7 +128,15 @@ def preflight(parts: Parts) -> list[Finding]:
     """All findings of both sides. Changes nothing."""
     targets = [target.name for target in parts.mapping.targets]
     read = with_mentions(parts.mapping, parts.catalog.preflight(source_tables(parts.mapping)))
-    return [*gaps(parts.mapping), *read, *parts.target.preflight(targets)]
+    return [*gaps(parts.mapping), *read, *parts.target.preflight(targets, beside(parts.mapping))]
+
+
+def beside(mapping: Mapping) -> Beside:
+    """What a mapping needs in the target beside the tables that it fills."""
+    return Beside(
+        mirror=any(target.grain is not None for target in mapping.targets),
+        key_maps=any(target.surrogates for target in mapping.targets),
+    )
 
 
 def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.errors import TargetError
+from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.target import TargetColumn, TargetTable
@@ -41,9 +42,9 @@ class NumberedTarget:
         self._target, self._maps, self._surrogates = target, maps, surrogates
         self._tables: dict[str, TargetTable] = {}
 
-    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+    def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
         """See the port."""
-        return self._target.preflight(tables)
+        return self._target.preflight(tables, beside)
 
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """See the port. Raises ``TargetError`` also for a surrogate that is no whole number."""

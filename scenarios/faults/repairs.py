@@ -9,6 +9,7 @@ import threading
 
 from migrator.errors import MigratorError
 from scenarios.faults.fault import Fault, Options
+from scenarios.faults.process_tree import environment
 from scenarios.faults.processes import await_true, running_pid
 from scenarios.faults.session import HeldTransaction, execute, query
 from scenarios.world import World
@@ -108,7 +109,7 @@ class KillRepair(Fault):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=dict(os.environ),
+            env={**os.environ, **environment(running_pid(world, self.name))},
         )
 
     def _waits(self, world: World) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -84,7 +85,7 @@ def play(order: Order, folder: Path, say: Callable[[str], None]) -> Played:
     """
     with ExitStack() as stack:
         stage = set_up(stack, _scenario(order), order.engine, order.seed)
-        pipeline = PipelineProcess(stage.config, folder / "run.log", lambda: {})
+        pipeline = PipelineProcess(stage.config, folder / "run.log", lambda: stage.environment)
         stack.callback(pipeline.close)
         writers = Workload(
             stage.source.direct,
@@ -108,7 +109,7 @@ def play(order: Order, folder: Path, say: Callable[[str], None]) -> Played:
         ended = pipeline.exited()
         soak.played.exit_code = None if ended is None else ended.code
         written = stage.settings.reports() / "verify.json"
-        soak.played.final = verified(stage.config, written, {}, "equal")
+        soak.played.final = verified(stage.config, written, stage.environment, "equal")
         return soak.played
 
 
@@ -181,7 +182,10 @@ class _Soak:
         first = 1 + number * width % self._order.keys
         command = [sys.executable, "-m", "migrator", "dump", "start", "--config", str(self._stage.config)]
         command += ["--table", "register", "--from", str(first), "--to", str(first + width)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        environment = {**os.environ, **self._stage.environment}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
         if done.returncode != 0:
             raise MigratorError("a dump request was refused", where="soak", cause=done.stderr[-1000:])
         self.played.requests += 1

@@ -98,7 +98,7 @@ def test_pairs_are_of_one_workload_and_come_from_the_seed() -> None:
     able = [one("a"), one("bb", engines=("mariadb",)), one("ccc", settings={"apply": {"interval_s": 1.0}})]
     unable = [
         one("halts", expect=Expectation(HALTS, "x")),
-        one("waits", needs=("later",)),
+        one("waits", waits_for="schema changes carried through"),
         one("other", workload=WorkloadSpec("registers")),
         replace(one("quiet"), faults=()),
     ]
@@ -167,7 +167,7 @@ def test_the_list_names_engines_hazards_and_what_is_waited_for() -> None:
     assert told.exception is None
     lines = told.output.splitlines()
     assert any(line.split()[0] == "concurrent_writes" and "per change" in line for line in lines)
-    assert any("waits for high_availability" in line for line in lines)
+    assert any("waits for: schema changes carried through" in line for line in lines)
     assert "simulate" in CliRunner().invoke(command, ["--help"], standalone_mode=False).output
 
 
@@ -197,7 +197,8 @@ def test_unknown_faults_and_workloads_are_named_before_anything_starts(tmp_path:
 
 def test_a_scenario_that_waits_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
-    path.write_text("title: t\nworkload: {name: bank}\nneeds: [repair]\n")
+    waits = "waits_for: schema changes carried through\nuntil_then: column_dropped_in_dump\n"
+    path.write_text(f"title: t\nworkload: {{name: bank}}\n{waits}")
     told = CliRunner().invoke(command, ["run", str(path), "--out", str(tmp_path)], standalone_mode=False)
-    assert "own waits for repair" in told.output
+    assert "own waits for: schema changes carried through; until then: column_dropped_in_dump" in told.output
     assert told.return_value == 3

@@ -85,7 +85,7 @@ def test_a_trial_can_be_played_and_lost(trial: Trial) -> None:
     assert broken.on_servers
     assert trial.runs >= 1
     assert trial.engine in scenario.engines
-    assert not scenario.needs
+    assert not scenario.waits_for
     assert scenario.expect.ending == RESUMES
     assert scenario.per_change or not trial.per_change  # else its control would not be played
     asked = codes(scenario.expect, [each.table for each in workload(scenario.workload.name).tracked])

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from migrator.errors import FencedError, TargetError
+from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
@@ -69,7 +70,7 @@ class MemoryTarget:
         self._step: Step = step or (lambda name: None)
         self._epoch = 0
 
-    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+    def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
         """A finding for every table that doesn't exist."""
         known = {table.id.name for table in self._database.tables}
         return [

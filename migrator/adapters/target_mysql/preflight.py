@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import pymysql
 
 from migrator.adapters.target_mysql.merge import columns, qualified, quoted
+from migrator.adapters.target_mysql.preflight_rights import key_map_rights, mirror_rights
 from migrator.adapters.target_mysql.reflect import Catalog, catalog, reflect
 from migrator.adapters.target_mysql.refusal import NO_PRIVILEGE
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.adapters.target_mysql.structure import Structure
 from migrator.adapters.target_mysql.types import WRITTEN
+from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER, control_problem
@@ -27,7 +29,7 @@ _TRIGGERS = (
 )
 
 
-def preflight(settings: MysqlTarget, names: Sequence[str]) -> list[Finding]:
+def preflight(settings: MysqlTarget, names: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
     """Findings about the server, the role, the ledger and the named tables. Changes nothing.
 
     Raises ``ConnectionFailed``.
@@ -39,6 +41,10 @@ def preflight(settings: MysqlTarget, names: Sequence[str]) -> list[Finding]:
         for structure in structures.values():
             findings += _table(session, settings, structure)
         findings += _tied(session, settings, structures)
+        if beside.mirror:
+            findings += mirror_rights(session, settings)
+        if beside.key_maps:
+            findings += key_map_rights(session, settings)
         applied, ledger_findings = _ledger(session, settings)
         findings += ledger_findings
         if not applied:

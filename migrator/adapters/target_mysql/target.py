@@ -19,6 +19,7 @@ from migrator.adapters.target_mysql.staging import StagingTables
 from migrator.adapters.target_mysql.structure import Structure
 from migrator.adapters.target_mysql.writer import BatchWriter
 from migrator.errors import ConnectionFailed, TargetError
+from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
@@ -52,9 +53,9 @@ class MysqlTargetWriter:
         self._epoch: int | None = None
         self._mirrors = MirrorKeeper(settings)
 
-    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+    def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
         """Everything that stands in the way. Changes nothing."""
-        return preflight(self._settings, tables)
+        return preflight(self._settings, tables, beside)
 
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """Reflects the named tables of the target's database. Raises ``TargetError`` naming those missing."""

@@ -9,12 +9,14 @@ import psycopg
 from psycopg import sql
 
 from migrator.adapters.target_postgres.merge import qualified, quoted
+from migrator.adapters.target_postgres.mirror_tables import SCHEMA as MIRROR_SCHEMA
 from migrator.adapters.target_postgres.order import cycles
 from migrator.adapters.target_postgres.reflect import catalog, reflect
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.adapters.target_postgres.structure import Structure
 from migrator.adapters.target_postgres.tied import tied_tables
 from migrator.adapters.target_postgres.writer import relax_grant
+from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 from migrator.schema import control_problem
@@ -59,12 +61,20 @@ SELECT r.rolsuper OR (pg_catalog.current_setting('server_version_num')::int >= 1
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
 """
 _MAY_RELAX_14: LiteralString = "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"
+_MAY_MIRROR: LiteralString = """
+SELECT there, CASE WHEN there THEN pg_catalog.has_schema_privilege(name, 'CREATE')
+    AND pg_catalog.has_schema_privilege(name, 'USAGE')
+  ELSE pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') END
+FROM (SELECT %s::text) asked (name), LATERAL (SELECT pg_catalog.to_regnamespace(name) IS NOT NULL) found (there)
+"""
 _LEDGER_EMPTY: LiteralString = (
     "SELECT NOT EXISTS (SELECT 1 FROM migrator.ledger WHERE migration = %s AND segment > 0)"
 )
 
 
-def preflight(settings: PostgresTarget, names: Sequence[str]) -> list[Finding]:
+def preflight(
+    settings: PostgresTarget, names: Sequence[str], beside: Beside = NOTHING_BESIDE
+) -> list[Finding]:
     """Findings about the server, the role, the control schema and the named tables. Changes nothing.
 
     Raises ``ConnectionFailed``.
@@ -80,11 +90,24 @@ def preflight(settings: PostgresTarget, names: Sequence[str]) -> list[Finding]:
                 findings += _table(connection, settings, structure)
             findings += tied_tables(connection, settings.user, structures)
             findings += _not_empty(connection, settings, list(structures.values()))
-    problem = control_problem(settings.url())
+        findings += _mirror(connection, settings) if beside.mirror else []
+    problem = control_problem(settings.url())  # its schema has the key maps as well
     if problem:
         remedy = f"as the database's owner: CREATE SCHEMA migrator AUTHORIZATION {quoted(settings.user)}"
         findings.append(Finding("control_schema", "migrator", problem, remedy))
     return findings
+
+
+def _mirror(connection: psycopg.Connection[Any], settings: PostgresTarget) -> list[Finding]:
+    """The mirror's schema: whether the role owns it, or may make it."""
+    row = connection.execute(_MAY_MIRROR, [MIRROR_SCHEMA]).fetchone()
+    there, may = row if row is not None else (False, True)
+    if may:
+        return []
+    make, give = ("ALTER", "OWNER TO") if there else ("CREATE", "AUTHORIZATION")
+    remedy = f"{make} SCHEMA {MIRROR_SCHEMA} {give} {quoted(settings.user)}"
+    problem = f"joined mappings need a mirror there, and the role may not {'fill' if there else 'make'} it"
+    return [Finding("mirror", f"schema {MIRROR_SCHEMA}", problem, f"as the database's owner: {remedy}")]
 
 
 def _server(connection: psycopg.Connection[Any], settings: PostgresTarget, version: int) -> list[Finding]:

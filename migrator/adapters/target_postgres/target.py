@@ -21,6 +21,7 @@ from migrator.adapters.target_postgres.staging import StagingTables
 from migrator.adapters.target_postgres.structure import Structure
 from migrator.adapters.target_postgres.writer import BatchWriter, DirectLoads
 from migrator.errors import ConnectionFailed, TargetError
+from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
@@ -65,9 +66,9 @@ class PostgresTargetWriter:
         self._may_stage = False
         self._mirrors = MirrorKeeper(settings.migration)
 
-    def preflight(self, tables: Sequence[str]) -> list[Finding]:
+    def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
         """Everything that stands in the way. Changes nothing."""
-        return preflight(self._settings, tables)
+        return preflight(self._settings, tables, beside)
 
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """Reflects the named tables of the target's schema. Raises ``TargetError`` naming those missing."""
