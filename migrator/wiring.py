@@ -38,8 +38,9 @@ from migrator.ports.output import EventOutput
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.source import SourceCatalog
 from migrator.run import hand_over
+from migrator.run.beside import beside
 from migrator.run.dump_order import DumpOrder, checked
-from migrator.run.migration import EventLog, Parts, beside, source_tables
+from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.progress import Progress
 from migrator.run.repair import check_doubts
 from migrator.run.retention_watch import RetentionWatch

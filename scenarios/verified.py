@@ -18,7 +18,13 @@ _TIMEOUT_S = 180.0
 _ANSWERS = {0: "equal", 1: "different"}
 
 
-def verified(config: Path, report: Path, environment: Mapping[str, str], expected: Verified) -> CheckResult:
+def verified(
+    config: Path,
+    report: Path,
+    environment: Mapping[str, str],
+    expected: Verified,
+    timeout_s: float = _TIMEOUT_S,
+) -> CheckResult:
     """Runs the command on a project whose pipeline has caught up.
 
     Args:
@@ -26,6 +32,7 @@ def verified(config: Path, report: Path, environment: Mapping[str, str], expecte
         report: where the command writes ``verify.json``.
         environment: variables over ours.
         expected: its answer.
+        timeout_s: how long it may take.
 
     Unknown when the command fails, doesn't end in time, or itself doesn't know.
     """
@@ -36,11 +43,11 @@ def verified(config: Path, report: Path, environment: Mapping[str, str], expecte
             env={**os.environ, **environment},
             capture_output=True,
             text=True,
-            timeout=_TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _result(expected, Outcome.UNKNOWN, reason=f"no answer within {_TIMEOUT_S:g} s")
+        return _result(expected, Outcome.UNKNOWN, reason=f"no answer within {timeout_s:g} s")
     if done.returncode not in _ANSWERS or not report.exists():
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         return _result(

@@ -27,7 +27,9 @@ def source_grants(source: BinlogSource, kind: str, names: Sequence[str]) -> Gran
     if source.placement == "watermark":
         version = TableId(WATERMARK_TABLE.schema, "alembic_version")
         needed.append(f"GRANT SELECT ON {quote_table(version)} TO {user}")
-        needed.append(f"GRANT INSERT, UPDATE ON {quote_table(WATERMARK_TABLE)} TO {user}")
+        # MariaDB reads the row that it may have to update.
+        rights = "SELECT, INSERT, UPDATE" if kind == "mariadb" else "INSERT, UPDATE"
+        needed.append(f"GRANT {rights} ON {quote_table(WATERMARK_TABLE)} TO {user}")
     everything = f"{quote(source.database)}.*"
     perhaps = [
         (f"GRANT SELECT ON {everything} TO {user}", "if foreign keys cascade to these tables from others"),

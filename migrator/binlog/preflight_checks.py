@@ -12,15 +12,17 @@ from migrator.binlog.cascade_guard import read_cascading
 from migrator.binlog.catalog import LogicalType
 from migrator.binlog.charsets import is_supported
 from migrator.binlog.foreign_keys import ForeignKey
+from migrator.binlog.grants import account
 from migrator.binlog.settings import BinlogSource
 from migrator.binlog.sql import query, quote, quote_table, variable
 from migrator.binlog.undecided import prepared_now
-from migrator.binlog.watermark import WATERMARK_TABLE
+from migrator.binlog.watermark import WATERMARK_TABLE, WRITE
 from migrator.model.finding import Finding
 from migrator.model.table import OURS, OURS_ONLY, TableId
 
 SHORT_RETENTION_S = 86_400
 _ACCESS_DENIED = 1227
+_DENIED = frozenset({1044, 1142, 1143, _ACCESS_DENIED})
 Setting = tuple[str, tuple[str, ...], str, str]
 """Variable, right values, what is wrong otherwise, the statement that mends it."""
 
@@ -173,6 +175,18 @@ def watermark_table(connection: Any, source: BinlogSource) -> Iterator[Finding]:
             str(WATERMARK_TABLE),
             "the watermark table does not exist, or the user has no rights to it",
             "create it with the control schema; GRANT SELECT, INSERT, UPDATE ON `migrator`.`watermark` TO the user",
+        )
+        return
+    try:  # the very statement, which isn't carried out
+        query(connection, f"EXPLAIN {WRITE}", (source.migration, "", "low", "", "low"))
+    except pymysql.err.MySQLError as error:
+        if not error.args or error.args[0] not in _DENIED:
+            raise
+        yield Finding(
+            "watermark",
+            str(WATERMARK_TABLE),
+            f"the user may not write the watermark: {error.args[1]}",
+            f"GRANT SELECT, INSERT, UPDATE ON {quote_table(WATERMARK_TABLE)} TO {account(source.user)}",
         )
 
 

@@ -20,6 +20,10 @@ from migrator.model.table import TableId
 
 WATERMARK_TABLE = TableId("migrator", "watermark")
 _COLUMNS = ("migration", "token", "kind")
+WRITE = (
+    "INSERT INTO `migrator`.`watermark` (`migration`, `token`, `kind`) VALUES (%s, %s, %s)"
+    " ON DUPLICATE KEY UPDATE `token` = %s, `kind` = %s"
+)
 
 
 class WatermarkRowWriter:
@@ -38,11 +42,7 @@ class WatermarkRowWriter:
             self._connection.cursor() as cursor,
         ):
             # the token differs with every write, so the row changes and is logged
-            cursor.execute(
-                "INSERT INTO `migrator`.`watermark` (`migration`, `token`, `kind`) VALUES (%s, %s, %s)"
-                " ON DUPLICATE KEY UPDATE `token` = %s, `kind` = %s",
-                (self._source.migration, token, kind.value, token, kind.value),
-            )
+            cursor.execute(WRITE, (self._source.migration, token, kind.value, token, kind.value))
 
     def close(self) -> None:
         """Ends the connection. Safe to call twice."""

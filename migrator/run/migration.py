@@ -19,7 +19,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from migrator.errors import DamageError, FencedError, MigratorError, PreflightError
-from migrator.model.beside import Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
@@ -34,6 +33,7 @@ from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
 from migrator.run.apply_loop import ApplyLoop
+from migrator.run.beside import beside
 from migrator.run.between import refuse_changes
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.executor_watch import watch_executors
@@ -129,14 +129,6 @@ def preflight(parts: Parts) -> list[Finding]:
     targets = [target.name for target in parts.mapping.targets]
     read = with_mentions(parts.mapping, parts.catalog.preflight(source_tables(parts.mapping)))
     return [*gaps(parts.mapping), *read, *parts.target.preflight(targets, beside(parts.mapping))]
-
-
-def beside(mapping: Mapping) -> Beside:
-    """What a mapping needs in the target beside the tables that it fills."""
-    return Beside(
-        mirror=any(target.grain is not None for target in mapping.targets),
-        key_maps=any(target.surrogates for target in mapping.targets),
-    )
 
 
 def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:

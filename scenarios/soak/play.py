@@ -30,6 +30,7 @@ _SAMPLES = 480
 _LEAST_EVERY_S, _MOST_EVERY_S = 0.5, 30.0
 _DRAIN_S = 600.0
 _START_S = 300.0
+_VERIFY_S = 900.0
 _TURN_S = 0.2
 
 
@@ -109,7 +110,7 @@ def play(order: Order, folder: Path, say: Callable[[str], None]) -> Played:
         ended = pipeline.exited()
         soak.played.exit_code = None if ended is None else ended.code
         written = stage.settings.reports() / "verify.json"
-        soak.played.final = verified(stage.config, written, stage.environment, "equal")
+        soak.played.final = verified(stage.config, written, stage.environment, "equal", _VERIFY_S)
         return soak.played
 
 

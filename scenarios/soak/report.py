@@ -44,7 +44,13 @@ def document(order: Order, played: Played, findings: Sequence[Finding], machine:
 def text(order: Order, played: Played, findings: Sequence[Finding], machine: str) -> str:
     """For a terminal, and as it is for a document."""
     final = played.final
-    said = "not asked" if final is None else f"{final.outcome.value}, {final.checked:,} rows compared"
+    said = (
+        "not asked"
+        if final is None
+        else "; ".join(
+            filter(None, [f"{final.outcome.value}, {final.checked:,} rows compared", final.reason])
+        )
+    )
     lines = [
         f"{played.seconds / 60:.1f} minutes, {order.engine}, {played.row_changes:,} row changes,"
         f" {played.kills} kills, {played.requests} dump requests; {machine}",

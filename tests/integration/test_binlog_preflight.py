@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from migrator import schema as control
+from migrator.binlog.grants import source_grants
+from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.embedded.process import scratch_directory
+from migrator.errors import SourceError
+from migrator.model.event import MarkKind
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_preflight import (
     expect_setting_checked,
@@ -125,3 +132,37 @@ def told_of_accounts(engine: BinlogEngine, database: Database, user: str) -> str
     assert not finding.fatal
     assert "migrator verify" in finding.remedy
     return finding.problem
+
+
+def test_each_right_on_the_watermark_is_asked_for(engine: BinlogEngine, spare_database: Database) -> None:
+    """With exactly the printed ones it is written; on MariaDB that takes one more than on MySQL."""
+    admin = without_watermark(spare_database)
+    placed = source_of(admin, placement="watermark")
+    control.upgrade_source(f"mysql+pymysql://{admin.user}@{admin.host}:{admin.port}/{admin.database}")
+    poor = replace(placed, user="marker", password="marker", tls="prefer")
+    admin.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)"
+    )  # to a database without a right nobody may even connect
+    script = source_grants(poor, engine.kind, ["t"])
+    admin.execute(script.make.rstrip(";").replace("'...'", "'marker'"), *script.needed)
+    try:
+        writer = WatermarkRowWriter(poor)
+        for token in ("one", "two"):
+            writer.write(token, MarkKind.LOW)
+        writer.close()
+
+        def asked() -> list[str]:
+            return [each.remedy for each in engine.catalog(poor).preflight([]) if each.check == "watermark"]
+
+        assert asked() == []
+        rights = ["INSERT", "UPDATE", *(["SELECT"] if engine.kind == "mariadb" else [])]
+        for right in rights:
+            admin.execute(f"REVOKE {right} ON `migrator`.`watermark` FROM {script.account}")
+            (remedy,) = asked()
+            with pytest.raises(SourceError):
+                WatermarkRowWriter(poor).write(right, MarkKind.LOW)
+            admin.execute(remedy)
+            assert asked() == []
+    finally:
+        admin.execute(f"DROP USER {script.account}")
+        without_watermark(admin)

@@ -1,0 +1,14 @@
+"""What a mapping needs in the target beside the tables that it fills."""
+
+from __future__ import annotations
+
+from migrator.model.beside import Beside
+from transforms import Mapping
+
+
+def beside(mapping: Mapping) -> Beside:
+    """A mirror for joined targets, key maps for surrogate keys."""
+    return Beside(
+        mirror=any(target.grain is not None for target in mapping.targets),
+        key_maps=any(target.surrogates for target in mapping.targets),
+    )
