@@ -11,6 +11,7 @@ nothing for InnoDB to do, and what triggers do is logged: such a foreign key is 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,10 @@ from migrator.binlog.statements import words_of
 from migrator.model.table import TableId
 
 _IDLE = ("RESTRICT", "NO ACTION")
+_MOST = "CASCADE"
+_ACTION = "(CASCADE|SET NULL|SET DEFAULT|RESTRICT|NO ACTION)"
+_RULES = re.compile(rf"\)(?: ON DELETE {_ACTION})?(?: ON UPDATE {_ACTION})?,?$")
+"""How a foreign key's line of SHOW CREATE TABLE ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +94,26 @@ class Cascades:
 
 
 def read_foreign_keys(connection: Any, database: str) -> list[ForeignKey]:
-    """All foreign keys of a database's tables that the user may see."""
+    """All foreign keys of a database's tables that the user may see.
+
+    MariaDB shows what they do (REFERENTIAL_CONSTRAINTS) only to those who may write to a table. A login that reads
+    gets it from the table's own statement.
+    """
     rows = query(
         connection,
         "SELECT k.CONSTRAINT_NAME, k.TABLE_NAME, k.COLUMN_NAME, k.REFERENCED_TABLE_SCHEMA, k.REFERENCED_TABLE_NAME,"
         " k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.KEY_COLUMN_USAGE k"
-        " JOIN information_schema.REFERENTIAL_CONSTRAINTS r ON r.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA"
+        " LEFT JOIN information_schema.REFERENTIAL_CONSTRAINTS r ON r.CONSTRAINT_SCHEMA = %s"
         " AND r.CONSTRAINT_NAME = k.CONSTRAINT_NAME AND r.TABLE_NAME = k.TABLE_NAME"
-        " WHERE k.TABLE_SCHEMA = %s AND r.CONSTRAINT_SCHEMA = %s AND k.REFERENCED_TABLE_NAME IS NOT NULL"
+        " WHERE k.TABLE_SCHEMA = %s AND k.REFERENCED_TABLE_NAME IS NOT NULL"
         " ORDER BY k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION",
         (database, database),
     )
     found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for row in rows:
         found.setdefault((row[1], row[0]), []).append(row)
+    hidden = sorted({table for (table, _), parts in found.items() if parts[0][6] is None})
+    told = {table: _statement(connection, TableId(database, table)) for table in hidden}
     return [
         ForeignKey(
             name,
@@ -110,11 +121,28 @@ def read_foreign_keys(connection: Any, database: str) -> list[ForeignKey]:
             TableId(parts[0][3], parts[0][4]),
             tuple(part[2] for part in parts),
             tuple(part[5] for part in parts),
-            parts[0][6],
-            parts[0][7],
+            *((parts[0][6], parts[0][7]) if table not in told else rules(told[table], name)),
         )
         for (table, name), parts in found.items()
     ]
+
+
+def _statement(connection: Any, table: TableId) -> str:
+    """SHOW CREATE TABLE."""
+    return str(query(connection, f"SHOW CREATE TABLE {quote_table(table)}")[0][1])
+
+
+def rules(statement: str, name: str) -> tuple[str, str]:
+    """What a foreign key does on DELETE and on UPDATE, as a table's statement says it.
+
+    A key that isn't found there is taken for one that does the most: who reads on would miss what it does.
+    """
+    names = {f"`{name.replace('`', '``')}`", '"' + name.replace('"', '""') + '"', name}
+    for line in map(str.strip, statement.splitlines()):
+        if any(line.startswith(f"CONSTRAINT {each} FOREIGN KEY ") for each in names):
+            found = _RULES.search(line)
+            return (found[1] or "RESTRICT", found[2] or "RESTRICT") if found else (_MOST, _MOST)
+    return _MOST, _MOST
 
 
 @dataclass(frozen=True, slots=True)

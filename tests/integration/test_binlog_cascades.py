@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from migrator.binlog.cascade_guard import CascadeGuard
+from migrator.binlog.foreign_keys import ForeignKey, read_foreign_keys
 from migrator.binlog.log_reader import BinlogReader
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError, SchemaError, SourceError
@@ -214,3 +216,24 @@ def test_parents_in_another_database_are_refused(engine: BinlogEngine, family: D
         ]
     finally:
         family.execute("ALTER TABLE child DROP FOREIGN KEY far", f"DROP DATABASE {name}_b")
+
+
+def test_a_login_that_only_reads_sees_what_foreign_keys_do(
+    family: Database,
+) -> None:
+    """MariaDB shows a key's actions only to those who may write: a poor login's guard was blind."""
+    user = f"reads_{family.database[-8:]}"
+    captured = [name for (name,) in family.query("SHOW TABLES")]
+    family.execute(f"CREATE USER {user} IDENTIFIED BY 'reads'")
+    family.execute(*(f"GRANT SELECT ON `{family.database}`.`{name}` TO {user}" for name in captured))
+    try:
+        poor = replace(family, user=user, password="reads")
+
+        def seen(database: Database) -> list[ForeignKey]:
+            with database.connect() as connection:
+                return read_foreign_keys(connection, database.database)
+
+        assert seen(poor) == seen(family)
+        assert any(key.acts() for key in seen(poor))
+    finally:
+        family.execute(f"DROP USER {user}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrator.binlog.altered import Altered, altered
-from migrator.binlog.foreign_keys import Cascades, ForeignKey, Trigger, find_cascades
+from migrator.binlog.foreign_keys import Cascades, ForeignKey, Trigger, find_cascades, rules
 from migrator.binlog.query_event import QueryText
 from migrator.model.table import TableId
 
@@ -96,3 +96,23 @@ def test_the_digest_tells_what_is_watched() -> None:
 )
 def test_statements_that_change_what_cascades_are_understood(text: str, change: Altered) -> None:
     assert altered(QueryText("old", text)) == change
+
+
+@pytest.mark.parametrize(
+    ("end", "wanted"),
+    [
+        ("", ("RESTRICT", "RESTRICT")),
+        (",", ("RESTRICT", "RESTRICT")),
+        (" ON DELETE CASCADE", ("CASCADE", "RESTRICT")),
+        (" ON DELETE NO ACTION ON UPDATE SET NULL,", ("NO ACTION", "SET NULL")),
+        (" ON UPDATE CASCADE", ("RESTRICT", "CASCADE")),
+        (" ON DELETE WHATEVER", ("CASCADE", "CASCADE")),
+    ],
+)
+def test_what_a_key_does_is_read_from_its_tables_statement(end: str, wanted: tuple[str, str]) -> None:
+    other = "  CONSTRAINT `other` FOREIGN KEY (`k`) REFERENCES `q` (`id`) ON DELETE SET NULL,\n"
+    statement = (
+        f"CREATE TABLE `t` (\n{other}  CONSTRAINT `a``b` FOREIGN KEY (`c`) REFERENCES `p` (`id`){end}\n) x"
+    )
+    assert rules(statement, "a`b") == wanted
+    assert rules(statement, "not there") == ("CASCADE", "CASCADE")
