@@ -24,14 +24,16 @@ def test_a_mirror_carries_its_format_and_a_newer_one_is_refused(new_pg: Database
         for _ in range(2):
             prepare(session, "m", [], NEW)
         comment = f"SELECT obj_description('{FILLED}'::regclass)"
-        assert new_pg.query(comment) == [("migrator mirror, format 1",)]
-        new_pg.execute(f"COMMENT ON TABLE {FILLED} IS NULL")
+        assert new_pg.query(comment) == [("migrator mirror, format 2",)]
+        new_pg.execute(
+            f"COMMENT ON TABLE {FILLED} IS NULL"
+        )  # an older version made it: that is the first format
         prepare(session, "m", [], NEW)
-        assert new_pg.query(comment) == [(None,)], "an older version made it: that is the first format"
-        new_pg.execute(f"COMMENT ON TABLE {FILLED} IS 'migrator mirror, format 2'")
+        assert new_pg.query(comment) == [("migrator mirror, format 2",)], "it is brought up to date"
+        new_pg.execute(f"COMMENT ON TABLE {FILLED} IS 'migrator mirror, format 3'")
         with pytest.raises(TargetError, match="newer version") as caught:
             prepare(session, "m", [], NEW)
-        assert caught.value.cause == "its format is 2, this version knows formats up to 1"
+        assert caught.value.cause == "its format is 3, this version knows formats up to 2"
         assert SCHEMA in caught.value.where
         assert "newer one" in caught.value.remedy
     finally:

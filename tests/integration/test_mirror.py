@@ -293,15 +293,6 @@ def test_a_link_by_floats_is_refused_by_name(mysql_bench: Bench) -> None:
         mysql_bench.target.prepare_mirror([joined_by(Reach(("amount",), (Node("price", price),)))])
 
 
-def test_a_key_longer_than_an_index_is_refused_by_name(mysql_bench: Bench) -> None:
-    name = schema_of("name", ("text",), text="string")
-    target = joined_by(Reach(("text",), (Node("name", name),)))
-    mysql_bench.target.prepare_mirror([target])
-    mysql_bench.apply(lambda mirror: None, mysql_bench.dumped(name, ("x" * 3072,)))
-    with pytest.raises(TargetError, match="can't be kept in the mirror"):
-        mysql_bench.apply(lambda mirror: None, mysql_bench.dumped(name, ("x" * 3073,)))
-
-
 def test_what_a_truncate_takes_away_is_traced_like_any_change(bench: Bench) -> None:
     bench.target.prepare_mirror([WORDS, NAMES])
     words = [(1, "a"), (2, "b"), (3, "a")]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from migrator.adapters.target_mysql.file_text import TEXT
 from migrator.adapters.target_mysql.merge import qualified
+from migrator.adapters.target_mysql.mirror_keys import index_parts
 from migrator.adapters.target_mysql.mirror_names import control_table, mirror_table, number_table
 from migrator.adapters.target_mysql.mirror_sql import MysqlMirrored
 from migrator.adapters.target_mysql.mirror_values import restored, texts
@@ -15,14 +16,15 @@ from migrator.adapters.target_mysql.refusal import DUPLICATE, Refusal
 from migrator.adapters.target_mysql.scratch import Scratch
 from migrator.adapters.target_mysql.session import Session
 from migrator.adapters.target_mysql.settings import MysqlTarget
-from migrator.errors import TargetError
 from migrator.mirror.mirrored import Mirrored, Typed
+from migrator.mirror.refused import first_refused, not_held
 from migrator.model.reach import Reach
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
 
 _DIRECT = "migrator_mirror_load"
+_LOAD = "migrator_mirror_part"
 _PART_ROWS = 20_000
 
 
@@ -81,7 +83,10 @@ class MysqlMirror:
 
     def scratch(self, owner: str, columns: Typed, by: Sequence[str] = ()) -> str:
         """An empty temporary table."""
-        return self._scratch.table(owner, columns, by)
+        kinds = dict(columns)
+        return self._scratch.table(
+            owner, columns, index_parts(by, [kinds[name] for name in by]) if by else ""
+        )
 
     def empty(self, name: str) -> None:
         """Empties a temporary table."""
@@ -96,12 +101,34 @@ class MysqlMirror:
         if chunk is not None:
             flag = pa.chunked_array([pa.array([str(int(chunk))] * rows.num_rows, TEXT)])
             values, loads, columns = [flag, *values], ["{0}", *loads], ["chunk", *columns]
+        staged = pa.table(values, names=columns)
+        self._session.run(f"SAVEPOINT {_LOAD}")
         try:
-            self._session.load(name, columns, loads, pa.table(values, names=columns))
+            self._session.load(name, columns, loads, staged)
         except Refusal as refusal:
             if refusal.retryable() or refusal.code == DUPLICATE:
                 raise
-            raise _not_held(table, refusal) from None
+
+            def refused(first: int, last: int, code: int = refusal.code) -> bool:
+                part = staged.slice(first, last - first)
+                return self._refused(code, lambda: self._session.load(name, columns, loads, part))
+
+            self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
+            row = first_refused(rows.num_rows, refused)
+            raise not_held(table.schema, table.table, refusal.cause(), rows, row) from None
+        self._session.run(f"RELEASE SAVEPOINT {_LOAD}")
+
+    def _refused(self, code: int, load: Callable[[], None]) -> bool:
+        """Whether the server refuses this as well; it is undone."""
+        same = False
+        try:
+            load()
+        except Refusal as found:
+            if found.retryable():  # the transaction may be over: a statement now would be in another one
+                raise
+            same = found.code == code
+        self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
+        return same
 
     def load_directly(self, table: Mirrored, parts: Iterator[pa.Table]) -> bool:
         """Whether dump rows went straight into the mirror."""
@@ -145,13 +172,3 @@ class MysqlMirror:
     def is_empty(self, table: TargetTable) -> bool:
         """Whether the target table has no row."""
         return not self._session.rows(f"SELECT 1 FROM {qualified(table.id)} LIMIT 1")
-
-
-def _not_held(table: Mirrored, refusal: Refusal) -> TargetError:
-    return TargetError(
-        f"rows of {table.schema.id} can't be kept in the mirror",
-        where=table.table,
-        cause=refusal.cause(),
-        remedy="a key of more bytes than the server indexes is such a case: correct the row in the source, then start"
-        " again",
-    )

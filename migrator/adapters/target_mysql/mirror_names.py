@@ -12,6 +12,10 @@ from migrator.model.table import TableId
 
 GRAIN = "~grain "
 """Begins the names of columns that the mirror's server computes."""
+KEY = "~key"
+"""The index over a key with bytes in it; and, with a number behind it, the short form of each column of bytes."""
+ROW = "~row"
+"""Numbers the rows of a table with such a key: some servers demand a primary key."""
 _MOST_CHARACTERS = 64
 _PLAIN = re.compile(r"[a-z][a-z0-9_]*")
 _OURS = frozenset({"chunk", "number"})

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from migrator.adapters.target_mysql.merge import quoted
+from migrator.adapters.target_mysql.mirror_keys import found, index_of
 from migrator.adapters.target_mysql.mirror_names import grain_column, index_name, place
 from migrator.adapters.target_mysql.mirror_values import column_of, sql_type
-from migrator.mirror.mirrored import Mirrored, Typed, equal
+from migrator.mirror.mirrored import Mirrored, Typed
 
 BY_NUMBER = "by_number"
 
@@ -33,14 +34,13 @@ class MysqlMirrored(Mirrored):
     def typed(self, names: Sequence[str] | None = None) -> Typed:
         """Columns of a temporary table with their types."""
         return tuple(
-            (place(name), sql_type(self.schema, column_of(self.schema, name)))
+            (place(name), sql_type(column_of(self.schema, name)))
             for name in (self.columns if names is None else names)
         )
 
     def lookup(self, names: Sequence[str], by: Sequence[str], values: Sequence[str]) -> str:
         """Joins the mirror's table ``m`` by these columns."""
-        index = "PRIMARY" if tuple(by) == self.key[: len(by)] else index_name(by)
-        return _joined(self.table, "m", index, equal(self.places(by, "m"), values))
+        return self._found(self.table, "m", by, values)
 
     def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str) -> str:
         """Joins the mirror's table ``m`` by a grain's number."""
@@ -53,7 +53,7 @@ class MysqlMirrored(Mirrored):
 
     def number_by_key(self, numbers: str, alias: str) -> str:
         """Joins the table of numbers ``n`` by key."""
-        return _joined(numbers, "n", "PRIMARY", self.same("n", alias))
+        return self._found(numbers, "n", self.key, self.places(self.key, alias))
 
     def keys_by_number(self, numbers: str, number: str) -> str:
         """Joins the table of numbers ``n`` by number."""
@@ -76,8 +76,8 @@ class MysqlMirrored(Mirrored):
     def delete(self) -> str:
         """Deletes the rows whose keys vanish."""
         staged = f"LEFT JOIN {self.staged} s ON {self.same('s', 'k')}"
-        found = _joined(self.table, "m", "PRIMARY", self.same("m", "k"))
-        return f"DELETE m FROM {self.gone} k {staged} {found} WHERE s.chunk IS NULL"
+        there = self._found(self.table, "m", self.key, self.places(self.key, "k"))
+        return f"DELETE m FROM {self.gone} k {staged} {there} WHERE s.chunk IS NULL"
 
     def upsert(self) -> str:
         """Inserts or updates the staged rows."""
@@ -94,12 +94,16 @@ class MysqlMirrored(Mirrored):
         """Sets computed values of the rows in a temporary table of keys and values, where they are others."""
         sets = ", ".join(f"m.{place(name)} = v.{place(name)}" for name in names)
         alike = " AND ".join(f"m.{place(name)} <=> v.{place(name)}" for name in names)
-        found = _joined(self.table, "m", "PRIMARY", self.same("m", "v"))
-        return f"UPDATE {load} v {found} SET {sets} WHERE NOT ({alike})"
+        there = self._found(self.table, "m", self.key, self.places(self.key, "v"))
+        return f"UPDATE {load} v {there} SET {sets} WHERE NOT ({alike})"
 
     def delete_numbers(self, numbers: str, keys: str) -> str:
         """Deletes the numbers of these keys."""
-        return f"DELETE n FROM ({keys}) k {_joined(numbers, 'n', 'PRIMARY', self.same('n', 'k'))}"
+        return f"DELETE n FROM ({keys}) k {self._found(numbers, 'n', self.key, self.places(self.key, 'k'))}"
+
+    def _found(self, table: str, alias: str, by: Sequence[str], values: Sequence[str]) -> str:
+        """Joins a table of the mirror, or one with this one's key, by these columns."""
+        return _joined(table, alias, index_of(self.schema, by), found(self.schema, by, alias, values))
 
 
 def number_of(places: Sequence[str]) -> str:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 from migrator.adapters.target_mysql.merge import columns as quoted_columns
 from migrator.adapters.target_mysql.merge import qualified, quoted
+from migrator.adapters.target_mysql.mirror_keys import by_bytes, index_parts, key_body, lengthen
 from migrator.adapters.target_mysql.mirror_names import (
+    ROW,
     control_table,
     grain_column,
     index_name,
@@ -20,18 +22,32 @@ from migrator.adapters.target_mysql.mirror_names import (
     place,
 )
 from migrator.adapters.target_mysql.mirror_sql import BY_NUMBER, number_of
-from migrator.adapters.target_mysql.mirror_values import column_of, sql_type
+from migrator.adapters.target_mysql.mirror_values import BYTES, column_of, sql_type
 from migrator.adapters.target_mysql.refusal import Refusal
 from migrator.adapters.target_mysql.session import Session
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.errors import TargetError
-from migrator.mirror.columns import COMMENT, FORMAT, refuse_late, refuse_newer, wrong_columns
+from migrator.mirror.columns import (
+    COMMENT,
+    FORMAT,
+    needed,
+    refuse_late,
+    refuse_newer,
+    too_wide,
+    wrong_columns,
+)
 from migrator.model.ledger import Ledger
 from migrator.model.reach import VALUE, Reach, linked_columns
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.mirror import JoinedTarget
 
-_PREFIX_BYTES = 255
+_MOST_COLUMNS = 950  # of InnoDB's 1,017: computed values and numbers of grains come on top
+_MOST_WIDTH = 7000  # of some 8,100 bytes
+_MOVED_OUT = 41
+_DECIMAL = 30
+_WIDTHS = {"TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8}
+_TOO_WIDE = frozenset({1117, 1118})
+_MARIADB_TOO_WIDE = "errno: 185"  # of InnoDB, inside of 1005
 _TEXT = "VARCHAR({}) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
 _MAKE_FILLED = (
     f"migration {_TEXT.format(31)}, target {_TEXT.format(64)}, digest {_TEXT.format(16)},"
@@ -81,18 +97,22 @@ class MirrorTables:
             self._make(control_table(self._settings.database, "filled"), _MAKE_FILLED, _FILLED_IS)
             for (comment,) in self._session.rows(_COMMENT, [database, "filled"]):
                 refuse_newer(_text(comment), f"database {database}")
+                if _text(comment) != f"{COMMENT}{FORMAT}":
+                    filled = control_table(self._settings.database, "filled")
+                    self._session.run(f"ALTER TABLE {filled} COMMENT = '{COMMENT}{FORMAT}'")
             self._make(control_table(self._settings.database, "moved"), _MAKE_MOVED)
             if self._ledger.segment == 0:
                 self._forget()
             schemas = {schema.id: schema for target in targets for schema in target.sources.values()}
             found = {}
             for schema in schemas.values():
-                read = {name for target in targets for name in target.columns.get(schema.id.name, ())}
-                found[schema.id] = self._table(schema, read)
+                found[schema.id] = self._table(schema, targets)
             self._indexes(targets)
         except Refusal as refusal:
             if refusal.retryable():
                 raise
+            if refusal.code in _TOO_WIDE or _MARIADB_TOO_WIDE in refusal.message:
+                raise too_wide(f"database {database}", refusal.cause()) from None
             user = self._settings.user
             raise TargetError(
                 "the mirror of the source's tables can't be made beside the target",
@@ -114,7 +134,7 @@ class MirrorTables:
     def _make(self, name: str, body: str, options: str = "ENGINE=InnoDB") -> None:
         self._session.run(f"CREATE TABLE IF NOT EXISTS {name} ({body}) {options}")
 
-    def _table(self, schema: TableSchema, read: set[str]) -> tuple[str, ...]:
+    def _table(self, schema: TableSchema, targets: Sequence[JoinedTarget]) -> tuple[str, ...]:
         target, migration = self._settings.database, self._settings.migration
         there = mirror_table(target, migration, schema.id)
         name, moved = qualified(there), control_table(target, "moved")
@@ -126,26 +146,34 @@ class MirrorTables:
             self._session.run(
                 f"DROP TABLE IF EXISTS {name}"
             )  # of another attempt that didn't get as far as here
-            names = [f"{place(one.name)} {_declared(schema, one.name)}" for one in schema.columns]
-            key = ", ".join(map(place, schema.key))
-            self._make(name, f"{', '.join(names)}, PRIMARY KEY ({key})")
+            wide = len(schema.columns) > _MOST_COLUMNS or sum(map(_width, schema.columns)) > _MOST_WIDTH
+            columns = needed(schema, targets) if wide else schema.names()
+            names = [f"{place(one)} {_declared(schema, one)}" for one in columns]
+            self._make(name, ", ".join([*names, *key_body(schema)]))
             self._session.run(
                 f"INSERT INTO {moved} VALUES (%s, %s, %s)", [migration, there.name, self._ledger.segment]
             )
             self._session.run("COMMIT")
-            return schema.names()
+            return columns
         if int(known[0][0]) != self._ledger.segment:
             raise _elsewhere(schema, name, int(known[0][0]), self._ledger.segment)
+        self._lengthen(there, schema)
         present = self._present(there)
         for column in schema.columns:  # values of a newer mapping: filling its target computes them
             if column.name.startswith(VALUE) and place(column.name) not in present:
                 declared = _declared(schema, column.name)
                 self._session.run(f"ALTER TABLE {name} ADD COLUMN {place(column.name)} {declared}")
                 present = self._present(there)
-        wanted = {one.name: _shown(sql_type(schema, one)) for one in schema.columns}
+        wanted = {one.name: _shown(sql_type(one)) for one in schema.columns}
         kept = {one: _shown(present[place(one)]) for one in schema.names() if place(one) in present}
+        read = {column for target in targets for column in target.columns.get(schema.id.name, ())}
         wrong_columns(schema, name, wanted, kept, read)
         return tuple(kept)
+
+    def _lengthen(self, there: TableId, schema: TableSchema) -> None:
+        """Of the first format, where a key held no more bytes than an index takes."""
+        if by_bytes(schema) and quoted(ROW) not in self._present(there):
+            self._session.run(f"ALTER TABLE {qualified(there)} {lengthen(schema)}")
 
     def _present(self, table: TableId) -> dict[str, str]:
         """Types of a table's columns by quoted name."""
@@ -161,7 +189,8 @@ class MirrorTables:
             for names in sorted(linked):
                 _refuse_floats(schema, names)
                 if schema.key[: len(names)] != names:
-                    parts = ", ".join(_index_part(schema, name) for name in names)
+                    kinds = [sql_type(column_of(schema, name)) for name in names]
+                    parts = index_parts(list(map(place, names)), kinds)
                     self._index(mirror_table(target, migration, table), index_name(names), parts)
         for reach in reaches:
             schema = reach.root.schema
@@ -170,9 +199,9 @@ class MirrorTables:
                 continue
             there = number_table(target, migration, reach)
             body = [f"{place(name)} {_declared(schema, name)}" for name in schema.key]
-            key = ", ".join(map(place, schema.key))
-            more = f"PRIMARY KEY ({key}), KEY {quoted(BY_NUMBER)} (number)"
-            self._make(qualified(there), f"{', '.join(body)}, number BIGINT NOT NULL, {more}")
+            more = ["number BIGINT NOT NULL", *key_body(schema), f"KEY {quoted(BY_NUMBER)} (number)"]
+            self._make(qualified(there), ", ".join([*body, *more]))
+            self._lengthen(there, schema)
 
     def _grain(self, table: TableId, schema: TableSchema, reach: Reach) -> None:
         _refuse_floats(schema, reach.grain)
@@ -191,14 +220,14 @@ class MirrorTables:
 
 
 def _declared(schema: TableSchema, name: str) -> str:
-    declared = sql_type(schema, column_of(schema, name))
+    declared = sql_type(column_of(schema, name))
     return f"{declared} {'NOT NULL' if name in schema.key else 'NULL DEFAULT NULL'}"
 
 
-def _index_part(schema: TableSchema, name: str) -> str:
-    """A column in an index: of bytes the first ones."""
-    column = column_of(schema, name)
-    return f"{place(name)}({_PREFIX_BYTES})" if column.type in ("string", "binary") else place(name)
+def _width(column: Column) -> int:
+    """Bytes of a page that a value takes at most: long ones are moved out of it."""
+    kind = sql_type(column)
+    return _MOVED_OUT if kind == BYTES else _WIDTHS.get(kind, _DECIMAL)
 
 
 def _shown(declared: str) -> str:

@@ -25,26 +25,17 @@ _HELD = {
     "bool": pa.int8(), "float32": pa.int32(), "float64": pa.int64(), "date": pa.int32(), "timestamp": pa.int64(),
     "timestamptz": pa.int64(),
 }  # fmt: skip
-_BYTES = ("string", "binary")
-_KEY_BYTES = 3072
-"""What InnoDB indexes at most."""
-_OTHER_KEY_BYTES = 20
+BYTES = "LONGBLOB"
 _MOST_SCALE = 30
 """MySQL's; decimals with more digits behind the point are held as whole numbers."""
 
 
-def sql_type(schema: TableSchema, column: Column) -> str:
-    """The type in which a mirrored column is held. Bytes of a key have a length: an index holds them whole."""
+def sql_type(column: Column) -> str:
+    """The type in which a mirrored column is held."""
     decimal = column.decimal()
     if decimal is not None:
         return f"DECIMAL({decimal[0]},{decimal[1] if decimal[1] <= _MOST_SCALE else 0})"
-    if column.type not in _BYTES:
-        return _TYPES[column.type]
-    if column.name not in schema.key:
-        return "LONGBLOB"
-    kinds = [one.type in _BYTES for one in schema.columns if one.name in schema.key]
-    room = _KEY_BYTES - _OTHER_KEY_BYTES * kinds.count(False)
-    return f"VARBINARY({room // kinds.count(True)})"
+    return BYTES if column.type in ("string", "binary") else _TYPES[column.type]
 
 
 def column_of(schema: TableSchema, name: str) -> Column:

@@ -6,8 +6,6 @@ instead of TRUNCATE. A rollback takes the rows and leaves the tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from migrator.adapters.target_mysql.session import Session
 from migrator.mirror.mirrored import Typed
 
@@ -19,10 +17,10 @@ class Scratch:
         self._session = session
         self._names: dict[tuple[str, Typed], str] = {}
 
-    def table(self, owner: str, columns: Typed, by: Sequence[str] = ()) -> str:
+    def table(self, owner: str, columns: Typed, by: str = "") -> str:
         """Name of an empty temporary table with these columns (name, SQL type); ``owner`` keeps uses apart.
 
-        ``by``: columns by which rows are looked up. MariaDB has no hash join unless told so.
+        ``by``: the index by which rows are looked up. MariaDB has no hash join unless told so.
         """
         name = self._names.get((owner, columns))
         if name is not None:
@@ -30,7 +28,7 @@ class Scratch:
             return name
         name = f"migrator_scratch_{len(self._names)}"
         body = ", ".join(f"{column} {kind}" for column, kind in columns)
-        keys = f", KEY ({', '.join(by)})" if by else ""
+        keys = f", KEY ({by})" if by else ""
         self._session.make_temporary(name, f"{body}{keys}")
         self._names[owner, columns] = name
         return name

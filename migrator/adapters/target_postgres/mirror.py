@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from migrator.adapters.target_postgres.explain import temporary
 from migrator.adapters.target_postgres.merge import qualified, quoted
 from migrator.adapters.target_postgres.mirror_sql import PostgresMirrored
 from migrator.adapters.target_postgres.mirror_tables import (
     FILLED,
+    TOO_WIDE,
     held,
     mirror_table,
     number_table,
@@ -20,12 +22,13 @@ from migrator.adapters.target_postgres.scratch import Scratch
 from migrator.adapters.target_postgres.session import Session
 from migrator.errors import TargetError
 from migrator.mirror.mirrored import Mirrored, Typed
+from migrator.mirror.refused import first_refused, not_held
 from migrator.model.reach import Reach
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
 
-_DIRECT = quoted("migrator_mirror_load")
+_LOAD = quoted("migrator_mirror_load")
 
 
 class PostgresMirror:
@@ -95,24 +98,56 @@ class PostgresMirror:
         staged = held(rows, table.schema, names).rename_columns(table.places(names))
         if chunk is not None:
             staged = staged.add_column(0, "chunk", pa.array([chunk] * rows.num_rows, pa.bool_()))
+        self._session.run(f"SAVEPOINT {_LOAD}")
         try:
             self._session.load(name, staged)
         except Refusal as refusal:
-            raise _not_held(table, refusal) from None
+            raise self._not_held(
+                table, refusal, rows, lambda one: self._session.load(name, one), staged
+            ) from None
+        self._session.run(f"RELEASE SAVEPOINT {_LOAD}")
 
     def load_directly(self, table: Mirrored, parts: Iterator[pa.Table]) -> bool:
         """Whether dump rows went straight into the mirror."""
-        self._session.run(f"SAVEPOINT {_DIRECT}")
+        self._session.run(f"SAVEPOINT {_LOAD}")
         place = mirror_table(self._migration, table.schema.id)
-        try:
-            for part in parts:
-                self._session.load(place, held(part, table.schema, table.columns))
-        except Refusal as refusal:
-            self._session.run(f"ROLLBACK TO SAVEPOINT {_DIRECT}")
-            if refusal.sqlstate == UNIQUE_VIOLATION:
+        for part in parts:
+            rows = held(part, table.schema, table.columns)
+            try:
+                self._session.load(place, rows)
+            except Refusal as refusal:
+                if refusal.sqlstate != UNIQUE_VIOLATION:
+                    raise self._not_held(
+                        table, refusal, part, lambda one: self._session.load(place, one), rows
+                    ) from None
+                self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
                 return False
-            raise _not_held(table, refusal) from None
         return True
+
+    def _not_held(
+        self,
+        table: Mirrored,
+        refusal: Refusal,
+        rows: pa.Table,
+        load: Callable[[pa.Table], None],
+        staged: pa.Table,
+    ) -> TargetError:
+        """The error for rows that the server refused behind the savepoint."""
+        self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
+        if refusal.retryable() and refusal.sqlstate not in TOO_WIDE:
+            return temporary(refusal)
+
+        def refused(first: int, last: int) -> bool:
+            try:
+                load(staged.slice(first, last - first))
+            except Refusal as found:
+                return found.sqlstate == refusal.sqlstate
+            finally:
+                self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
+            return False
+
+        row = first_refused(rows.num_rows, refused)
+        return not_held(table.schema, table.table, refusal.cause(), rows, row)
 
     def number_table(self, reach: Reach) -> str:
         """Quoted name of the table of a computed grain's numbers."""
@@ -141,12 +176,3 @@ class PostgresMirror:
     def is_empty(self, table: TargetTable) -> bool:
         """Whether the target table has no row."""
         return not self._session.rows(f"SELECT 1 FROM {qualified(table.id)} LIMIT 1")
-
-
-def _not_held(table: Mirrored, refusal: Refusal) -> TargetError:
-    return TargetError(
-        f"rows of {table.schema.id} can't be kept in the mirror",
-        where=f"{table.table}{f', column {refusal.column}' if refusal.column else ''}",
-        cause=refusal.cause(),
-        remedy="a text with the character U+0000 is such a case: correct the row in the source, then start again",
-    )

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from migrator.adapters.target_postgres.merge import columns as quoted_columns
 from migrator.adapters.target_postgres.merge import quoted
+from migrator.adapters.target_postgres.mirror_keys import found, indexed
 from migrator.adapters.target_postgres.mirror_tables import NUMBER, number_of, sql_type
-from migrator.mirror.mirrored import Mirrored, Typed, equal
+from migrator.mirror.mirrored import Mirrored, Typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class PostgresMirrored(Mirrored):
 
     def lookup(self, names: Sequence[str], by: Sequence[str], values: Sequence[str]) -> str:
         """``LATERAL`` subquery ``m``: the columns ``names``, by place, of the rows where ``by`` has these values."""
-        return self._lateral("m", names, self.table, equal(self.named(by, "i"), values))
+        return self._lateral("m", names, self.table, found(self.schema, by, self.named(by, "i"), values))
 
     def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str) -> str:
         """``LATERAL`` subquery ``m``: the columns ``names``, by place, of the rows whose grain has this number."""
-        found = number_of(self.schema, grain, self.named(grain, "i"))
-        return self._lateral("m", names, self.table, f"{found} = {number}")
+        own = number_of(self.schema, grain, self.named(grain, "i"))
+        return self._lateral("m", names, self.table, f"{own} = {number}")
 
     def number_of(self, grain: Sequence[str], alias: str) -> str:
         """A grain's number in a temporary table's row."""
@@ -50,7 +50,7 @@ class PostgresMirrored(Mirrored):
 
     def number_by_key(self, numbers: str, alias: str) -> str:
         """``LATERAL`` subquery ``n``: the numbers of rows with these keys."""
-        same = equal(self.named(self.key, "i"), self.places(self.key, alias))
+        same = self._keyed("i", self.places(self.key, alias))
         return f"CROSS JOIN LATERAL (SELECT i.{NUMBER} AS number FROM {numbers} i WHERE {same} OFFSET 0) n"
 
     def keys_by_number(self, numbers: str, number: str) -> str:
@@ -75,16 +75,16 @@ class PostgresMirrored(Mirrored):
     def delete(self) -> str:
         """Deletes the rows whose keys vanish."""
         keys = ", ".join(self.places(self.key))
-        same = equal(self.named(self.key, "i"), self.places(self.key, "k"))
+        same = self._keyed("i", self.places(self.key, "k"))
         gone = f"SELECT {keys} FROM {self.gone} EXCEPT SELECT {keys} FROM {self.staged}"
-        found = f"CROSS JOIN LATERAL (SELECT i.ctid AS at FROM {self.table} i WHERE {same} OFFSET 0) m"
-        return f"DELETE FROM {self.table} WHERE ctid = ANY (ARRAY(SELECT m.at FROM ({gone}) k {found}))"
+        there = f"CROSS JOIN LATERAL (SELECT i.ctid AS at FROM {self.table} i WHERE {same} OFFSET 0) m"
+        return f"DELETE FROM {self.table} WHERE ctid = ANY (ARRAY(SELECT m.at FROM ({gone}) k {there}))"
 
     def upsert(self) -> str:
         """Inserts or updates the staged rows."""
         names = ", ".join(quoted(name) for name in self.columns)
         values = ", ".join(self.places(self.columns, "s"))
-        keys = ", ".join(quoted(name) for name in self.key)
+        keys = ", ".join(indexed(self.schema, self.key, list(map(quoted, self.key))))
         sets = ", ".join(f"{quoted(n)} = excluded.{quoted(n)}" for n in self.columns if n not in self.key)
         action = f"UPDATE SET {sets}" if sets else "NOTHING"
         return (
@@ -97,7 +97,7 @@ class PostgresMirrored(Mirrored):
         sets = ", ".join(
             f"{quoted(name)} = v.{place}" for name, place in zip(names, self.places(names), strict=True)
         )
-        same = equal(self.named(self.key, "t"), self.places(self.key, "v"))
+        same = self._keyed("t", self.places(self.key, "v"))
         known, wanted = (", ".join(one) for one in (self.named(names, "t"), self.places(names, "v")))
         return (
             f"UPDATE {self.table} t SET {sets} FROM {load} v WHERE {same}"
@@ -106,4 +106,10 @@ class PostgresMirrored(Mirrored):
 
     def delete_numbers(self, numbers: str, keys: str) -> str:
         """Deletes the numbers of these keys."""
-        return f"DELETE FROM {numbers} WHERE ({quoted_columns(self.key)}) IN ({keys})"
+        return (
+            f"DELETE FROM {numbers} n USING ({keys}) k WHERE {self._keyed('n', self.places(self.key, 'k'))}"
+        )
+
+    def _keyed(self, alias: str, values: Sequence[str]) -> str:
+        """The row ``alias`` of a table with this one's key has these values as its key."""
+        return found(self.schema, self.key, self.named(self.key, alias), values)
