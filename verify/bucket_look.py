@@ -257,7 +257,7 @@ class BucketLook(Pairing):
                 key = self._plan.source_keys[name]
                 names, kinds = [each for each, _ in key], [kind for _, kind in key]
                 known = [row for bucket in own for row in buckets.keys(bucket, place, key)]
-                keys = [row for row in dict.fromkeys(known) if is_written(row, kinds)]
+                keys = [row for row in dict.fromkeys(known) if is_written(row, kinds, dialect)]
                 wheres = [condition(each, names, kinds, dialect) for each in lists_of(keys, _KEYS_IN_A_LIST)]
                 wheres += self._new_rows(buckets, name, most) if node.above is None else []
             else:

@@ -27,6 +27,18 @@ def likely_cause(kind: str, mapped: str | None, target: str | None) -> str:
         mapped: canonical text of the mapped value, None for NULL.
         target: canonical text of the target's value.
     """
+    try:
+        return _likely_cause(kind, mapped, target)
+    except (
+        ArithmeticError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ):  # numbers beyond all that is reckoned with
+        return ANOTHER
+
+
+def _likely_cause(kind: str, mapped: str | None, target: str | None) -> str:
     if mapped is None or target is None:
         return _with_null(mapped, target)
     kind = {"double": "float8", "float": "float4"}.get(kind, kind)

@@ -26,7 +26,7 @@ _WRITTEN = {
     DATE: re.compile(r"-?\d+"),
     UUID: re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     BYTES: re.compile(r"([0-9a-f]{2})*"),
-    NUMBER: re.compile(r"-?\d+(\.\d+)?|NaN"),
+    NUMBER: re.compile(r"-?\d+(\.\d+)?|NaN|-?Infinity"),
     TIMESTAMP: re.compile(r"-?\d+"),
     TIMESTAMPTZ: re.compile(r"-?\d+"),
     TEXT: re.compile(r"[^\0]*"),
@@ -68,11 +68,13 @@ class Dialect:
         quoted: an identifier.
         literal: a canonical text of a kind.
         rows: whether ``(a, b) > (1, 2)`` finds its place in an index.
+        nul: whether its text may hold U+0000.
     """
 
     quoted: Callable[[str], str]
     literal: Callable[[str, str], str]
     rows: bool
+    nul: bool = False
 
 
 def cut(end: Callable[[Key | None], Key | None], within: KeyRange | None = None) -> Iterator[KeyRange]:
@@ -93,9 +95,13 @@ def cut(end: Callable[[Key | None], Key | None], within: KeyRange | None = None)
         after = upto
 
 
-def is_written(key: Key, kinds: Sequence[str]) -> bool:
+def is_written(key: Key, kinds: Sequence[str], dialect: Dialect) -> bool:
     """Whether a key can be said to a server: each value as its kind is written."""
-    return all(_WRITTEN[kind].fullmatch(value) for value, kind in zip(key, kinds, strict=True))
+    return all(_is_written(value, kind, dialect) for value, kind in zip(key, kinds, strict=True))
+
+
+def _is_written(value: str, kind: str, dialect: Dialect) -> bool:
+    return (kind == TEXT and dialect.nul) or _WRITTEN[kind].fullmatch(value) is not None
 
 
 def lists_of(keys: Sequence[Key], size: int) -> list[KeyList]:
@@ -122,7 +128,7 @@ def condition(piece: Piece, names: Sequence[str], kinds: Sequence[str], dialect:
 
 def _literals(key: Key, kinds: Sequence[str], dialect: Dialect) -> list[str]:
     for value, kind in zip(key, kinds, strict=True):
-        if _WRITTEN[kind].fullmatch(value) is None:
+        if not _is_written(value, kind, dialect):
             raise VerifyError(
                 f"a key isn't what its type says: {value!r} is no {kind}",
                 remedy="verify with --whole, and report it",

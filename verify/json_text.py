@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 from contextlib import suppress
-from decimal import Decimal
 from typing import Any
+
+_NUMBER = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 
 _CALLS, _STACK_BYTES = 60_000, 256 * 1024**2
 """For documents nested so deep that each level takes some calls. Memory of a stack is taken as it is used."""
@@ -46,12 +48,16 @@ def _deep(text: str) -> str:
     return found[0] if found else text
 
 
+class _Digits(str):
+    """A number as it is written: no type of numbers holds all that JSON can write."""
+
+
 def _canonical(text: str) -> str:
     try:
-        document = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_refuse)
-    except ValueError:
+        document = json.loads(text, parse_int=_Digits, parse_float=_Digits, parse_constant=_refuse)
+        return _write(document)
+    except ValueError:  # no JSON; or an exponent of more digits than Python reads
         return text
-    return _write(document)
 
 
 def _refuse(word: str) -> Any:
@@ -63,17 +69,19 @@ def _write(value: Any) -> str:
         return "{" + ",".join(f"{json.dumps(key)}:{_write(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_write, value)) + "]"
-    if isinstance(value, Decimal):
+    if isinstance(value, _Digits):
         return _number(value)
     return json.dumps(value)
 
 
-def _number(value: Decimal) -> str:
-    # Only Decimal's own text is used: normalize() would round to the context's 28 digits.
-    if not value:
+def _number(text: str) -> str:
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text} is no number")
+    sign, whole, fraction, exponent = found.groups("")
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
         return "0"
-    sign, digits, exponent = value.as_tuple()
-    text = "".join(map(str, digits)).lstrip("0")
-    stripped = text.rstrip("0")
-    power = int(exponent) + len(text) - len(stripped)
-    return ("-" if sign else "") + stripped + (f"e{power}" if power else "")
+    stripped = digits.rstrip("0")
+    power = int(exponent or 0) - len(fraction) + len(digits) - len(stripped)
+    return sign + stripped + (f"e{power}" if power else "")

@@ -33,7 +33,7 @@ def literal(kind: str, value: str) -> str:
     return value
 
 
-DIALECT = Dialect(quoted, literal, rows=False)
+DIALECT = Dialect(quoted, literal, rows=False, nul=True)
 Read = Callable[[Any, str, Path], int]
 """Reads the rows under a condition into a Parquet file; gives their number."""
 

@@ -79,7 +79,7 @@ def literal(kind: str, value: str) -> str:
         return _moment(kind, value)
     if kind == TEXT:  # of no type: the server takes it for one of the column's
         return sql.Literal(value).as_string()
-    return f"'{value}'::numeric" if value == "NaN" else value
+    return f"'{value}'::numeric" if value.endswith(("NaN", "Infinity")) else value
 
 
 def _moment(kind: str, value: str) -> str:

@@ -51,7 +51,7 @@ class TargetKeys:
     def read(self, keys: Sequence[CellTexts]) -> None:
         """The rows of some keys; a key that can't be said to the server has none."""
         whole = [tuple(map(str, key)) for key in keys if None not in key]
-        said = [key for key in whole if is_written(key, self._kinds)]
+        said = [key for key in whole if is_written(key, self._kinds, self._rows.dialect)]
         for piece in lists_of(said, KEYS_IN_A_LIST):
             self._files += 1
             path = self._folder / f"{self._files}.parquet"

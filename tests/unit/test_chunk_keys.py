@@ -17,6 +17,8 @@ from verify.chunk_keys import (
     BYTES,
     DATE,
     INTEGER,
+    NUMBER,
+    TEXT,
     Dialect,
     Key,
     KeyColumn,
@@ -24,6 +26,7 @@ from verify.chunk_keys import (
     KeyRange,
     condition,
     cut,
+    is_written,
     lists_of,
 )
 from verify.chunk_reader import Digest
@@ -227,3 +230,14 @@ def test_no_text_is_looked_for_under_a_column_s_collation() -> None:
     assert found is not None
     assert '("c" COLLATE "C") LIKE ' in found.source
     assert '"c" LIKE' not in found.source
+
+
+def test_what_a_server_holds_in_a_key_can_be_said_to_it() -> None:
+    """Infinite numbers to PostgreSQL; U+0000 within text to MySQL and MariaDB, and to no other."""
+    for value in ("Infinity", "-Infinity", "NaN"):
+        assert condition(KeyRange(upto=(value,)), ["k"], [NUMBER], POSTGRES) == f"\"k\" <= '{value}'::numeric"
+    assert condition(KeyRange(upto=("a\0b",)), ["k"], [TEXT], MYSQL) == "`k` <= _utf8mb4 X'610062'"
+    assert is_written(("a\0b",), [TEXT], MYSQL)
+    assert not is_written(("a\0b",), [TEXT], POSTGRES)
+    with pytest.raises(VerifyError, match="is no text"):
+        condition(KeyRange(upto=("a\0b",)), ["k"], [TEXT], POSTGRES)

@@ -99,7 +99,6 @@ def _befores(text: str) -> Iterator[str]:
 ALLOWED = {
     # quoted names, and queries that were put together by these rules
     "migrator/adapters/target_mysql/preflight.py": {"one"},
-    "migrator/adapters/target_postgres/mirror_sql.py": {"keys"},
     "migrator/mirror/reach_sql.py": {"number"},
     # statements for people to read and run: names and values quoted as the server's own words are; whole numbers
     "migrator/adapters/target_mysql/grants.py": {"database", "ours"},

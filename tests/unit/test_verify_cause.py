@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from verify.cause import likely_cause
+from verify.display import shown
 
 
 @pytest.mark.parametrize(
@@ -92,3 +95,18 @@ def test_a_number_of_many_digits_is_told_at_once() -> None:
     long = "1." + "3" * 16_000
     assert likely_cause("numeric", long, long[:-1]) == "scale: digits cut off"
     assert likely_cause("numeric", long, "1" * 16_000) == "another value"
+
+
+NUMBERS = st.from_regex(r"-?\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,25})?", fullmatch=True)
+ODD = st.sampled_from(
+    ["NaN", "sNaN", "-Infinity", "infinity", "", "1e99999999999999999999", "9" * 20_000, "not exactly 1"]
+)
+KINDS = ("integer", "numeric", "float4", "float8", "double", "float", "date", "timestamp", "timestamptz", "text",
+         "json", "character", "bytea", "time", "uuid", "boolean")  # fmt: skip
+
+
+@given(st.sampled_from(KINDS), st.one_of(NUMBERS, ODD, st.text()), st.one_of(NUMBERS, ODD, st.text()))
+def test_a_cause_is_told_of_any_two_texts(kind: str, mapped: str, target: str) -> None:
+    """The hint is a hint: no value ends a verification because of it."""
+    assert likely_cause(kind, mapped, target)
+    shown(kind, mapped)

@@ -70,6 +70,24 @@ def test_json_numbers_are_equal_exactly_when_their_values_are(a: Decimal, b: Dec
     assert (canonical_json(str(a)) == canonical_json(str(b))) == (a == b)
 
 
+@given(st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,40})?", fullmatch=True))
+def test_any_number_that_json_can_write_is_compared_by_value(text: str) -> None:
+    """Beyond what any type of numbers holds: ``1e99999999999999999999``."""
+    written = canonical_json(text)
+    assert written is not None
+    assert canonical_json(written) == written
+    mantissa, _, power = text.lower().partition("e")
+    shifted = f"{mantissa}{'' if '.' in mantissa else '.0'}0e{power or 0}"
+    assert canonical_json(f'{{"a":{shifted}}}') == f'{{"a":{written}}}'
+    if written != "0":
+        assert canonical_json(f"{mantissa}e{int(power or 0) + 1}") != written
+
+
+def test_a_document_whose_exponent_nothing_reads_is_compared_as_text() -> None:
+    text = "1e" + "9" * 5000
+    assert canonical_json(text) == text
+
+
 def begin(lsn: int) -> bytes:
     return b"B" + struct.pack("!QqI", lsn, 0, 1)
 
