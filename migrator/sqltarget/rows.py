@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
+
+_SHOWN = 60
 
 
 def duplicate(table: TableId, key: str) -> TargetError:
@@ -20,6 +22,63 @@ def duplicate(table: TableId, key: str) -> TargetError:
         cause="a target row must come from one source row (or grain), else the last one would win by chance",
         remedy="correct the mapping or its key, then start again: nothing of this batch was written",
     )
+
+
+def named_row(
+    error: TargetError,
+    rows: pa.Table,
+    key: Sequence[str],
+    column: str,
+    encode: Callable[[pa.ChunkedArray], object],
+) -> TargetError:
+    """The error of a column that can't be encoded, with the key and the value of the first row at fault.
+
+    Args:
+        error: what ``encode`` raised of the whole column.
+        rows: mapped rows.
+        key: the target's.
+        column: the one that was encoded.
+        encode: raises ``TargetError`` of values that can't be.
+    """
+    values = rows[column]
+    first, last = 0, len(values)
+
+    def refused(start: int, end: int) -> TargetError | None:
+        try:
+            encode(values.slice(start, end - start))
+        except TargetError as found:
+            return found
+        return None
+
+    while last - first > 1:
+        middle = (first + last) // 2
+        if refused(first, middle):
+            last = middle
+        else:
+            first = middle
+    if last <= first or not (found := refused(first, last)) or not set(key) <= set(rows.column_names):
+        return error
+    place = key_text(key, [shown(rows[name][first]) for name in key])
+    table = error.where.removesuffix(f".{column}")
+    return TargetError(
+        error.what,
+        where=f"{table}, {place}, column {column}, value {shown(values[first])!r}",
+        cause=found.cause,
+        remedy=error.remedy,
+    )
+
+
+def shown(value: pa.Scalar) -> object:
+    """A value for messages: what Python has no word for as its number, the middle of long ones left out."""
+    try:
+        found = value.as_py()
+    except (ValueError, OverflowError):  # dates beyond the year 9999, infinities
+        found = value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64()).as_py()
+    if isinstance(found, (str, bytes)) and len(found) > _SHOWN:
+        half = _SHOWN // 2
+        dots = "..." if isinstance(found, str) else b"..."
+        return found[:half] + dots + found[-half:]  # type: ignore[operator]
+    return found
 
 
 def key_text(names: Sequence[str], values: Sequence[object]) -> str:

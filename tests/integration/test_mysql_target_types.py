@@ -157,3 +157,36 @@ def _refused(it: Bench, place: int, kind: str, arrow: pa.DataType, value: Any, w
     if "error" in raised.value.cause:  # the server found it
         assert "id=249" in text, (kind, text)
     assert f"v{place}" in text, (kind, text)
+
+
+JSON_NUMBERS = [
+    ("18446744073709551615", ""), ("-9223372036854775808", ""), ("0.1", ""), ("1e22", ""), ("1.0", ""), ("-0.0", ""),
+    ("1.7976931348623157e308", ""), ("9007199254740993.0", "9007199254740993.0"),
+    ("18446744073709551616", "18446744073709551616"), ("18446744073709552000", ""),
+    ("18446744073709551617", "18446744073709551617"), ("0.12345678901234567890", "0.12345678901234567890"),
+    ("1e400", "1e400"), ("1e99999999999999999999", "1e99999999999999999999"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "rounded"), JSON_NUMBERS, ids=[one[0] for one in JSON_NUMBERS])
+def test_a_number_in_json_that_mysql_would_round_is_refused_by_row(
+    new_mysql: Database, number: str, rounded: str
+) -> None:
+    """MariaDB keeps JSON as text."""
+    create = "CREATE TABLE t (id bigint PRIMARY KEY, v json)"
+    text = f'{{"a": [{number}, "0.12345678901234567890"]}}'
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "v": pa.array(["{}", text])})
+    with bench(new_mysql, create) as it:
+        if not rounded:
+            it.apply(it.part("t", after=rows))
+            [(kept,)] = new_mysql.query("SELECT CAST(JSON_EXTRACT(v, '$.a[0]') AS CHAR) FROM t WHERE id = 2")
+            assert Decimal(kept) == Decimal(number)
+            return
+        with pytest.raises(TargetError, match="without loss") as raised:
+            it.apply(it.part("t", after=rows))
+        assert "id=2, column v, value" in raised.value.where
+        assert rounded in raised.value.cause
+        if "e" not in number:  # the control: the server takes it, and keeps another
+            new_mysql.execute(f"INSERT INTO t VALUES (3, '[{number}]')")
+            [(kept,)] = new_mysql.query("SELECT CAST(JSON_EXTRACT(v, '$[0]') AS CHAR) FROM t")
+            assert Decimal(kept) != Decimal(number)

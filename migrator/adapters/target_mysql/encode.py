@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.adapters.target_mysql.file_text import TEXT, hexadecimal
+from migrator.adapters.target_mysql.json_numbers import check_numbers
 from migrator.adapters.target_mysql.structure import Storage
 from migrator.adapters.target_mysql.types import BINARY, WRITTEN
 from migrator.errors import TargetError
@@ -97,6 +98,8 @@ def _written(storage: Storage, values: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = _text(values)
     if base == "time":
         _check_times(texts, storage.precision)
+    if base == "json":
+        check_numbers(texts)
     if storage.members:
         _check_members(storage, texts)
     return texts
@@ -120,6 +123,9 @@ def _floats(storage: Storage, values: pa.ChunkedArray) -> pa.ChunkedArray:
     if "," in storage.column.native_type:
         raise pa.ArrowInvalid(f"{storage.column.native_type} rounds to its own number of digits")
     numbers = values.cast(pa.float32() if storage.base == "float" else pa.float64())
+    if storage.base == "float" and pa.types.is_float64(values.type):
+        again = numbers.cast(pa.float64())
+        _refuse(pc.not_equal(again, values), "digits that a 32-bit float doesn't hold would be rounded")
     _refuse(pc.invert(pc.is_finite(numbers)), "NaN and infinity can't be stored")
     # All digits of the double that equals the float: the server reads doubles exactly, then rounds nothing.
     return _text(numbers.cast(pa.float64()))

@@ -15,7 +15,7 @@ from migrator.adapters.target_mysql.structure import Storage, Structure
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
-from migrator.sqltarget.rows import check_columns, duplicate, filled, key_text, no_key, together
+from migrator.sqltarget.rows import check_columns, duplicate, filled, key_text, named_row, no_key, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     written = tuple(model.column_names)
     check_columns(structure.table, written)
     source = together(structure.table.id, written, parts)
-    encoded = tuple(_encoded(structure, name, source[name]) for name in written)
+    encoded = tuple(_encoded(structure, name, source) for name in written)
     keys, unsure = _keys(structure, before), _keys(structure, doubted)
     prepared = Prepared(
         structure=structure,
@@ -171,7 +171,7 @@ def _keys(structure: Structure, rows: pa.Table | None) -> tuple[Encoded, ...] | 
     if rows is None:
         return None
     check_columns(structure.table, tuple(rows.column_names))
-    return tuple(_encoded(structure, name, rows[name]) for name in structure.table.key)
+    return tuple(_encoded(structure, name, rows) for name in structure.table.key)
 
 
 def _storages(structure: Structure, names: Sequence[str]) -> list[Storage]:
@@ -179,6 +179,14 @@ def _storages(structure: Structure, names: Sequence[str]) -> list[Storage]:
     return [found[name] for name in names]
 
 
-def _encoded(structure: Structure, name: str, values: pa.ChunkedArray) -> Encoded:
+def _encoded(structure: Structure, name: str, rows: pa.Table) -> Encoded:
     (storage,) = _storages(structure, [name])
-    return encode(storage, values, str(structure.table.id))
+    table = structure.table
+
+    def encoded(values: pa.ChunkedArray) -> Encoded:
+        return encode(storage, values, str(table.id))
+
+    try:
+        return encoded(rows[name])
+    except TargetError as error:
+        raise named_row(error, rows, table.key, name, encoded) from None

@@ -27,10 +27,15 @@ from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.schema import MYSQL_LEDGER, upgrade_target
+from migrator.sqltarget.unchanged import check_unchanged
 
 # Made under the ledger's lock, asked for before the COMMIT: it is gone if anything has ended the transaction between.
 _WHOLE = "migrator_whole"
 _OLDER_EPOCHS = 100
+_COLUMNS_NOW = (
+    "SELECT table_name, column_name, column_type FROM information_schema.columns"
+    " WHERE table_schema = %s AND table_name IN %s"
+)
 _ROLLED_BACK_WITHIN_S = 120.0
 
 
@@ -181,11 +186,18 @@ class MysqlTargetWriter:
             wholly = joined.write(prepared, batch.joined(mirror)) or wholly
         if wholly and not still_dumping:
             writer.check_foreign_keys()
+        self._check_unchanged(session)
         self._step("target.merged")
         ledgers.move(session, migration, batch.segment, batch.checkpoint)
         self._step("target.moved")
         self._check_whole(session)
         return True
+
+    def _check_unchanged(self, session: Session) -> None:
+        tables = [one.table for one in self._structures.values()]
+        if tables:
+            names = [table.id.name for table in tables]
+            check_unchanged(tables, session.rows(_COLUMNS_NOW, [self._settings.database, names]))
 
     def _check_whole(self, session: Session) -> None:
         try:

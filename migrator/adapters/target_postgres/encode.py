@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from migrator.adapters.target_postgres.kept import check_text, lost
 from migrator.adapters.target_postgres.structure import Storage
 from migrator.errors import TargetError
 
@@ -61,12 +62,14 @@ class Encoded:
         staging_type: SQL type of its staging column.
         expression: SQL of the target value; ``{0}`` stands for the staging column.
         direct: whether the values may be loaded into the target column itself.
+        lost: SQL that is true of a staged value of which the column would keep less; empty where that can't be.
     """
 
     values: pa.ChunkedArray
     staging_type: str
     expression: str = "{0}"
     direct: bool = True
+    lost: str = ""
 
 
 def encode(storage: Storage, values: pa.ChunkedArray, table: str) -> Encoded:
@@ -104,12 +107,28 @@ def _encode(storage: Storage, values: pa.ChunkedArray) -> Encoded:
         tagged = pc.binary_join_element_wise(pa.scalar(_JSONB_VERSION), text, pa.scalar(b""))
         return Encoded(tagged, storage.declared)
     if base in _ARROW:
-        return Encoded(values.cast(_ARROW[base]), storage.declared)
+        found = values.cast(_ARROW[base])
+        if base in ("varchar", "name"):
+            check_text(storage, found)
+        if base == "float4":
+            _check_float4(values, found)
+        return Encoded(found, storage.declared)
     return _as_text(storage, values)
 
 
 def _as_text(storage: Storage, values: pa.ChunkedArray) -> Encoded:
-    return Encoded(values.cast(pa.string()), "text", f"CAST({{0}} AS {storage.cast})", direct=False)
+    texts = values.cast(pa.string())
+    check_text(storage, texts)
+    return Encoded(texts, "text", f"CAST({{0}} AS {storage.cast})", direct=False, lost=lost(storage, "{0}"))
+
+
+def _check_float4(given: pa.ChunkedArray, found: pa.ChunkedArray) -> None:
+    if not pa.types.is_float64(given.type):
+        return
+    again = found.cast(pa.float64())
+    same = pc.or_(pc.equal(again, given), pc.and_(pc.is_nan(again), pc.is_nan(given)))
+    if not pc.all(same, min_count=0).as_py():
+        raise pa.ArrowInvalid("digits that a 32-bit float doesn't hold would be rounded")
 
 
 def _timestamps(storage: Storage, values: pa.ChunkedArray) -> Encoded:

@@ -19,8 +19,8 @@ from hashlib import sha256
 
 import pyarrow as pa
 
-from migrator.adapters.target_postgres.encode import encode
 from migrator.adapters.target_postgres.merge import Merge, quoted
+from migrator.adapters.target_postgres.prepared import encoded_column
 from migrator.adapters.target_postgres.refusal import (
     LOCK_NOT_AVAILABLE,
     NO_SCHEMA_OR_TABLE,
@@ -73,9 +73,9 @@ class ExecutorStaging:
         rows = pa.Table.from_batches(found) if found else None
         if rows is None or not rows.num_rows:
             return None
-        names, table = tuple(rows.column_names), str(self.structure.table.id)
+        names = tuple(rows.column_names)
         check_columns(self.structure.table, names)
-        encoded = [encode(self.structure.column(name), rows[name], table) for name in names]  # type: ignore[arg-type]
+        encoded = [encoded_column(self.structure, rows, name) for name in names]
         columns = [f"c{place}" for place in range(len(names))]
         name = staging_name(self.settings.migration, self.epoch, self.segment)
         body = ", ".join(f"{c} {one.staging_type}" for c, one in zip(columns, encoded, strict=True))
@@ -91,6 +91,7 @@ class ExecutorStaging:
                 "rows": rows.num_rows,
                 "columns": names,
                 "expressions": [one.expression for one in encoded],
+                "lost": [one.lost for one in encoded],
             }
         )
 
@@ -103,6 +104,7 @@ class _Part:
     rows: int
     columns: tuple[str, ...]
     expressions: tuple[str, ...]
+    lost: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -111,7 +113,13 @@ class _Part:
 
 def _part(receipt: str) -> _Part:
     found = json.loads(receipt)
-    return _Part(found["table"], found["rows"], tuple(found["columns"]), tuple(found["expressions"]))
+    return _Part(
+        found["table"],
+        found["rows"],
+        tuple(found["columns"]),
+        tuple(found["expressions"]),
+        tuple(found["lost"]),
+    )
 
 
 def staging_name(migration: str, epoch: int, segment: int) -> str:
@@ -158,6 +166,8 @@ def merge_staged(
         counts = ", ".join(f"(SELECT count(*) FROM {part.name})" for part in parts)
         if [int(n) for n in session.one(f"SELECT {counts}")] != [part.rows for part in parts]:
             raise Unusable("the server has emptied a staging table, as it does after a crash")
+        if any(session.rows(query) for part in parts for query in _lost(part)):
+            raise Unusable("a column would keep less than was staged")
         if not (loads.allowed(structure.table.id) and _inserted(session, merge, loads)):
             session.run(merge.upsert(strict=False))
     except Refusal as refusal:
@@ -173,6 +183,15 @@ def _selected(structure: Structure, part: _Part) -> str:
         value = expression.replace("{0}", f"s.c{place}")
         values.append(f"{value if storage is None else f'CAST({value} AS {storage.cast})'} AS c{place}")
     return f"SELECT {', '.join(values)} FROM {part.name} s"
+
+
+def _lost(part: _Part) -> list[str]:
+    """Queries that find values of which a column would keep less. The driver's way then names the row."""
+    return [
+        f"SELECT 1 FROM {part.name} s WHERE s.c{place} IS NOT NULL AND {lost.replace('{0}', f's.c{place}')} LIMIT 1"
+        for place, lost in enumerate(part.lost)
+        if lost
+    ]
 
 
 def _inserted(session: Session, merge: Merge, loads: DirectLoads) -> bool:

@@ -7,6 +7,7 @@ staged rows inside a savepoint.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from migrator.adapters.target_postgres.merge import quoted
 from migrator.adapters.target_postgres.prepared import Prepared
@@ -26,6 +27,7 @@ _DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
 # The words around it are the server's language; it names a function as it is called, with its schema.
 _FUNCTION = re.compile(r"((?:\"[^\"]+\"|\w+)\.(?:\"[^\"]+\"|\w+)\([^()]*\))")
 _PROBE = "migrator_probe"
+_SHOWN = 60
 
 
 def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: int = 0) -> TargetError:
@@ -65,6 +67,21 @@ def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: in
     if refusal.about_a_row():
         return _row_error(refusal, prepared, _key_by_halving(session, refusal, prepared))
     return _row_error(refusal, prepared, "")
+
+
+def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetError:
+    """A staged value that the server would round or cut. ``row``: the key's values, then the value, as text."""
+    storage, key = prepared.structure.column(column), prepared.structure.table.key
+    kind = "" if storage is None else storage.column.native_type
+    text = str(row[-1])
+    return TargetError(
+        f"a value can't be stored in column {column} of {prepared.id} ({kind}) without loss",
+        where=f"{prepared.id}, {key_text(key, list(row[:-1]))}, column {column}, value"
+        f" {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'!r}",
+        cause=f"{kind} would round it or cut it, of which the server says nothing",
+        remedy="round or cut it in the mapping if that is meant, or give the column a wider type; positions are kept,"
+        " nothing was written",
+    )
 
 
 def temporary(refusal: Refusal) -> TargetError:

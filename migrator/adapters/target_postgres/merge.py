@@ -183,6 +183,15 @@ class Merge:
             within = f" AND t.{quoted(self.structure.table.key[0])} BETWEEN {span[0]} AND {span[1]}"
         return f"UPDATE {self.target} t SET {sets} FROM {self.staging} s WHERE {self._same_staged()}{within}"
 
+    def lost(self, name: str, condition: str) -> str:
+        """Finds a staged value of which the column would keep less: the key's values as text, then the value."""
+        place = f"s.c{self.written.index(name)}"
+        texts = ", ".join(f"({self.value(part)})::text" for part in self.structure.table.key)
+        return (
+            f"SELECT {texts}, {place}::text FROM {self.staging} s"
+            f" WHERE {place} IS NOT NULL AND {condition.replace('{0}', place)} LIMIT 1"
+        )
+
     def duplicates(self) -> str:
         """Finds a key that is staged twice on the same side: chunk, then the key's values as text."""
         key = [self.value(name) for name in self.structure.table.key]

@@ -11,6 +11,7 @@ from migrator.adapters.target_postgres.encode import Encoded, encode
 from migrator.adapters.target_postgres.merge import Merge
 from migrator.adapters.target_postgres.staging import StagingTables
 from migrator.adapters.target_postgres.structure import Structure
+from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
 from migrator.sqltarget.rows import (
@@ -18,6 +19,7 @@ from migrator.sqltarget.rows import (
     duplicate,
     filled,
     key_text,
+    named_row,
     no_key,
     only_changed,
     together,
@@ -145,10 +147,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
     check_columns(structure.table, written)
     source = together(structure.table.id, written, parts) if parts else None
     encoded_rows = source if source is not None else _nothing(structure, written)
-    encoded = tuple(
-        encode(structure.column(name), encoded_rows[name], str(table.id))  # type: ignore[arg-type]
-        for name in written
-    )
+    encoded = tuple(encoded_column(structure, encoded_rows, name) for name in written)
     keys, unsure = _keys(structure, before), _keys(structure, doubted)
     names = tuple(f"k{place}" for place in range(len(table.key)))
     merge = Merge(
@@ -180,7 +179,20 @@ def _keys(structure: Structure, rows: pa.Table | None) -> list[Encoded] | None:
         return None
     table = structure.table
     check_columns(table, tuple(rows.column_names))
-    return [encode(structure.column(name), rows[name], str(table.id)) for name in table.key]  # type: ignore[arg-type]
+    return [encoded_column(structure, rows, name) for name in table.key]
+
+
+def encoded_column(structure: Structure, rows: pa.Table, name: str) -> Encoded:
+    """One column of mapped rows in its binary COPY form. Raises ``TargetError`` naming table, key, column, value."""
+    storage, table = structure.column(name), structure.table
+
+    def encoded(values: pa.ChunkedArray) -> Encoded:
+        return encode(storage, values, str(table.id))  # type: ignore[arg-type]
+
+    try:
+        return encoded(rows[name])
+    except TargetError as error:
+        raise named_row(error, rows, table.key, name, encoded) from None
 
 
 def _staged_columns(encoded: tuple[Encoded, ...]) -> tuple[tuple[str, str], ...]:

@@ -58,13 +58,26 @@ WITH RECURSIVE base AS (
     UNION ALL
     SELECT b.attrelid, b.attnum, t.typbasetype, CASE WHEN b.modifier >= 0 THEN b.modifier ELSE t.typtypmod END
     FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype = 'd'
+), parts AS (
+    SELECT DISTINCT b.oid AS root, b.oid, -1 AS modifier FROM base b
+    UNION
+    SELECT p.root, n.oid, n.modifier
+    FROM parts p JOIN pg_catalog.pg_type t ON t.oid = p.oid
+    CROSS JOIN LATERAL (
+        SELECT t.typbasetype AS oid, t.typtypmod AS modifier WHERE t.typtype = 'd'
+        UNION ALL SELECT t.typelem, -1 WHERE t.typcategory = 'A'
+        UNION ALL SELECT r.rngsubtype, -1 FROM pg_catalog.pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+        UNION ALL SELECT f.atttypid, f.atttypmod FROM pg_catalog.pg_attribute f
+            WHERE t.typtype = 'c' AND f.attrelid = t.typrelid AND f.attnum > 0 AND NOT f.attisdropped
+    ) n
 )
 SELECT a.attrelid::bigint, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
        CASE WHEN bt.typtype = 'e' THEN 'enum' WHEN bn.nspname = 'pg_catalog' THEN bt.typname ELSE '' END,
        pg_catalog.format_type(b.oid, b.modifier), b.modifier,
        pg_catalog.quote_ident(tn.nspname) || '.' || pg_catalog.quote_ident(t.typname),
        NOT a.attnotnull, a.atthasdef OR a.attidentity <> '', a.attgenerated <> '', a.attidentity = 'a',
-       COALESCE(co.collisdeterministic, true)
+       COALESCE(co.collisdeterministic, true), pg_catalog.format_type(b.oid, -1), t.typtype = 'd',
+       EXISTS (SELECT FROM parts WHERE parts.root = b.oid AND parts.modifier >= 0)
 FROM pg_catalog.pg_attribute a
 JOIN base b ON b.attrelid = a.attrelid AND b.attnum = a.attnum
 JOIN pg_catalog.pg_type bt ON bt.oid = b.oid AND bt.typtype <> 'd'
@@ -195,7 +208,21 @@ def require(structures: dict[TableId, Structure], schema: str, names: Sequence[s
 
 
 def _storage(row: Sequence[Any]) -> Storage:
-    name, native, base, declared, modifier, cast, nullable, default, generated, always, deterministic = row
+    (
+        name,
+        native,
+        base,
+        declared,
+        modifier,
+        cast,
+        nullable,
+        default,
+        generated,
+        always,
+        deterministic,
+        *more,
+    ) = row
+    plain, domain, nested = more
     spark = _decimal(modifier) if base == "numeric" else SPARK_TYPES.get(base, "string")
     column = TargetColumn(
         name=name,
@@ -215,6 +242,9 @@ def _storage(row: Sequence[Any]) -> Storage:
         precision=modifier if small else 6,
         identity_always=always,
         exact=(base in _EXACT or fixed) and deterministic,
+        plain=plain,
+        domain=domain,
+        nested=nested and not fixed and base not in ("varchar", "bpchar", "numeric"),
     )
 
 

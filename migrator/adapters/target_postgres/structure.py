@@ -20,6 +20,9 @@ class Storage:
         precision: digits of seconds of a timestamp (6 unless declared smaller).
         identity_always: ``GENERATED ALWAYS AS IDENTITY``: may be inserted, never updated.
         exact: whether equal values of the type always look the same (not so for citext, char(n), floats, ...).
+        plain: the built-in type without its modifier; ``declared`` where it has none.
+        domain: whether the column's type is a domain, a cast to which shortens and rounds.
+        nested: whether parts of its values have a modifier: members of composites, elements that are domains.
     """
 
     column: TargetColumn
@@ -29,6 +32,9 @@ class Storage:
     precision: int = 6
     identity_always: bool = False
     exact: bool = True
+    plain: str = ""
+    domain: bool = False
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)

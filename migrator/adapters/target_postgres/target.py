@@ -30,6 +30,7 @@ from migrator.ports.mirror import JoinedTarget
 from migrator.ports.target import Stage, StagedRows, TargetBatch, TargetRows
 from migrator.schema import upgrade_target
 from migrator.schema.engines import as_engine
+from migrator.sqltarget.unchanged import check_unchanged
 
 # Sessions of the same migration and role that hold what we wait for: a cut-off or frozen earlier leader. Waited for:
 # a session that was ended keeps its locks until it has noticed.
@@ -37,6 +38,12 @@ _END_OLDER_SESSIONS = (
     "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE usename = current_user"
     " AND application_name = $1::text AND pid <> pg_backend_pid() AND pid = ANY(ARRAY("
     " SELECT l.pid FROM pg_locks l WHERE l.relation = 'migrator.ledger'::regclass AND l.granted))"
+)
+_COLUMNS_NOW = (
+    "SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)"
+    " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
+    " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE a.attnum > 0 AND NOT a.attisdropped AND n.nspname = $1::text AND c.relname IN "
 )
 _END_OWN_SESSION = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
@@ -216,10 +223,20 @@ class PostgresTargetWriter:
             checked and not batch.checkpoint.dumping()
         ):  # until then children may be there before their parents
             writer.check_foreign_keys()
+        self._check_unchanged(session)
         self._step("target.merged")
         ledgers.move(session, migration, batch.segment, batch.checkpoint)
         self._step("target.moved")
         return True
+
+    def _check_unchanged(self, session: Session) -> None:
+        tables = [one.table for one in self._structures.values()]
+        if tables:
+            places = ", ".join(f"${place}::text" for place in range(2, len(tables) + 2))
+            names = [table.id.name for table in tables]
+            check_unchanged(
+                tables, session.rows(_COLUMNS_NOW + f"({places})", [self._settings.schema, *names])
+            )
 
     def _prepare(self, session: Session, batch: Sequence[TargetRows]) -> list[Prepared]:
         twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from migrator.adapters.target_postgres.explain import explained
+from migrator.adapters.target_postgres.explain import explained, not_kept
 from migrator.adapters.target_postgres.merge import orphan, qualified, quoted
 from migrator.adapters.target_postgres.order import parents_first
 from migrator.adapters.target_postgres.prepared import Prepared
@@ -146,6 +146,7 @@ class BatchWriter:
         staged_rows = one.source.num_rows - first
         if staged_rows:
             self._load_staging(one, first)
+            self._check_kept(one)
         if one.before is not None:
             self._session.load(one.merge.before, one.before)
         if one.doubted is not None:
@@ -177,6 +178,19 @@ class BatchWriter:
         except Refusal as refusal:
             self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
             raise explained(self._session, refusal, one, first) from None
+
+    def _check_kept(self, one: Prepared) -> None:
+        """Refuses staged values of which the columns would keep less, without a word of the server."""
+        for name, encoded in zip(one.merge.written, one.encoded, strict=True):
+            if not encoded.lost:
+                continue
+            try:
+                found = self._session.rows(one.merge.lost(name, encoded.lost))
+            except Refusal as refusal:
+                self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
+                raise explained(self._session, refusal, one) from None
+            if found:
+                raise not_kept(one, name, found[0])
 
     def _merge(self, ordered: Sequence[Prepared], deletes_first: bool) -> None:
         if deletes_first:
