@@ -24,6 +24,7 @@ pytestmark = pytest.mark.integration
 LONG = "x" * 90
 TEXTS = (
     "''", "'a'", "'A'", "'ä'", "'b'", "'Z'", "' a'", "'a b'", "'z''q'", "'%_'", "'😀'", "'10'", "'9'", f"'{LONG}'",
+    "'1e99999999999999999999'", "'NaN'", "'-infinity'", "'1e-99999999999999999999'",
 )  # fmt: skip
 
 
@@ -38,12 +39,14 @@ class Kind:
 BACKSLASH = {"postgresql": r"'back\slash'", "mysql": r"'back\\slash'"}
 POSTGRES = [
     Kind("bigint", ("-9223372036854775808", "-1", "0", "9223372036854775807", "7")),
-    Kind("numeric", ("'NaN'", "-1.5", "1.50001", "1e30", "1e-10", "0")),
+    Kind("numeric", ("'NaN'", "-1.5", "1.50001", "1e30", "1e-10", "0", "'Infinity'", "'-Infinity'",
+         "1e900", "-1e-200")),
     Kind("numeric(38,6)", ("-99999999999999999999999999999999.999999", "0.000001", "0", "12")),
     Kind("text", (*TEXTS, BACKSLASH["postgresql"])),
     Kind('varchar(99) COLLATE "C"', TEXTS),
     Kind("char(5)", ("'a'", "'ab'", "''", "'Ä'")),
-    Kind("date", ("'-infinity'", "'4713-01-01 BC'", "'1969-12-31'", "'2000-02-29'", "'5874897-12-31'",
+    Kind("date", ("'-infinity'", "'4713-01-01 BC'", "'0001-12-31 BC'", "'0001-01-01'", "'1969-12-31'", "'2000-02-29'",
+         "'5874897-12-31'",
          "'infinity'")),
     Kind("timestamp", ("'-infinity'", "'4713-01-01 BC'", "'1969-12-31 23:59:59.999999'",
          "'294246-12-31 23:59:59.999999'", "'infinity'", "'2026-01-01 00:00:00.000001'")),
@@ -52,7 +55,7 @@ POSTGRES = [
     Kind("uuid", (
         "'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'",
         "'6ba7b810-9dad-11d1-80b4-00c04fd430c8'")),
-    Kind("bytea", (r"'\x'", r"'\x00'", r"'\x00ff'", r"'\xff'", r"'\x61'")),
+    Kind("bytea", (r"'\x'", r"'\x00'", r"'\x00ff'", r"'\xff'", r"'\x61'", "'1e99999999999999999999'::bytea")),
     Kind("boolean", ("true", "false")),
     Kind("inet", ("'10.0.0.1'", "'10.0.0.0/8'", "'::1'")),
     Kind("interval", ("'1 day'", "'-3 mons 2 days 00:00:01.5'", "'0'")),
@@ -65,10 +68,12 @@ BINLOG = [
     Kind("varchar(99) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", (*TEXTS, BACKSLASH["mysql"])),
     Kind("varchar(99) CHARACTER SET utf8mb4", (
         "'a'", "'b'", "'ä2'", "'Z'", "'z''q'", "'😀'", "'10'", "'9'", BACKSLASH["mysql"])),
+    Kind("varchar(99) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", (
+        "X'00'", "X'0000'", "X'610062'", "X'6100'", "'a'", "X'00E6BCA2'", "'1e99999999999999999999'")),
     Kind("varchar(50) CHARACTER SET latin1", ("'a'", "'é€'", "'z'", "'ß'")),
     Kind("char(5)", ("'a'", "'ab'", "''", "'9'")),
     Kind("binary(4)", ("X'00000000'", "X'61000000'", "X'ffffffff'", "X'00ff00ff'")),
-    Kind("varbinary(9)", ("X''", "X'00'", "X'00ff'", "X'ff'", "X'61'")),
+    Kind("varbinary(9)", ("X''", "X'00'", "X'00ff'", "X'ff'", "X'61'", "'1e9999999'")),
     Kind("date", ("'1000-01-01'", "'1969-12-31'", "'2000-02-29'", "'9999-12-31'")),
     Kind("datetime(6)", ("'1000-01-01 00:00:00'", "'1969-12-31 23:59:59.999999'", "'9999-12-31 23:59:59.999999'")),
     Kind("timestamp(6)", ("'1970-01-01 00:00:01'", "'2021-03-28 01:30:00.000001'", "'2038-01-19 03:14:07'")),
