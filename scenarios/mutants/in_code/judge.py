@@ -34,7 +34,7 @@ JUDGE = (
         ("of a composite key the last column decides alone", "before = [f\"{columns[i]} = {values[i]}\" for i in range(n)]", "before: list[str] = []"),
         ("a cut range leaves its end out", "yield KeyRange(after, whole.upto)\n            return", "return"),
         ("a cut range begins at the start of the table", "after = whole.after\n", "after = None\n"),
-        ("what is no key becomes SQL", "if _WRITTEN[kind].fullmatch(value) is None:", "if _WRITTEN[kind].match(value) is None:"),
+        ("what is no key becomes SQL", "_WRITTEN[kind].fullmatch(value) is not None", "_WRITTEN[kind].match(value) is not None"),
         ("a list of keys loses its rest", "for n in range(0, len(keys), size)]", "for n in range(0, len(keys) - size + 1, size)]"),
     ),
     *mutants_of(
