@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from verify.cause import likely_cause
@@ -106,6 +106,7 @@ KINDS = ("integer", "numeric", "float4", "float8", "double", "float", "date", "t
 
 
 @given(st.sampled_from(KINDS), st.one_of(NUMBERS, ODD, st.text()), st.one_of(NUMBERS, ODD, st.text()))
+@example("timestamp", "1e99999999", "1")
 def test_a_cause_is_told_of_any_two_texts(kind: str, mapped: str, target: str) -> None:
     """The hint is a hint: no value ends a verification because of it."""
     assert likely_cause(kind, mapped, target)
