@@ -6,7 +6,7 @@ through bounded memory, and everything read belongs to one state of the database
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, LiteralString, cast
@@ -60,7 +60,7 @@ class PostgresSnapshot:
         self._where = where
 
     def rows(
-        self, query: LiteralString | sql.Composed, parameters: Sequence[Any] = ()
+        self, query: LiteralString | sql.Composed, parameters: Sequence[Any] | Mapping[str, Any] = ()
     ) -> list[tuple[Any, ...]]:
         """All rows of a small query. Raises ``VerifyError``."""
         try:
@@ -118,6 +118,7 @@ class PostgresViews:
         self._connection = connection
         self._settings = settings
         self._bulk: Any = None
+        self._path = ""
 
     @contextmanager
     def view(self, bulk: bool = False) -> Iterator[PostgresSnapshot]:
@@ -130,7 +131,7 @@ class PostgresViews:
             if bulk:
                 token = cast(tuple[Any, ...], self._do("SELECT pg_export_snapshot()").fetchone())[0]
                 self._bulk = self._bulk or connect_bulk(self._settings)
-                _join(self._bulk, str(token), self._settings)
+                _join(self._bulk, str(token), self._settings, self._path)
             yield PostgresSnapshot(self._connection, self._bulk, self._settings.where())
         finally:
             if bulk and self._bulk is not None:
@@ -152,6 +153,12 @@ class PostgresViews:
                 self._do(_END)
             raise _refused(self._settings.where(), error) from error
 
+    def compare_by(self, path: str) -> None:
+        """From now on operators are found by this ``search_path`` (``postgres_operators``); only between views."""
+        if path:
+            self._do(sql.SQL("SET search_path = {}").format(sql.SQL(path)))
+            self._path = path
+
     def between(self) -> psycopg.Connection[tuple[Any, ...]]:
         """The session, for what belongs to no view; the view before is gone."""
         assert self._connection.info.transaction_status == TransactionStatus.IDLE
@@ -162,7 +169,7 @@ class PostgresViews:
         if self._bulk is not None:
             self._bulk.close()
 
-    def _do(self, statement: LiteralString) -> psycopg.Cursor[tuple[Any, ...]]:
+    def _do(self, statement: LiteralString | sql.Composed) -> psycopg.Cursor[tuple[Any, ...]]:
         try:
             return self._connection.execute(statement)
         except psycopg.Error as error:
@@ -211,11 +218,13 @@ def _remedy(sqlstate: str | None) -> str:
     )
 
 
-def _join(bulk: Any, token: str, settings: ServerSettings) -> None:
+def _join(bulk: Any, token: str, settings: ServerSettings, path: str) -> None:
     try:
         with bulk.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(token)).as_string())
+            if path:
+                cursor.execute(f"SET LOCAL search_path = {path}")
     except adbc_driver_manager.Error as error:
         raise _not_joined(settings, error) from error
 

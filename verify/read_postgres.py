@@ -20,6 +20,7 @@ from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.pending import Pending, PendingAnswer, pending_in_slot
 from verify.postgres_chunks import PostgresSourceChunks
+from verify.postgres_operators import operator_path
 from verify.postgres_session import connect_postgres
 from verify.postgres_snapshot import Convert, PostgresSnapshot, open_snapshot, open_views
 from verify.postgres_tables import PostgresSourceTables
@@ -151,6 +152,8 @@ class PostgresSource:
         with open_views(self._settings) as views:
             with views.view() as view:
                 schema = reflect_table(view, self._settings, table)
+                path = operator_path(view, self._settings.schema, [table])
+            views.compare_by(path)
             yield PostgresSourceChunks(views, lambda: self._place(views.between()), schema, *_reading(schema))
 
     @contextmanager
@@ -159,6 +162,8 @@ class PostgresSource:
         with open_views(self._settings) as views:
             with views.view() as view:
                 schemas = {name: reflect_table(view, self._settings, name) for name in names}
+                path = operator_path(view, self._settings.schema, names)
+            views.compare_by(path)
             yield PostgresSourceTables(views, lambda: self._place(views.between()), schemas, _reading)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:

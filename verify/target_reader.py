@@ -17,6 +17,7 @@ from verify.as_printed import as_printed
 from verify.mysql_target import MySQLTarget
 from verify.postgres_chunks import PostgresTargetChunks, as_strings
 from verify.postgres_ledger import PostgresLedger
+from verify.postgres_operators import operator_path
 from verify.postgres_session import connect_postgres
 from verify.postgres_snapshot import PostgresSnapshot, open_snapshot, open_views
 from verify.settings import ServerSettings
@@ -87,6 +88,8 @@ class PostgresTarget:
         with open_views(self._settings) as views:
             with views.view() as view:
                 columns = self._columns(view, table)
+                path = operator_path(view, self._settings.schema, [table])
+            views.compare_by(path)
             name = (self._settings.schema, table)
             yield PostgresTargetChunks(views, self._ledger, name, columns, _selected(columns), as_strings)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
@@ -13,54 +13,27 @@ from psycopg import sql
 from migrator import postgres_session
 from migrator.adapters.postgres import connection as source_connection
 from migrator.adapters.target_postgres.session import Session
-from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
 from tests.fix_hostile_postgres import (
     HOSTILE,
-    SHADOWS,
-    WAYS,
-    Shows,
-    Way,
-    database_of,
     known,
     plain,
     set_at,
     set_environment,
-    setting,
 )
 from tests.fix_postgres_source import source_of
 from tests.integration.judged import settings_of as judged
+from tests.integration.postgres_ways import WAYS, Shows, setting
 from tests.integration.target_bench import settings_of as target_of
 from tests.postgres_settings import HARMLESS, JUDGES
-from tests.servers import Database, embedded_postgres
+from tests.servers import Database
 from verify import postgres_session as judge
 from verify.postgres_snapshot import open_views
 
 pytestmark = pytest.mark.integration
 
 OF_SESSIONS = "user", "superuser", "backend", "superuser-backend"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedPostgres]:
-    with scratch_directory("hostile-settings") as folder, embedded_postgres(folder / "server") as started:
-        started.create_database("shop")
-        with plain(database_of(started, "shop")) as connection:
-            for statement in SHADOWS:
-                connection.execute(statement)  # type: ignore[arg-type]
-        yield started
-
-
-@pytest.fixture
-def shop(server: EmbeddedPostgres) -> Iterator[Database]:
-    """The server's database, all settings taken back afterwards."""
-    database = database_of(server, "shop")
-    yield database
-    with plain(database) as connection:
-        for place in ("SYSTEM", "DATABASE shop", "ROLE postgres"):
-            connection.execute(f"ALTER {place} RESET ALL")  # type: ignore[arg-type]
-        connection.execute("SELECT pg_reload_conf()")
 
 
 def _unexplained(database: Database, pins: Mapping[str, str], harmless: Mapping[str, str]) -> set[str]:
@@ -89,10 +62,14 @@ def _differing(shows: Shows, pins: Mapping[str, str], there: set[str]) -> dict[s
 
 @pytest.mark.parametrize("level", ["SYSTEM", "DATABASE", "ROLE", "environment", "all"])
 def test_what_is_set_elsewhere_reaches_no_session(
-    shop: Database, level: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    hostile: Database, level: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    places = {"SYSTEM": None, "DATABASE": sql.Identifier("shop"), "ROLE": sql.Identifier("postgres")}
-    with plain(shop) as connection:
+    places = {
+        "SYSTEM": None,
+        "DATABASE": sql.Identifier(hostile.database),
+        "ROLE": sql.Identifier("postgres"),
+    }
+    with plain(hostile) as connection:
         there = known(connection)
         for number, (place, name) in enumerate(places.items()):
             if level in (place, "all"):
@@ -105,11 +82,11 @@ def test_what_is_set_elsewhere_reaches_no_session(
     if level in ("environment", "all"):
         set_environment(monkeypatch, tmp_path)
     for named, way in WAYS.items():
-        with way.opened(shop) as shows:
+        with way.opened(hostile) as shows:
             assert (named, _differing(shows, way.pins, there)) == (named, {})
 
 
-def test_each_of_these_settings_reaches_a_session_that_nobody_pins(shop: Database) -> None:
+def test_each_of_these_settings_reaches_a_session_that_nobody_pins(hostile: Database) -> None:
     """Else the test above shows nothing. Of what ends a session at once only the others' values are looked at."""
     ends = {
         "statement_timeout",
@@ -117,26 +94,28 @@ def test_each_of_these_settings_reaches_a_session_that_nobody_pins(shop: Databas
         "idle_in_transaction_session_timeout",
         "exit_on_error",
     }
-    with plain(shop) as connection:
+    with plain(hostile) as connection:
         there = known(connection)
-        hostile = {name: values[0] for name, values in HOSTILE.items() if name not in ends}
-        set_at(connection, "ROLE", sql.Identifier("postgres"), hostile)
-    with psycopg.connect(shop.dsn, autocommit=True) as bare:
-        way = Way({name: postgres_session.PINS[name] for name in hostile}, None)  # type: ignore[arg-type]
-        shown = _differing(lambda name: str(bare.execute(setting(name)).fetchone()[0]), way.pins, there)  # type: ignore[arg-type,index]
-    # psycopg and a plain file of variables ask for nothing: all of them are as the role has them
-    assert set(shown) == {name for name in hostile if name in there}
+        feared = {name: values[0] for name, values in HOSTILE.items() if name not in ends and name in there}
+        set_at(connection, "ROLE", sql.Identifier("postgres"), feared)
+    with psycopg.connect(hostile.dsn, autocommit=True) as bare:
+        shown = _differing(
+            lambda name: str(bare.execute(setting(name)).fetchone()[0]),  # type: ignore[index,call-overload]
+            {name: postgres_session.PINS[name] for name in feared},
+            there,
+        )
+    assert set(shown) == set(feared)
 
 
 def test_a_pooler_that_drops_what_is_asked_for_at_the_start_changes_nothing(
-    shop: Database, monkeypatch: pytest.MonkeyPatch
+    hostile: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = postgres_session.parts
 
     def dropped(*arguments: object) -> dict[str, str]:
         return {**asked(*arguments), "options": "-c statement_timeout=0 -c idle_session_timeout=0"}  # type: ignore[arg-type]
 
-    with plain(shop) as connection:
+    with plain(hostile) as connection:
         there = known(connection)
         set_at(
             connection,
@@ -145,7 +124,7 @@ def test_a_pooler_that_drops_what_is_asked_for_at_the_start_changes_nothing(
             {name: values[0] for name, values in HOSTILE.items()},
         )
     monkeypatch.setattr(postgres_session, "parts", dropped)
-    with source_connection.connect(source_of(shop), "test") as session:
+    with source_connection.connect(source_of(hostile), "test") as session:
         shown = _differing(
             lambda name: str(session.execute(setting(name)).fetchone()[0]),  # type: ignore[index]
             postgres_session.PINS,
@@ -169,14 +148,14 @@ def _refused(opened: object) -> ConnectionFailed:
     ],
 )
 def test_what_the_login_may_not_set_back_is_refused_and_the_remedy_helps(
-    shop: Database, name: str, value: str, ways: tuple[str, ...]
+    hostile: Database, name: str, value: str, ways: tuple[str, ...]
 ) -> None:
     opened = {
-        "source": lambda: source_connection.connect(source_of(shop, user="poor"), "test").close(),
-        "target": lambda: Session(target_of(shop, user="poor")).close(),
-        "judge": lambda: judge.connect_postgres(judged(_as_user(shop, "poor"))).close(),
+        "source": lambda: source_connection.connect(source_of(hostile, user="poor"), "test").close(),
+        "target": lambda: Session(target_of(hostile, user="poor")).close(),
+        "judge": lambda: judge.connect_postgres(judged(_as_user(hostile, "poor"))).close(),
     }
-    with plain(shop) as connection:
+    with plain(hostile) as connection:
         connection.execute("CREATE ROLE poor LOGIN")
         try:
             for level, place in (("SYSTEM", None), ("ROLE", sql.Identifier("poor"))):
@@ -190,7 +169,7 @@ def test_what_the_login_may_not_set_back_is_refused_and_the_remedy_helps(
                 connection.execute(remedy[0])  # type: ignore[arg-type]
                 for way in ways:
                     opened[way]()
-                connection.execute("ALTER ROLE poor IN DATABASE shop RESET ALL")
+                connection.execute(f"ALTER ROLE poor IN DATABASE {hostile.database} RESET ALL")  # type: ignore[arg-type]
         finally:
             connection.execute("DROP ROLE poor")
 
@@ -201,14 +180,14 @@ def _as_user(database: Database, user: str) -> Database:
 
 @pytest.mark.parametrize("variable", ["PGTZ", "PGDATESTYLE"])
 def test_a_variable_that_the_server_refuses_is_named_with_what_to_unset(
-    shop: Database, variable: str, monkeypatch: pytest.MonkeyPatch
+    hostile: Database, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "nonsense")
-    error = _refused(lambda: source_connection.connect(source_of(shop), "test"))
+    error = _refused(lambda: source_connection.connect(source_of(hostile), "test"))
     assert variable in error.remedy
     assert not error.retryable
-    assert variable in _refused(lambda: judge.connect_postgres(judged(shop))).remedy
-    assert variable in _refused(lambda: Session(target_of(shop))).remedy
+    assert variable in _refused(lambda: judge.connect_postgres(judged(hostile))).remedy
+    assert variable in _refused(lambda: Session(target_of(hostile))).remedy
 
 
 def test_a_bulk_session_of_the_judge_reads_view_after_view(old_pg: Database) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from migrator.adapters.postgres.settings import ColumnChoices
 from migrator.adapters.postgres.types import Domains, base_type, logical_type
+from migrator.errors import SchemaError
 from migrator.model.table import Column, TableId, TableSchema
 
 Query = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -69,6 +70,15 @@ SELECT coalesce(pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(n.nspname)
 FROM pg_catalog.pg_opclass o JOIN pg_catalog.pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
 JOIN pg_catalog.pg_namespace n ON n.oid = o.opcnamespace AND n.nspname <> 'pg_catalog'
 WHERE o.opcdefault AND o.opcintype = ANY($1::int8[]::oid[])
+"""
+_SHADOWS = """
+SELECT o.oid::pg_catalog.regoperator::text FROM pg_catalog.pg_operator o
+JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+WHERE pg_catalog.quote_ident(n.nspname) = ANY(pg_catalog.string_to_array($1::text, ', '))
+  AND o.oprname IN ('=', '<>', '<', '<=', '>', '>=')
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_type t WHERE t.oid IN (o.oprleft, o.oprright)
+                    AND t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace)
+LIMIT 1
 """
 _DOMAINS = "SELECT oid::int8, typbasetype::int8, typtypmod::int4 FROM pg_catalog.pg_type WHERE typtype = 'd'"
 _TYPE_NAME = "SELECT pg_catalog.format_type($1::int8::oid, $2::int4)"
@@ -180,8 +190,19 @@ def domains_of(query: Query) -> Domains:
 
 
 def operator_path(query: Query, key: Iterable[ReflectedColumn]) -> str:
-    """The schemas, beside pg_catalog, of the operators that compare these columns, as in ``search_path``."""
-    return str(query(_OPERATORS, [[column.base_oid for column in key]])[0][0])
+    """The schemas, beside pg_catalog, of the operators that compare these columns, as in ``search_path``.
+
+    Raises ``SchemaError`` where an operator that somebody else put there would compare columns of pg_catalog's types.
+    """
+    path = str(query(_OPERATORS, [[column.base_oid for column in key]])[0][0])
+    for (found,) in query(_SHADOWS, [path]) if path else ():
+        raise SchemaError(
+            f"operator {found} would be taken for the server's own where keys are compared",
+            where=f"schema {path}",
+            cause="those of a key's type (citext, ltree) are in that schema, so operators are looked for in it",
+            remedy=f"ALTER OPERATOR {found} SET SCHEMA another_schema",
+        )
+    return path
 
 
 def describe_types(query: Query, types: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
