@@ -224,7 +224,7 @@ def _join(bulk: Any, token: str, settings: ServerSettings, path: str) -> None:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(token)).as_string())
             if path:
-                cursor.execute(f"SET LOCAL search_path = {path}")
+                cursor.execute(sql.SQL("SET LOCAL search_path = {}").format(sql.SQL(path)).as_string())
     except adbc_driver_manager.Error as error:
         raise _not_joined(settings, error) from error
 
