@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from migrator.errors import ClusterError, MigratorError
 from transforms.cause import spark_cause
 from transforms.session import named_jvm_end
+from transforms.surroundings import wrong_in_executors
 
 _POLL_S = 0.05
 _ARRIVES_S = 30.0
@@ -57,6 +58,7 @@ def check_executors(spark: SparkSession, shared: Path, modules: Sequence[str], w
             file.write(token)
         answers = _ask(spark, asked, token, modules)
         _refuse_unseen(answers, asked)
+        _refuse_surroundings(spark, len(answers))
     except OSError as error:
         raise MigratorError(
             "the state folder can't be written",
@@ -142,6 +144,20 @@ def _failed(spark: SparkSession, error: BaseException) -> ClusterError:
         remedy=f"Python ({spark.sparkContext.pythonExec}) with pyarrow must be there on every worker"
         " (spark.pyspark.python names another path); see Spark's log and the executors'",
     )
+
+
+def _refuse_surroundings(spark: SparkSession, tasks: int) -> None:
+    """The same rows would mean one thing in the driver and another in executors."""
+    with named_jvm_end():
+        wrong = wrong_in_executors(spark, tasks)
+    if wrong:
+        raise ClusterError(
+            "executors' JVMs have another locale, zone or encoding than English, UTC and UTF-8",
+            where=", ".join(wrong),
+            cause="lower case, times and texts would differ from row to row",
+            remedy="remove these options (-D) from spark.executor.extraJavaOptions and from JAVA_TOOL_OPTIONS and"
+            " _JAVA_OPTIONS of the workers",
+        )
 
 
 def _refuse_unseen(answers: Sequence[Answer], asked: Path) -> None:

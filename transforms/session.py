@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 from migrator.errors import ConfigError, MigratorError
 from transforms.apart import handlers_kept, started_apart
 from transforms.cause import spark_cause
+from transforms.surroundings import EXECUTORS, pin_jvm, pin_process
 
 _EXIT_S = 20.0
 _DYING_S = 10.0
@@ -54,6 +55,7 @@ _FIXED = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    **EXECUTORS,
 }
 
 
@@ -326,14 +328,20 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
     if settings.get("spark.master", "").startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     _silence_python_side()
+    pin_process()
     log_path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with log_path.open("ab") as log, started_apart(log) as apart:
             gateway = launch_gateway(settings, popen_kwargs=apart)  # type: ignore[no-untyped-call]
+            pin_jvm(gateway.jvm)
             with handlers_kept():
                 context = SparkContext(conf=settings, gateway=gateway)
             _end_with_a_thread(gateway.jvm)
             return SparkSession(context)
+    except ConfigError:
+        SparkContext._gateway = gateway
+        _end_halfway()
+        raise
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         java = isinstance(error, Py4JJavaError)
         cause = spark_cause(error) if java else str(error)  # while the JVM can be asked

@@ -15,6 +15,7 @@ from types import ModuleType
 import click
 
 from migrator import __version__
+from migrator.cli.in_utf8 import begin_in_utf8, refuse_other_encodings
 from migrator.cli.signals import INTERRUPTED, at_once, heard, leave, threads_now
 from migrator.errors import MigratorError
 
@@ -81,6 +82,7 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     """Runs the command and ends the process; a named error becomes one clear message and exit code 2."""
+    begin_in_utf8()
     before, spark = threads_now(), _spark()
     with heard():
         code = _exit_code()
@@ -99,6 +101,7 @@ def _spark() -> ModuleType | None:
 
 def _exit_code() -> int:
     try:
+        refuse_other_encodings(sys.argv[1:])
         code = cli.main(standalone_mode=False, obj=_OWN_PROCESS)
     except MigratorError as error:
         first, *rest = error.lines()

@@ -1,0 +1,59 @@
+"""Spark's surroundings, the same whatever our environment says: English, UTC, UTF-8, for JVMs and Python's workers.
+
+The locale decides what ``lower`` makes of a letter (a Turkish one has no dot). The zone decides what a mapping's
+datetimes mean to Spark, in this process and in workers. The encoding decides what a file is called. Java takes all
+three from the environment, and then from options (JAVA_TOOL_OPTIONS), so they are set twice.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from migrator.errors import ConfigError
+
+_ENVIRONMENT: Mapping[str, str] = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
+EXECUTORS: Mapping[str, str] = {f"spark.executorEnv.{name}": value for name, value in _ENVIRONMENT.items()}
+"""Settings that say the same to a cluster's executors; what options of their JVMs say otherwise is refused."""
+LOCALE, ZONE, ENCODING = "en_US", "UTC", "UTF-8"
+
+
+def pin_process() -> None:
+    """Gives this process and what it starts the surroundings; Spark reads naive datetimes in the process's zone."""
+    os.environ.update(_ENVIRONMENT)
+    time.tzset()
+
+
+def pin_jvm(jvm: Any) -> None:
+    """Gives a JVM these, before Spark begins in it. Raises ``ConfigError`` for its encoding, which can't be set."""
+    jvm.java.util.Locale.setDefault(jvm.java.util.Locale.forLanguageTag(LOCALE.replace("_", "-")))
+    jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone(ZONE))
+    found = str(jvm.java.nio.charset.Charset.defaultCharset().name())
+    if found != ENCODING:
+        raise ConfigError(
+            f"Spark's JVM has another encoding than {ENCODING}",
+            where=f"file.encoding={found}",
+            cause="texts and names of files would lose what that encoding doesn't have",
+            remedy="remove -Dfile.encoding from JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, _JAVA_OPTIONS and"
+            f" spark.driver.extraJavaOptions, or set it to {ENCODING} there",
+        )
+
+
+def wrong_in_executors(spark: Any, tasks: int) -> list[str]:
+    """What executors' JVMs have otherwise, as the options that say so; asked by one job of that many tasks."""
+    asked = spark.range(0, tasks, 1, tasks).selectExpr(
+        "java_method('java.util.Locale', 'getDefault') AS locale",
+        "java_method('java.time.ZoneId', 'systemDefault') AS zone",
+        "java_method('java.nio.charset.Charset', 'defaultCharset') AS encoding",
+    )
+    found = set()
+    for locale, zone, encoding in asked.distinct().collect():
+        if locale.partition("_")[0] not in ("", "en"):
+            found.add(f"user.language={locale}")
+        if zone not in (ZONE, f"Etc/{ZONE}"):
+            found.add(f"user.timezone={zone}")
+        if encoding != ENCODING:
+            found.add(f"file.encoding={encoding}")
+    return sorted(found)
