@@ -72,11 +72,15 @@ def trials(
     begins = {reach.root.schema.id.name: reach for reach in plan.reaches} or dict.fromkeys(plan.reads)
     chosen = _chosen(begins, source, keys)
     reader = parts.source(list(plan.schemas.values())).chunk_reader()
+    made: dict[tuple[object, ...], str] = {}
     try:
         for name in chosen:
             look = _Look(parts, plan, TrialRows(parts.spark(), reader, plan), limit, keys)
             reach = begins[name]
-            yield from look.rows(name) if reach is None else look.grains(reach)
+            if reach is None:
+                yield from look.rows(name)
+            else:
+                yield from (_with_clashes(trial, plan, reach, made) for trial in look.grains(reach))
     finally:
         reader.close()
 
@@ -156,6 +160,8 @@ class _Look:
         if not columns:
             begun, columns = self._numbered(reach, begun), [NUMBER]
         wanted = begun.select(columns).group_by(columns, use_threads=False).aggregate([])
+        key = list(reach.root.schema.key)
+        seen: set[tuple[object, ...]] = set()
         for index in range(min(self.limit, wanted.num_rows)):
             value = wanted.slice(index, 1)
             if any(column.null_count for column in value.columns):
@@ -164,8 +170,14 @@ class _Look:
                 whole = self._numbered(reach, self.source.whole(table))
                 found = whole.filter(pc.equal(whole[NUMBER], value[NUMBER][0]))
                 yield found.drop_columns([NUMBER])
-            else:
-                yield self.source.linked(table, columns, value)
+                continue
+            found = self.source.linked(table, columns, value)
+            own = set(tuples(found, key))
+            if (
+                not own <= seen
+            ):  # the source may take values for one that differ here ('A', 'a'): one grain, shown once
+                yield found
+            seen |= own
 
     def _numbered(self, reach: Reach, rows: pa.Table) -> pa.Table:
         """Rows of a computed grain's table with the number of its values."""
@@ -246,6 +258,32 @@ class _Look:
         if len(set(tuples(new, key))) < new.num_rows:
             problems.append((", ".join(key), "two rows of one key"))
         return problems
+
+
+def _with_clashes(
+    trial: Trial, plan: MappingPlan, reach: Reach, made: dict[tuple[object, ...], str]
+) -> Trial:
+    """A grain's trial, with the first key that an earlier grain made too: then the grain, or the key, is wrong.
+
+    Args:
+        trial: of one grain.
+        plan: of the target.
+        reach: of the grain.
+        made: keys of the earlier grains' rows, with their names; gets this one's.
+    """
+    if trial.new is None:
+        return trial
+    keys = dict.fromkeys(tuples(trial.new, list(plan.target.key)))
+    clashes = [one for one in keys if made.setdefault(one, trial.name) != trial.name]
+    if not clashes:
+        return trial
+    first = ", ".join(map(str, clashes[0]))
+    more = f" (and {len(clashes) - 1} more keys)" if len(clashes) > 1 else ""
+    cause = (
+        f"{first}{more} is made of {made[clashes[0]]} too: rows of two grains make one target row, and the run would "
+        f"stop; declare a coarser grain than that of {reach.root.role}, or make another key of each grain"
+    )
+    return replace(trial, problems=(*trial.problems, (", ".join(plan.target.key), cause)))
 
 
 def _united(found: pa.Table | None, rows: pa.Table, key: list[str]) -> pa.Table:

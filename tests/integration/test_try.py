@@ -99,6 +99,28 @@ def test_bad_values_are_named_by_row_and_column(project: Project, capfd: pytest.
 
 
 @on_postgres
+def test_a_key_that_two_grains_make_is_named_with_both(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project.config.parent / "mapping.py").unlink()
+    wrong = project.config.parent / "wrong.sql"
+    query = (
+        "-- target: order_summary\n-- key: order_id\n-- grain: orders.order_id\n"
+        "SELECT {key} AS order_id, 'x' AS customer_name, count(*) AS line_count,\n"
+        "    cast(1.5 AS decimal(12,2)) AS total\n"
+        "    FROM orders GROUP BY {key}\n"
+    )
+    wrong.write_text(query.format(key="order_id % 2"))
+    found = tried(project, capfd, "order_summary", "--limit", "3", code=1)
+    assert [len(one["problems"]) for one in found] == [0, 0, 1]
+    [problem] = found[2]["problems"]
+    assert problem["column"] == "order_id"
+    assert "1 is made of orders order_id=1 too" in problem["cause"]
+    wrong.write_text(query.format(key="order_id"))
+    assert not any(one["problems"] for one in tried(project, capfd, "order_summary", "--limit", "3"))
+
+
+@on_postgres
 def test_what_cant_be_tried_is_said(project: Project) -> None:
     with pytest.raises(RequestError, match="the mapping makes no table 'nothing'"):
         project.command("try", "nothing")
