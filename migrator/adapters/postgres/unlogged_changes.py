@@ -6,15 +6,16 @@
 - Values that were written anew in all rows: see ``rewritten``.
 
 A look finds what is different from the one before. Somebody may have put it back meanwhile, so the catalog rows' own
-versions (``xmin``) are compared. Partitions, labels and columns are noted for the next reader: what was done to them
-while nobody looked is found by its first look. It stops until somebody has asked for the table's rows once more
-(``run.resume.asked_again``, the note is given up then): whoever starts it again may not have read why.
+versions (``xmin``) are compared. All of it is noted for the next reader: what was done while nobody looked is found
+by its first look. It stops until somebody has asked for the table's rows once more (``run.resume.asked_again``, the
+note is given up then): whoever starts it again may not have read why. What the publication left out stops it for
+good: another dump takes away no row that was deleted meanwhile.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,8 @@ SELECT m.schema, m.name, e.oid::int8, e.enumtypid::pg_catalog.regtype::text, e.e
        e.enumsortorder::float8, e.xmin::text
 FROM made m JOIN pg_catalog.pg_enum e ON e.enumtypid = m.oid
 """
+_PUBLICATION = TableId("", "")
+"""Under this name the publication is noted: no table has it, so nobody asks for its rows."""
 _ENUMS, _TREE, _COLUMNS, _AS_TEXT = "labels", "partitions", "columns", "text"
 
 
@@ -102,19 +105,28 @@ class UnloggedChanges:
         self._look_at_columns(query, tables)
 
     def _look_at_memberships(self, query: Query, tables: Sequence[TableId]) -> None:
-        wanted = {TableId("", ""), *tables}
+        wanted = {_PUBLICATION, *tables}
         found = {
             table: str(version)
             for schema, name, version in query(_MEMBERSHIPS, [self._source.slot])
             if (table := TableId(schema, name)) in wanted
         }
-        changed = [table for table, version in self._memberships.items() if found.get(table) != version]
+        known = self._memberships or self._noted_memberships(wanted)
+        changed = [table for table, version in known.items() if found.get(table) != version]
         if changed:
             tables_named = ", ".join(str(table) for table in sorted(changed) if table.name)
             raise changed_publication(
                 self._source, f"it was changed and put back{': ' if tables_named else ''}{tables_named}"
             )
         self._memberships = found
+        listed = [[table.schema, table.name, version] for table, version in sorted(found.items())]
+        self._notes.note(_PUBLICATION, json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
+
+    def _noted_memberships(self, wanted: Container[TableId]) -> dict[TableId, str]:
+        """As the last reader saw them, of tables that are still captured."""
+        noted = json.loads(self._notes.of(_PUBLICATION) or "[]")
+        listed = {TableId(schema, name): version for schema, name, version in noted}
+        return {table: version for table, version in listed.items() if table in wanted}
 
     def _look_at_partitions(self, query: Query, tables: Sequence[TableId]) -> None:
         found = found_partitions(query, self._source.slot, tables)
