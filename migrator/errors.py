@@ -23,6 +23,15 @@ swallowed: a command that meets one prints it and exits with code 2, positions k
 
 from __future__ import annotations
 
+import re
+
+_DOCUMENT = re.compile(r"docs/([a-z-]+)\.md")
+
+
+def readable(remedy: str) -> str:
+    """A remedy that names, for each document it refers to, the command that prints it, wherever we were installed."""
+    return _DOCUMENT.sub(r"docs/\1.md, printed by `migrator docs \1`", remedy)
+
 
 class MigratorError(Exception):
     """A named failure that a user can act on.
@@ -50,7 +59,7 @@ class MigratorError(Exception):
 
     def lines(self) -> list[str]:
         """The message as lines for a terminal: what, then where, cause and remedy if known."""
-        rest = (("where", self.where), ("cause", self.cause), ("remedy", self.remedy))
+        rest = (("where", self.where), ("cause", self.cause), ("remedy", readable(self.remedy)))
         return [self.what, *(f"{label}: {text}" for label, text in rest if text)]
 
 

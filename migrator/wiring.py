@@ -39,6 +39,7 @@ from migrator.ports.sequences import TargetNumbers
 from migrator.ports.source import SourceCatalog
 from migrator.run import hand_over
 from migrator.run.beside import beside
+from migrator.run.carried import LateTargets
 from migrator.run.dump_order import DumpOrder, checked
 from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.progress import Progress
@@ -52,6 +53,7 @@ from migrator.wiring_spark import executors_now, executors_read, executors_stage
 from migrator.wiring_target import (
     filled,
     forget_filled,
+    holds_rows,
     peek,
     target_database,
     target_grants,
@@ -110,6 +112,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
+        late=LateTargets(partial(holds_rows, settings), partial(forget_filled, settings)),
         check_doubts=lambda request: _check_doubts(settings, master, conf, request),
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
         upkeep=target_upkeep(settings) if settings.apply.upkeep else None,

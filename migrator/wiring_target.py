@@ -81,6 +81,13 @@ def forget_filled(settings: Settings, table: str) -> bool:
     return mysql_remap.forget_filled(_mysql(settings), table)
 
 
+def holds_rows(settings: Settings, table: str) -> bool:
+    """Whether a target table has any row. Raises ``ConnectionFailed``."""
+    if settings.target.kind == "postgresql":
+        return postgres_remap.holds_rows(_postgres(settings), table)
+    return mysql_remap.holds_rows(_mysql(settings), table)
+
+
 def target_numbers(settings: Settings) -> TargetNumbers:
     """What hands out numbers in the target. Connects to nothing yet."""
     if settings.target.kind == "postgresql":

@@ -24,6 +24,7 @@ _OURS = {
     for name, module in {
         "changetables": "changetables",
         "check": "check",
+        "docs": "docs",
         "dual-read": "dual_read",
         "dump": "dump",
         "events": "events",

@@ -6,7 +6,7 @@ import click
 
 from migrator import wiring
 from migrator.cli.options import OnSpark, on_spark
-from migrator.errors import MigratorError
+from migrator.errors import MigratorError, readable
 from migrator.run.migration import Parts, plans, preflight
 from transforms.explained import grain, link
 
@@ -20,8 +20,9 @@ def check(project: OnSpark) -> int:
     findings = preflight(parts)
     for finding in findings:
         label = click.style("refuses", fg="red") if finding.fatal else click.style("warning", fg="yellow")
+        remedy = readable(finding.remedy)
         click.echo(
-            f"{label}  {finding.check}: {finding.subject}\n    {finding.problem}\n    remedy: {finding.remedy}"
+            f"{label}  {finding.check}: {finding.subject}\n    {finding.problem}\n    remedy: {remedy}"
         )
     problems = [problem for problem in [wiring.revision_problem(settings)] if problem]
     for problem in problems:

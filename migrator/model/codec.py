@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from migrator.model.event import Key, Value
+from migrator.model.fed_codec import fed_from_json, fed_to_json
 from migrator.model.hint import Hint
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
@@ -67,6 +68,7 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         else [[_table(table), name] for table, name in checkpoint.passes],
         "last_changes": [[_table(table), at_us] for table, at_us in checkpoint.last_changes],
         "notes": [[_table(table), _text(text)] for table, text in checkpoint.notes],
+        **fed_to_json(checkpoint),
     }
 
 
@@ -86,6 +88,7 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
                 (_to_table(table), int(at_us)) for table, at_us in document.get("last_changes", ())
             ),
             notes=tuple((_to_table(table), _to_text(text)) for table, text in document.get("notes", ())),
+            **fed_from_json(document),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("checkpoint", error) from error

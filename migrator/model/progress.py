@@ -51,6 +51,9 @@ class Checkpoint:
         last_changes: per table, commit time by the source's clock of its newest change in the log, microseconds
             since 1970. A table without one has had no change since its capture began.
         notes: per table, what the log reader wants to be told again (see ``migrator.log_notes``).
+        fed: a ledger's only: which target has been given all rows so far of which source table (an empty name: the
+            mirror); None where that isn't known. See ``run.carried``.
+        awaited: those that will have been once a dump request is done.
     """
 
     position: Position
@@ -62,6 +65,8 @@ class Checkpoint:
     passes: tuple[tuple[TableId, str], ...] | None = None
     last_changes: tuple[tuple[TableId, int], ...] = ()
     notes: tuple[tuple[TableId, str], ...] = ()
+    fed: tuple[tuple[str, TableId], ...] | None = field(default=None, compare=False)
+    awaited: tuple[tuple[str, TableId, str], ...] = field(default=(), compare=False)
 
     def dump_of(self, table: TableId) -> TableDump | None:
         """Dump progress of one table, if the dump knows it."""

@@ -36,6 +36,7 @@ from migrator.run.apply_loop import ApplyLoop
 from migrator.run.beside import beside
 from migrator.run.between import refuse_changes
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.carried import LateTargets, carry_over
 from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
 from migrator.run.give_way import giving_way
@@ -88,6 +89,7 @@ class Parts:
         adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
         set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
         upkeep: of the target's tables, once they are filled; None where nobody wants it.
+        late: what is done with targets that joined later.
         check_doubts: raises ``RequestError`` for a dump request that may take right rows out of the target.
         keep_until_applied: whether the source may forget only what the target holds: no other machine can go on from
             this one's event log, or the user wants a damaged one to be captured again.
@@ -114,6 +116,7 @@ class Parts:
     apply_limits: ApplyLimits
     executors: Callable[[], int | None] = lambda: None
     step: Step = no_step
+    late: LateTargets | None = None
     check_doubts: DoubtsCheck = lambda _: None
     stager: Stager | None = None
     upkeep: Upkeep | None = None
@@ -283,6 +286,7 @@ class Migration:
             parts.catalog.prepare(schemas)
         else:
             refuse_changes(checkpoint, schemas)
+        carried = carry_over(ledger.checkpoint, parts.requests.read, mapping_plans, parts.late)
         capture = CaptureLoop(
             self._source(schemas),
             SureWriter(log.writer, lead),
@@ -301,7 +305,7 @@ class Migration:
         job = self._transform_job(targets, mapping_plans, epoch)
         apply = ApplyLoop(
             log.reader,
-            job.map,
+            lambda batch, known: carried.noted(job.map(batch, known)),
             SureTarget(parts.target, lead),
             ledger,
             epoch,

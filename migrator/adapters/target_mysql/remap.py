@@ -1,15 +1,17 @@
-"""Which joined targets are in step with the mirror, seen and changed from outside the run."""
+"""Which joined targets are in step with the mirror, and whether a target has rows: seen from outside the run."""
 
 from __future__ import annotations
 
 import pymysql
 
 from migrator.adapters.target_mysql.history import acted
+from migrator.adapters.target_mysql.merge import qualified
 from migrator.adapters.target_mysql.mirror_names import control_table, mirror_database
 from migrator.adapters.target_mysql.reflect import catalog
 from migrator.adapters.target_mysql.refusal import Refusal, explained, not_reached
 from migrator.adapters.target_mysql.settings import MysqlTarget
 from migrator.errors import TargetError
+from migrator.model.table import TableId
 
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'filled'"
 
@@ -24,6 +26,12 @@ def filled(settings: MysqlTarget) -> list[tuple[str, int]]:
             f"SELECT target, segment FROM {table} WHERE migration = %s ORDER BY target", [settings.migration]
         )
     return [(str(name), int(segment)) for name, segment in rows]
+
+
+def holds_rows(settings: MysqlTarget, target: str) -> bool:
+    """Whether a target table has any row. Raises ``ConnectionFailed``."""
+    with catalog(settings) as session:
+        return bool(session.rows(f"SELECT 1 FROM {qualified(TableId(settings.database, target))} LIMIT 1"))
 
 
 def forget_filled(settings: MysqlTarget, target: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which joined targets are in step with the mirror, seen and changed from outside the run."""
+"""Which joined targets are in step with the mirror, and whether a target has rows: seen from outside the run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 import psycopg
 
 from migrator.adapters.target_postgres.history import acted
+from migrator.adapters.target_postgres.merge import qualified
 from migrator.adapters.target_postgres.mirror_tables import FILLED
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed, TargetError
+from migrator.model.table import TableId
 from migrator.postgres_session import connect
 
 _FOUND = "SELECT to_regclass(%s) IS NOT NULL"
@@ -24,6 +26,13 @@ def filled(settings: PostgresTarget) -> list[tuple[str, int]]:
             f"SELECT target, segment FROM {FILLED} WHERE migration = %s ORDER BY target", [settings.migration]
         ).fetchall()
     return [(str(name), int(segment)) for name, segment in rows]
+
+
+def holds_rows(settings: PostgresTarget, target: str) -> bool:
+    """Whether a target table has any row. Raises ``ConnectionFailed``."""
+    name = qualified(TableId(settings.schema, target))
+    with _connected(settings) as connection:
+        return connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None
 
 
 def forget_filled(settings: PostgresTarget, target: str) -> bool:

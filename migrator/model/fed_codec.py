@@ -1,0 +1,31 @@
+"""JSON form of which rows the target has been given (``Checkpoint.fed``), as a part of a checkpoint's document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from migrator.model.progress import Checkpoint
+from migrator.model.table import TableId
+
+
+def fed_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Nothing where it isn't known: only a ledger's checkpoint has it."""
+    if checkpoint.fed is None:
+        return {}
+    return {
+        "fed": [[name, table.schema, table.name] for name, table in checkpoint.fed],
+        "awaited": [[name, table.schema, table.name, request] for name, table, request in checkpoint.awaited],
+    }
+
+
+def fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``fed_to_json``."""
+    if "fed" not in document:
+        return {}
+    return {
+        "fed": tuple((name, TableId(schema, table)) for name, schema, table in document["fed"]),
+        "awaited": tuple(
+            (name, TableId(schema, table), request) for name, schema, table, request in document["awaited"]
+        ),
+    }

@@ -1,0 +1,136 @@
+"""A target that is added to a begun migration, or taken out and put back: refused by name, or it ends equal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from migrator import config as configuration
+from migrator import wiring
+from migrator.errors import MappingError
+from migrator.run.failure import Stopping
+from migrator.run.migration import Migration, caught_up
+from scenarios.orders.old_schema import create
+from tests.integration import run_project
+from tests.integration.run_project import Project, scenario_database
+from tests.servers import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+ALWAYS = """
+@mapping.target("busy", key="customer", grain="orders.customer")
+def busy(orders):
+    return orders.groupBy("customer").agg(F.count("*").alias("orders")).where("orders > 1")
+"""
+LATE = """
+@mapping.target("late", key="id")
+def late(orders):
+    return orders.select("id", "customer")
+"""
+JOINED = """
+@mapping.target("tally", key="customer", grain="orders.customer")
+def tally(orders):
+    return orders.groupBy("customer").agg(F.count("*").alias("orders"))
+"""
+EXPECTED = {
+    "late": "SELECT id, customer FROM orders",
+    "tally": "SELECT customer, count(*) FROM orders GROUP BY customer",
+    "busy": "SELECT customer, count(*) FROM orders GROUP BY customer HAVING count(*) > 1",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, old_pg: Database, request: pytest.FixtureRequest, spark: SparkSession) -> Project:
+    """A migration that has dumped everything, with one joined target."""
+    create(scenario_database(old_pg), 60)
+    old_pg.execute("UPDATE orders SET customer = id % 7")
+    made = run_project.make(
+        tmp_path / "project", old_pg, request.getfixturevalue(getattr(request, "param", "new_pg"))
+    )
+    made.new.execute(
+        "CREATE TABLE late (id bigint PRIMARY KEY, customer bigint)",
+        "CREATE TABLE tally (customer bigint PRIMARY KEY, orders bigint)",
+        "CREATE TABLE busy (customer bigint PRIMARY KEY, orders bigint)",
+    )
+    mapped(made, ALWAYS)
+    made.run_here()
+    return made
+
+
+def mapped(project: Project, *more: str) -> None:
+    """The mapping has these targets, beside purchase."""
+    file = project.config.parent / "mapping.py"
+    file.write_text(file.read_text().partition("# -- more\n")[0] + "# -- more\n" + "".join(more))
+
+
+def ends_equal(project: Project, *targets: str) -> None:
+    project.run_here()
+    assert project.differences() == []
+    for target in targets:
+        rows = set(map(tuple, project.old.query(EXPECTED[target])))
+        assert rows
+        assert set(map(tuple, project.new.query(f"SELECT * FROM {target}"))) == rows, target
+
+
+def refused(project: Project) -> None:
+    for _ in range(2):  # whoever starts it again may not have read why it stopped
+        with pytest.raises(MappingError, match="was added to the mapping, or put back") as caught:
+            project.run_here()
+    assert caught.value.where == "target table late"
+    assert "migrator dump start --table orders;" in caught.value.remedy
+
+
+@pytest.mark.parametrize("project", ["new_pg", "new_mysql"], indirect=True)
+def test_a_late_target_gets_all_rows_once_its_remedy_was_followed(project: Project) -> None:
+    mapped(project, ALWAYS, LATE)
+    refused(project)
+    project.command("dump", "start", "--table", "orders")
+    ends_equal(project, "late", "busy")
+    mapped(project, ALWAYS)
+    project.old.execute(
+        "DELETE FROM orders WHERE id % 3 = 0", "UPDATE orders SET customer = 7 WHERE id % 3 = 1"
+    )
+    ends_equal(project, "busy")
+    mapped(project, ALWAYS, LATE)
+    refused(project)
+    project.command("dump", "start", "--table", "orders")
+    refused(project)  # deleted rows are still there
+    project.new.execute("DELETE FROM late")
+    ends_equal(project, "late", "busy")
+
+
+def test_a_joined_target_is_filled_from_the_mirror_when_it_joins_and_when_it_comes_back(
+    project: Project,
+) -> None:
+    mapped(project, ALWAYS, JOINED)
+    project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id = 1")
+    ends_equal(project, "tally", "busy")
+    mapped(project, ALWAYS)
+    project.old.execute(
+        "DELETE FROM orders WHERE id % 3 = 0", "UPDATE orders SET customer = 7 WHERE id % 3 = 1"
+    )
+    ends_equal(project, "busy")
+    mapped(project, ALWAYS, JOINED)
+    project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id = 2")
+    ends_equal(project, "tally", "busy")
+
+
+def test_a_table_that_nothing_joined_for_a_while_cannot_be_joined_again(project: Project) -> None:
+    mapped(project)
+    project.old.execute("DELETE FROM orders WHERE id % 3 = 0")
+    ends_equal(project)
+    mapped(project, ALWAYS)
+    with pytest.raises(MappingError, match="nothing joined for a while") as caught:
+        project.run_here()
+    assert caught.value.where.endswith(".orders")
+
+
+def test_without_the_rule_a_late_target_lacks_rows_and_nobody_is_told(project: Project) -> None:
+    """Negative control."""
+    mapped(project, ALWAYS, LATE)
+    parts = replace(wiring.parts(configuration.load(project.config)), late=None)
+    Migration(parts).run(Stopping(), caught_up(parts.catalog.position))
+    assert project.new.query("SELECT * FROM late") == []

@@ -1,0 +1,108 @@
+"""What a remedy refers to is there for whoever reads it: documents, and commands with their options."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from migrator.cli import cli
+from migrator.cli.docs import documents
+from migrator.errors import MigratorError
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("migrator", "verify", "transforms")
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Each text in the code that isn't a docstring, with its place; of a formatted one the parts that are fixed."""
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            tree = ast.parse(file.read_text("utf-8"))
+            for node in ast.walk(tree):
+                for field in ast.iter_child_nodes(node):
+                    if (
+                        isinstance(field, ast.Constant)
+                        and isinstance(field.value, str)
+                        and not isinstance(node, ast.Expr)
+                    ):
+                        yield f"{file.relative_to(ROOT)}:{field.lineno}", field.value
+
+
+def cited(text: str) -> list[str]:
+    return re.findall(r"([a-z-]+)\.md\b", text)
+
+
+def test_every_document_that_a_text_cites_is_printed_by_a_command() -> None:
+    found = {(place, name) for place, text in texts() for name in cited(text)}
+    assert len({name for _, name in found}) >= 3, "the texts are not found any more"
+    assert [each for each in sorted(found) if each[1] not in documents()] == []
+    error = MigratorError("x", remedy="start the migration anew (docs/operating.md)")
+    assert "printed by `migrator docs operating`" in error.lines()[-1]
+    printed = CliRunner().invoke(cli, ["docs", "operating"])
+    assert "## Starting anew" in printed.output
+
+
+def test_a_text_that_cites_what_nobody_ships_would_be_found() -> None:
+    assert cited("see docs/nowhere.md") == ["nowhere"]
+    assert "nowhere" not in documents()
+
+
+def test_a_citation_is_written_as_the_command_is_found_from_it() -> None:
+    """Any other way to write it would be left as it is."""
+    bare = [place for place, text in texts() if re.search(r"(?<![a-z/-])[a-z-]+\.md\b", text)]
+    assert [place for place in bare if not place.startswith("migrator/cli/docs.py")] == []
+
+
+def test_the_wheel_has_the_documents() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["data-files"]
+    shipped = {file.stem for pattern in settings["share/doc/dbmigrator"] for file in ROOT.glob(pattern)}
+    assert shipped == set(documents())
+
+
+def test_a_document_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(MigratorError, match="no document 'nowhere'") as caught:
+        cli.main(["docs", "nowhere"], standalone_mode=False)
+    assert "operating" in caught.value.cause
+
+
+def commands(text: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Commands of ours that a text tells to run: words and options."""
+    for words, options in re.findall(r"`?migrator ((?:[a-z][a-z-]+(?: |\b))+)((?:--[a-z-]+[^`;,.]*)?)", text):
+        yield words.split(), re.findall(r"--[a-z][a-z-]+", options)
+
+
+def problem(words: list[str], options: list[str]) -> str:
+    """What is wrong with a command that a text names, if anything."""
+    found: click.Command | None = cli.get_command(click.Context(cli), words[0])
+    if found is None:
+        return f"there is no command {words[0]}"
+    if isinstance(found, click.Group):
+        if len(words) < 2 or (sub := found.get_command(click.Context(found), words[1])) is None:
+            return f"there is no command {' '.join(words[:2])}"
+        found = sub
+    known = {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return ", ".join(option for option in options if option not in {*known, "--help"})
+
+
+def test_every_command_that_a_text_tells_to_run_exists_with_its_options() -> None:
+    told = [
+        (place, words, options)
+        for place, text in texts()
+        for words, options in commands(text)
+        if "`migrator" in text or "migrator dump" in text
+    ]
+    assert len(told) >= 15, "the texts are not found any more"
+    assert [(place, wrong) for place, words, options in told if (wrong := problem(words, options))] == []
+
+
+def test_commands_and_options_that_do_not_exist_would_be_found() -> None:
+    assert problem(["undo"], []) == "there is no command undo"
+    assert problem(["dump", "undo"], []) == "there is no command dump undo"
+    assert problem(["dump", "start"], ["--table", "--everything"]) == "--everything"
