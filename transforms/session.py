@@ -32,6 +32,7 @@ from migrator.errors import ConfigError, MigratorError
 from transforms.apart import handlers_kept, started_apart
 from transforms.cause import spark_cause
 from transforms.surroundings import EXECUTORS, pin_jvm, pin_process
+from transforms.unstarted import last_line, remedy_for
 
 _EXIT_S = 20.0
 _DYING_S = 10.0
@@ -50,6 +51,7 @@ _ONE_PROCESS = re.compile(r"local(\[.*\])?")
 _FIXED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
@@ -320,6 +322,16 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
     return Path(record.pathname).parent.name != "py4j"
 
 
+def _printed(log_path: Path, begins_at: int) -> str:
+    """What the log has of this start; nothing where it can't even be opened."""
+    try:
+        with log_path.open("rb") as log:
+            log.seek(begins_at)
+            return log.read(1 << 16).decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> SparkSession:
     # else workers take whatever python3 is first on PATH
     os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable) or sys.executable
@@ -330,6 +342,7 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
     _silence_python_side()
     pin_process()
     log_path.parent.mkdir(parents=True, exist_ok=True)
+    begins_at = log_path.stat().st_size if log_path.exists() else 0
     try:
         with log_path.open("ab") as log, started_apart(log) as apart:
             gateway = launch_gateway(settings, popen_kwargs=apart)  # type: ignore[no-untyped-call]
@@ -346,13 +359,14 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
         java = isinstance(error, Py4JJavaError)
         cause = spark_cause(error) if java else str(error)  # while the JVM can be asked
         _end_halfway()
+        printed = "" if java else _printed(log_path, begins_at)
         raise MigratorError(
             "Spark can't be started",
             where=f"{settings.get('spark.master')}, log {log_path}",
-            cause=cause,
+            cause="; ".join(filter(None, [cause, last_line(printed)])),
             remedy="see the log; is the master's address right, and can it start executors?"
             if java
-            else "see the log; Spark needs a Java 17 or newer runtime (JAVA_HOME or PATH)",
+            else remedy_for(error, printed),
             retryable=java,
         ) from error
 
