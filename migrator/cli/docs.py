@@ -9,8 +9,9 @@ import click
 
 from migrator.errors import ConfigError
 
-_BESIDE = Path(__file__).parents[2] / "docs"
-"""Where they are in a checkout."""
+_ROOT = Path(__file__).parents[2]
+_BESIDE = (_ROOT / "docs", _ROOT / "share" / "doc" / "dbmigrator")
+"""Where they are in a checkout, and after `pip install --target`."""
 
 
 @click.command()
@@ -32,8 +33,9 @@ def docs(name: str | None) -> None:
 
 def documents() -> dict[str, Path]:
     """The documents by name: of the checkout that runs, else what was installed with us."""
-    if _BESIDE.joinpath("operating.md").exists():
-        return {file.stem: file for file in _BESIDE.glob("*.md")}
+    for folder in _BESIDE:
+        if folder.joinpath("operating.md").exists():
+            return {file.stem: file for file in folder.glob("*.md")}
     try:
         installed = files("dbmigrator") or []
     except PackageNotFoundError:
