@@ -78,9 +78,12 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
     """
     step = step_hook(os.environ)
 
-    def event_log(epoch: int, after: int) -> EventLog:
+    def event_log(epoch: int, ledger: Ledger) -> EventLog:
         fresh = FreshSegments()
-        writer = FileSegmentWriter(settings.event_log(), epoch, after=after, fresh=fresh, step=step)
+        after, applied = ledger.segment, ledger.segment_id
+        writer = FileSegmentWriter(
+            settings.event_log(), epoch, after=after, applied=applied, fresh=fresh, step=step
+        )
         reader = FileBatchReader(settings.event_log(), fresh=fresh)
         return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 

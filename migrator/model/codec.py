@@ -24,10 +24,11 @@ from migrator.model.request import Doubt, DumpRequest, Pace, RequestBook, Reques
 from migrator.model.segment import FileKind, Manifest, SegmentFile
 from migrator.model.table import Column, TableId, TableSchema
 
-FORMAT = 3
+FORMAT = 4
 """Number of the present layout of all documents of this module, and of the event log's data files.
 
-Older ones are read, too: format 1 knew no dump requests, format 2 neither doubts nor TRUNCATE among images.
+Older ones are read, too: format 1 knew no dump requests, format 2 neither doubts nor TRUNCATE among images, format 3
+no lineage (see ``migrator.lineage``).
 """
 
 _NOT_IN_JSONB = re.compile("[\x00\ud800-\udfff]")
@@ -147,6 +148,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "transactions": manifest.transactions,
         "row_changes": manifest.row_changes,
         "begins_batch": manifest.begins_batch,
+        "previous": manifest.previous,
         **({"continues": True} if manifest.continues else {}),
         **({"doubts": [_doubt(doubt) for doubt in manifest.doubts]} if manifest.doubts else {}),
         "files": [
@@ -180,6 +182,7 @@ def manifest_from_json(document: Json) -> Manifest:
             begins_batch=document.get("begins_batch", False),
             continues=document.get("continues", False),
             doubts=_to_doubts(document),
+            previous=document.get("previous", ""),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged("manifest", error) from error

@@ -9,9 +9,13 @@ from migrator.model.progress import Checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What the target holds. ``segment`` 0 and ``checkpoint`` None mean that nothing was applied yet."""
+    """What the target holds. ``segment`` 0 and ``checkpoint`` None mean that nothing was applied yet.
+
+    ``segment_id`` says which segment of that number it was (``Manifest.id``); empty where formats before 4 moved it.
+    """
 
     migration: str
     epoch: int
     segment: int
     checkpoint: Checkpoint | None
+    segment_id: str = ""

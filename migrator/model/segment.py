@@ -62,6 +62,9 @@ class Manifest:
         continues: whether the batch must go on after it, up to the segment that has the doubts (see ``core.hold``),
             or that begins another batch.
         doubts: target rows to be decided on with the batch that holds this segment.
+        id: what it is, told by its content: no two segments that differ have the same. Kept beside it, not in it.
+        previous: ``id`` of the segment before, so that logs which part can be told apart by any later segment; empty
+            in the first one, and where formats before 4 wrote the one before.
     """
 
     number: int
@@ -75,3 +78,20 @@ class Manifest:
     begins_batch: bool = False
     continues: bool = False
     doubts: tuple[Doubt, ...] = ()
+    id: str = ""
+    previous: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How a batch hangs on the event log.
+
+    Attributes:
+        first: number of its first segment.
+        previous: ``Manifest.id`` of the segment before; empty where that isn't known.
+        id: of its last segment.
+    """
+
+    first: int
+    previous: str
+    id: str

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from migrator.model.progress import Checkpoint
 from migrator.model.request import Doubt
-from migrator.model.segment import FileKind, Manifest
+from migrator.model.segment import FileKind, Link, Manifest
 from migrator.model.table import TableId, TableSchema
 
 
@@ -58,7 +58,8 @@ class Batch:
     """Consecutive segments ``first..last`` that end on a transaction boundary, ready for mapping.
 
     ``chunks`` lists, per table schema, the Parquet paths of dump rows and their number.
-    ``deltas`` holds the net log delta per table, ``doubts`` the target rows to be decided on (``Manifest.doubts``).
+    ``deltas`` holds the net log delta per table, ``doubts`` the target rows to be decided on (``Manifest.doubts``),
+    ``link`` how the batch hangs on the event log; None only where a test made it up.
     """
 
     first: int
@@ -71,6 +72,7 @@ class Batch:
     chunks: tuple[tuple[TableSchema, tuple[str, ...], int], ...]
     deltas: tuple[NetDelta, ...]
     doubts: tuple[Doubt, ...] = ()
+    link: Link | None = None
 
     def tables(self) -> set[TableId]:
         """Source tables that the batch touches."""
@@ -97,6 +99,7 @@ class ReaderPlace:
         segment: everything up to this segment is done; 0 before the first.
         order, epoch: ``checkpoint.position.order`` and ``epoch`` of that segment's manifest, by which a reader that
             comes back knows that it is still the same event log; ``order`` None when no segment was read yet.
+        id: of that manifest, which tells it for certain; empty where earlier versions stored the place.
         first: the segment that it began with.
         tables: what the reader chose, as the user wrote it; empty for all tables.
         mark: what the reader's output needs to find its own end again (see ``EventOutput``).
@@ -108,6 +111,7 @@ class ReaderPlace:
     first: int
     tables: tuple[str, ...]
     mark: int
+    id: str = ""
 
 
 class SegmentWriter(Protocol):
@@ -143,6 +147,10 @@ class BatchReader(Protocol):
         ``max_rows`` is returned whole. Raises ``DamageError`` for a missing, torn or corrupt segment, once all whole
         transactions before it were returned.
         """
+        ...
+
+    def manifest(self, number: int) -> Manifest | None:
+        """The manifest of a segment, checked; None when there is none (any more)."""
         ...
 
     def release(self, up_to: int) -> None:

@@ -10,6 +10,7 @@ from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
+from migrator.model.segment import Link
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
 
@@ -76,6 +77,7 @@ class TargetBatch:
     Attributes:
         mirror: what the batch does to the mirror, which comes first.
         joined: given the mirror, maps the joined targets. It may give rows of one table in several parts.
+        link: how it hangs on the event log: applied to a ledger that stands elsewhere it would leave a gap.
     """
 
     segment: int
@@ -83,6 +85,7 @@ class TargetBatch:
     rows: tuple[TargetRows, ...]
     mirror: tuple[MirrorRows, ...] = ()
     joined: Callable[[Mirror], Iterator[TargetRows]] | None = None
+    link: Link | None = None
 
 
 class Target(Protocol):
@@ -114,8 +117,8 @@ class Target(Protocol):
         """Merges all rows and moves the ledger in one transaction, epoch checked under the ledger's row lock.
 
         Either everything of the batch is committed or nothing. An unknown outcome (connection lost around COMMIT)
-        is looked up in the ledger. Raises ``TargetError`` naming table, row and constraint; ``FencedError``;
-        ``ConnectionFailed`` (retryable).
+        is looked up in the ledger. Raises ``TargetError`` naming table, row and constraint, or that the ledger
+        doesn't stand where the batch begins; ``FencedError``; ``ConnectionFailed`` (retryable).
         """
         ...
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from migrator.errors import DamageError, MigratorError
+from migrator.lineage import due
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits
 from migrator.model.progress import Checkpoint
@@ -148,7 +149,7 @@ class ApplyLoop:
         return True
 
     def _commit(self, batch: TargetBatch) -> None:
-        if self._failures and self._target.open(self._epoch).segment >= batch.segment:
+        if self._failures and not due(self._target.open(self._epoch), batch.segment, batch.link):
             return  # the connection was lost after the commit
         self._target.apply(batch)
         self._progress.set(note="")

@@ -124,11 +124,12 @@ class EventStream:
             return
         manifest = self._reader.manifest(place.segment)
         found = (manifest.checkpoint.position.order, manifest.epoch) if manifest is not None else None
-        if found != (place.order, place.epoch):
+        other = manifest is not None and bool(place.id) and manifest.id != place.id
+        if found != (place.order, place.epoch) or other:
             raise EventLogError(
                 f"this isn't the event log that the output was written from up to segment {place.segment}",
                 where=f"segment {place.segment}",
-                cause="it is missing" if found is None else "it has another position or another epoch",
+                cause="it is missing" if found is None else "it is another segment of that number",
                 remedy="restore the event log, or begin anew: `migrator events --forget` with the same --output, "
                 "then give another --output",
             )
@@ -136,7 +137,8 @@ class EventStream:
     def _take(self, segment: Segment, done: ReaderPlace, held: Held | None) -> ReaderPlace:
         manifest = segment.manifest
         order = manifest.checkpoint.position.order
-        if manifest.epoch < done.epoch or (done.order is not None and order < done.order):
+        other = bool(manifest.previous and done.id) and manifest.previous != done.id
+        if other or manifest.epoch < done.epoch or (done.order is not None and order < done.order):
             raise EventLogError(
                 f"segment {manifest.number} doesn't follow segment {done.segment}",
                 where=f"segment {manifest.number}",
@@ -159,7 +161,7 @@ class EventStream:
             self._output.write(events)
             self._events += events.count()
             self._uncommitted_bytes += sum(table.rows.nbytes for table in events.tables)
-        return replace(done, segment=manifest.number, order=order, epoch=manifest.epoch)
+        return replace(done, segment=manifest.number, order=order, epoch=manifest.epoch, id=manifest.id)
 
     def _wanted(self, segment: Segment) -> set[TableId] | None:
         """The chosen tables; None for all. Raises ``ConfigError`` for one that the migration doesn't capture."""

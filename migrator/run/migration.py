@@ -78,7 +78,7 @@ class Parts:
         source: factories of source connections, for the given table schemas.
         prepare: brings our control tables up to date and says what is wrong with the target's revision.
         known_epoch: the highest epoch that the ledger saw.
-        event_log: ``(epoch, segment number of the ledger) -> EventLog``.
+        event_log: opens it under an epoch, for a ledger.
         spark: the session, started on the first call.
         stager: the target, where executors are to load large batches of dump rows.
         slots: folder that driver and executors share, where each leader has its own for the rows of batches.
@@ -103,7 +103,7 @@ class Parts:
     known_epoch: Callable[[], int]
     leadership: Leadership
     requests: RequestStore
-    event_log: Callable[[int, int], EventLog]
+    event_log: Callable[[int, Ledger], EventLog]
     spark: Callable[[], SparkSession]
     slots: Path
     begun: Callable[[], bool]
@@ -272,8 +272,8 @@ class Migration:
         ledger = parts.target.open(epoch)
         self.progress.warn("damage", *filter(None, [self._recapture.prepare(ledger)]))
         self.progress.set(note=parts.adopt(ledger))
-        log = parts.event_log(epoch, ledger.segment)
-        checkpoint = resume(ledger, log.writer.last())
+        log = parts.event_log(epoch, ledger)
+        checkpoint = resume(ledger, log.writer.last(), log.reader)
         # A crash between commit and release left these: with the log at its bound nothing would come to release them.
         log.reader.release(ledger.segment)
         parts.step("run.led")

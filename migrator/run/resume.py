@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from migrator.errors import EventLogError, MappingError
+from migrator.errors import DamageError, EventLogError, MappingError
+from migrator.lineage import continues
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.request import RequestBook
 from migrator.model.segment import Manifest
 from migrator.model.table import TableId, TableSchema
+from migrator.ports.eventlog import BatchReader as Segments
+
+_AWAY = "move the state folder's eventlog away: capture then goes on from the ledger's position"
 
 
-def resume(ledger: Ledger, last: Manifest | None) -> Checkpoint | None:
+def resume(ledger: Ledger, last: Manifest | None, segments: Segments) -> Checkpoint | None:
     """Where capture goes on: at the event log's end, or where the target stands when the event log is empty.
 
-    The event log may be ahead of the ledger (applied later) but never behind: then it is another one, or an old
-    copy, and going on would skip what lies between.
+    The event log may be ahead of the ledger (applied later), but it must lead on from the very segment that the
+    ledger has applied (see ``migrator.lineage``). Else it is another one, or an old copy, and going on would skip
+    what lies between.
+
+    Raises ``EventLogError``, also where segments that the ledger lacks were released.
     """
     if last is None:
         return ledger.checkpoint
-    if last.number < ledger.segment:
+    other = continues(ledger, last, _sound(segments, ledger.segment), segments.manifest(ledger.segment + 1))
+    if other:
         raise EventLogError(
-            "the event log is older than the target",
-            where=f"event log ends at segment {last.number}, the ledger has applied segment {ledger.segment}",
-            cause="the state folder was restored from a copy, or belongs to another run",
-            remedy="move the state folder's eventlog away: capture then goes on from the ledger's position",
+            "the event log isn't the one that the target goes on from",
+            where=other,
+            cause="another machine has gone on from the target meanwhile, the state folder was copied or restored, or"
+            " the target was",
+            remedy=f"see that no other process runs this migration, then {_AWAY}",
         )
+    if last.number > ledger.segment and segments.manifest(ledger.segment + 1) is None:
+        segments.read(ledger.segment, 1, 0.0)  # says that it was released, or lost
     return last.checkpoint
+
+
+def _sound(segments: Segments, number: int) -> Manifest | None:
+    """The ledger's segment, if it can be read. What is damaged of it doesn't matter: nobody reads it again."""
+    try:
+        return segments.manifest(number) if number else None
+    except DamageError:
+        return None
 
 
 def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> None:

@@ -149,13 +149,14 @@ class TransformJob:
                 rows.append(TargetRows(table, chunk, before, after, strict, doubted=doubted, emptied=empty))
         joined = self._joined
         if joined is None:
-            return TargetBatch(batch.last, batch.checkpoint, tuple(rows))
+            return TargetBatch(batch.last, batch.checkpoint, tuple(rows), link=batch.link)
         return TargetBatch(
             batch.last,
             batch.checkpoint,
             tuple(rows),
             joined.mirror_rows(batch),
             lambda mirror: joined.map(batch, mirror),
+            batch.link,
         )
 
     def _doubts(self, doubts: Sequence[Doubt]) -> dict[str, pa.Table]:

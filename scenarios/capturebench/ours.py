@@ -14,6 +14,7 @@ from typing import Any
 
 from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom
 from migrator.errors import MigratorError
+from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.request import WHOLE
 from migrator.run.capture_loop import CaptureLoop
@@ -73,7 +74,7 @@ class OurCapture:
         ``goes_last``: where processor time is short, whatever else runs on this machine goes first.
         """
         self._epoch += 1
-        log = self._parts.event_log(self._epoch, 0)
+        log = self._parts.event_log(self._epoch, Ledger("bench", self._epoch, 0, None))
         last = log.writer.last()
         if last is None:
             self._parts.catalog.prepare(self._schemas)

@@ -141,8 +141,12 @@ class Process:
         target = MemoryTarget(shared.target, step=self.step)
         ledger = target.open(lease.epoch)
         yield
-        writer = MemorySegmentWriter(shared.event_log, lease.epoch, after=ledger.segment, step=self.step)
-        checkpoint = resume(ledger, writer.last())
+        after, applied = ledger.segment, ledger.segment_id
+        writer = MemorySegmentWriter(
+            shared.event_log, lease.epoch, after=after, applied=applied, step=self.step
+        )
+        reader = MemoryBatchReader(shared.event_log)
+        checkpoint = resume(ledger, writer.last(), reader)
         yield
         progress = Progress()
         inputs: Inputs = FairInputs(maxsize=16)
@@ -172,7 +176,6 @@ class Process:
             setup.witness,
         )
         yield
-        reader = MemoryBatchReader(shared.event_log)
         mapper = Mapper(shared.event_log)
         self._apply = ApplyLoop(
             reader, mapper.map, target, ledger, lease.epoch, progress, ApplyLimits(batch_rows=12), self.step

@@ -101,7 +101,8 @@ class Mapper:
     def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
         """See ``migrator.run.transform_job.TransformJob.map``."""
         found = [self._rows(plan, batch, known) for plan in PLANS]
-        return TargetBatch(batch.last, batch.checkpoint, tuple(rows for rows in found if rows is not None))
+        rows = tuple(rows for rows in found if rows is not None)
+        return TargetBatch(batch.last, batch.checkpoint, rows, link=batch.link)
 
     def _rows(self, plan: Plan, batch: Batch, known: Checkpoint | None) -> TargetRows | None:
         chunks = [

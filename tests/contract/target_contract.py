@@ -10,9 +10,17 @@ import random
 import pytest
 
 from migrator.errors import FencedError, TargetError
+from migrator.model.segment import Link
 from migrator.ports.target import TargetBatch
 from tests.contract.target_foreign_keys_contract import TargetForeignKeysContract
 from tests.contract.target_under_test import Applier, Rows, TargetUnderTest, checkpoint
+
+
+def link_to(applier: Applier, link: Link, after: Rows, segment: int = 1) -> None:
+    """A batch that hangs on an event log."""
+    applier.target.apply(
+        TargetBatch(segment, checkpoint(segment), (applier.part("item", after=after),), link=link)
+    )
 
 
 class TargetContract(TargetForeignKeysContract):
@@ -47,6 +55,42 @@ class TargetContract(TargetForeignKeysContract):
         repeated = (applier.part("item", after=[(1, "other", 2)]),)
         applier.target.apply(TargetBatch(1, checkpoint(1), repeated))
         assert place.rows("item") == [(1, "a", 1)]
+
+    def test_the_ledger_keeps_which_segment_it_applied(
+        self, applier: Applier, place: TargetUnderTest
+    ) -> None:
+        link_to(applier, Link(1, "", "one"), after=[(1, "a", 1)])
+        link_to(applier, Link(2, "one", "three"), after=[(2, "b", 2)], segment=3)
+        again = Applier(place, epoch=2)
+        assert (again.ledger.segment, again.ledger.segment_id) == (3, "three")
+        link_to(again, Link(2, "one", "three"), after=[(9, "again", 9)], segment=3)
+        assert place.rows("item") == [(1, "a", 1), (2, "b", 2)], "it was applied already: silently nothing"
+        again.target.close()
+
+    @pytest.mark.parametrize(
+        ("segment", "link"),
+        [
+            (3, Link(3, "other", "x")),  # behind another second segment
+            (2, Link(2, "one", "x")),  # another second segment
+            (4, Link(4, "three", "x")),  # behind one that is missing
+            (1, Link(1, "", "one")),  # what was applied, and something more
+        ],
+    )
+    def test_a_batch_of_another_event_log_is_refused_by_name(
+        self, applier: Applier, place: TargetUnderTest, segment: int, link: Link
+    ) -> None:
+        link_to(applier, Link(1, "", "one"), after=[(1, "a", 1)])
+        link_to(applier, Link(2, "one", "two"), after=[(2, "b", 2)], segment=2)
+        with pytest.raises(TargetError, match="doesn't stand where this run left it"):
+            link_to(applier, link, after=[(9, "foreign", 9)], segment=segment)
+        assert place.rows("item") == [(1, "a", 1), (2, "b", 2)]
+        link_to(applier, Link(3, "two", "x"), after=[(3, "c", 3)], segment=3)
+        assert len(place.rows("item")) == 3, "the control: the very next one is taken"
+
+    def test_an_old_ledger_takes_the_next_lineage(self, applier: Applier, place: TargetUnderTest) -> None:
+        applier.apply(applier.part("item", after=[(1, "a", 1)]))
+        link_to(applier, Link(2, "anything", "two"), after=[(2, "b", 2)], segment=2)
+        assert place.target().open(1).segment_id == "two"
 
     def test_a_lower_epoch_cannot_open(self, applier: Applier, place: TargetUnderTest) -> None:
         applier.target.open(5)

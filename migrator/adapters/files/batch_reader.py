@@ -26,13 +26,14 @@ from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
 from migrator.columnar.versions import extends, unite_images
 from migrator.errors import DamageError, EventLogError
-from migrator.model.segment import FileKind, Manifest, SegmentFile
+from migrator.lineage import follows
+from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
 
 _RESTORED = (
-    "was the target restored from a backup? Then restart the dump of all tables, "
-    "or restore the event log of that time as well"
+    "was the target restored from a backup? Then move the event log's directory away and start again: capture goes on "
+    "from the target's ledger if the source still holds its log from there, else it names what is missing"
 )
 
 
@@ -114,6 +115,10 @@ class FileBatchReader:
     def applied(self) -> int:
         """The highest segment that ``release`` was ever told of: the target holds everything up to it."""
         return self._applied
+
+    def manifest(self, number: int) -> Manifest | None:
+        """The manifest of a segment (see the port). Raises ``EventLogError``."""
+        return read_manifest(self._layout, number)
 
     def manifests(self, after: int) -> Iterator[Manifest]:
         """Manifests above ``after`` in order, for status. Raises ``EventLogError`` for a damaged or missing one."""
@@ -224,6 +229,7 @@ class FileBatchReader:
                 for table, parts in images.items()
             ),
             doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),
+            link=Link(manifests[0].number, manifests[0].previous, last.id),
         )
 
     def _rows(self, file: SegmentFile, segment: int) -> pa.Table:
@@ -237,6 +243,13 @@ class FileBatchReader:
                 f"segment {manifest.number} was written by a leader that had been replaced",
                 where=str(self._layout.manifest(manifest.number)),
                 cause=f"its epoch is {manifest.epoch}, that of the segment before is {found[-1].epoch}",
+                remedy=START_OVER,
+            )
+        if found and not follows(found[-1], manifest):
+            raise EventLogError(
+                f"segment {manifest.number} was written behind another segment than the one before it",
+                where=str(self._layout.manifest(manifest.number)),
+                cause="the folder holds segments of two event logs: they were copied together",
                 remedy=START_OVER,
             )
 

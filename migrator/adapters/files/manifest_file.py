@@ -25,11 +25,12 @@ START_OVER = (
 """What helps against a damaged event log."""
 
 
-def encode_manifest(layout: Layout, manifest: Manifest) -> bytes:
-    """The file's content."""
+def encode_manifest(layout: Layout, manifest: Manifest) -> tuple[bytes, str]:
+    """The file's content, and the manifest's ``id``: the checksum, so that whoever reads it finds the same."""
     document = manifest_to_json(_with_paths(manifest, layout.relative))
     line = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return line + b'\n{"sha256":"' + hashlib.sha256(line).hexdigest().encode() + b'"}\n'
+    identity = hashlib.sha256(line).hexdigest()
+    return line + b'\n{"sha256":"' + identity.encode() + b'"}\n', identity
 
 
 def read_manifest(layout: Layout, number: int) -> Manifest | None:
@@ -45,7 +46,8 @@ def read_manifest(layout: Layout, number: int) -> Manifest | None:
     except OSError as error:
         raise disk_refused(f"the manifest of segment {number} can't be read", path, error) from error
     line, _, rest = content.partition(b"\n")
-    if rest != b'{"sha256":"' + hashlib.sha256(line).hexdigest().encode() + b'"}\n':
+    identity = hashlib.sha256(line).hexdigest()
+    if rest != b'{"sha256":"' + identity.encode() + b'"}\n':
         raise _damaged(path, number, "its checksum line doesn't fit: the file is torn or was edited")
     try:
         document = json.loads(line)
@@ -56,7 +58,7 @@ def read_manifest(layout: Layout, number: int) -> Manifest | None:
         raise _damaged(path, number, str(error)) from error
     if manifest.number != number:
         raise _damaged(path, number, f"it is the manifest of segment {manifest.number}")
-    return _with_paths(manifest, _absolute(layout, path, number))
+    return dataclasses.replace(_with_paths(manifest, _absolute(layout, path, number)), id=identity)
 
 
 def newest_manifest(layout: Layout) -> Manifest | None:

@@ -22,8 +22,8 @@ from migrator.errors import EventLogError
 from migrator.model.codec import NEWER, NewerFormatError, check_number
 from migrator.ports.eventlog import ReaderPlace
 
-FORMAT = 1
-"""Number of the present layout of a place."""
+FORMAT = 2
+"""Number of the present layout of a place. Format 1 had no ``id``."""
 
 
 @dataclass(frozen=True, slots=True)

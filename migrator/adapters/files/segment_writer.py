@@ -25,6 +25,7 @@ import os
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,6 +52,7 @@ class FileSegmentWriter:
         epoch: of the lease under which this process writes.
         after: segment number of the target's ledger. Numbering never falls to or below it, even if the
             directory was lost; then what lies below counts as released.
+        applied: ``Manifest.id`` of the ledger's segment, for a log that begins behind it.
         fresh: told of every new segment, and asked whether one is awaited.
         step: called with ``segment.file`` (one data file written), ``segment.data`` (all of them),
             ``segment.synced`` (data durable) and ``segment.created`` (segment durable and visible); what it raises
@@ -66,6 +68,7 @@ class FileSegmentWriter:
         epoch: int,
         *,
         after: int = 0,
+        applied: str = "",
         fresh: FreshSegments | None = None,
         step: Step | None = None,
     ) -> None:
@@ -78,7 +81,7 @@ class FileSegmentWriter:
         self._threads = ThreadPoolExecutor(max_workers=_SYNC_THREADS, thread_name_prefix="sync")
         self._disk_use = DiskUse(self._layout)
         try:
-            self._open(after)
+            self._open(after, applied)
         except OSError as error:
             raise durable.disk_refused(
                 "the event log can't be opened", self._layout.directory, error
@@ -118,7 +121,7 @@ class FileSegmentWriter:
             raise
         return self._created(manifest, content)
 
-    def _open(self, after: int) -> None:
+    def _open(self, after: int, applied: str) -> None:
         layout = self._layout
         durable.make_directory(layout.segments)
         durable.make_directory(layout.data)
@@ -128,6 +131,7 @@ class FileSegmentWriter:
         durable.raise_number(layout.epoch, self._epoch)
         self._check_epoch()
         newest = self._last.number if self._last else 0
+        self._previous = self._last.id if self._last else applied
         released = durable.raise_number(layout.released, after if after > newest else 0)
         self._opened_at = newest
         self._next = max(newest, released) + 1
@@ -162,14 +166,15 @@ class FileSegmentWriter:
                     self._step("segment.file")
             self._step("segment.data")
             manifest = self._manifest(number, content, files)
+            encoded, identity = encode_manifest(self._layout, manifest)
             temporary = self._layout.temporary(number, self._epoch, secrets.token_hex(4))
-            write(temporary, durable.open_new(temporary), memoryview(encode_manifest(self._layout, manifest)))
+            write(temporary, durable.open_new(temporary), memoryview(encoded))
             if files:
                 directory = os.open(self._layout.data, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 opened.callback(os.close, directory)
                 handles.append(directory)
             durable.sync_all(handles, self._threads)
-        return manifest
+        return replace(manifest, id=identity)
 
     def _new_data_file(self, number: int, place: int) -> tuple[Path, int]:
         """A new file. The plain name is taken when an earlier attempt under this epoch crashed."""
@@ -193,6 +198,7 @@ class FileSegmentWriter:
             begins_batch=content.begins_batch,
             continues=content.continues,
             doubts=content.doubts,
+            previous=self._previous,
         )
 
     def _check_epoch(self) -> None:
@@ -218,7 +224,7 @@ class FileSegmentWriter:
         return self._fresh is None or self._fresh.awaited()
 
     def _created(self, manifest: Manifest, content: SegmentContent) -> Manifest:
-        self._last = manifest
+        self._last, self._previous = manifest, manifest.id
         self._next = manifest.number + 1
         self._disk_use.add(sum(file.size_bytes for file in manifest.files))
         if self._fresh is not None:

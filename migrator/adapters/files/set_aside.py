@@ -1,8 +1,7 @@
 """An event log of one's own, on a machine that led before and leads again: is it still the target's?
 
 While another machine led, it captured anew from the ledger's position and numbered its segments from there. Segments
-of the same numbers here hold something else. What tells them apart is the checkpoint of the segment that the ledger
-has applied last: the target is where that checkpoint says, whoever wrote it.
+of the same numbers here hold something else (see ``migrator.lineage``).
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from migrator.adapters.files.parquet import decode_rows, read_checked
 from migrator.adapters.files.places import places
 from migrator.adapters.files.sequence import Sequence
 from migrator.errors import DamageError, EventLogError
+from migrator.lineage import continues
 from migrator.model.ledger import Ledger
 
 
@@ -108,12 +108,6 @@ def _refused(damage: DamageError, first: str) -> EventLogError:
 
 def _continues(layout: Layout, ledger: Ledger) -> bool:
     """Whether the event log goes on from where the ledger stands."""
-    newest = newest_manifest(layout)
-    if newest is None:
-        return True
-    if newest.number < ledger.segment:
-        return False
-    # Without that manifest nothing was applied yet, or it was released, and this log's writer applied it itself: the
-    # ledger never falls, so nobody moved it since.
     applied = read_manifest(layout, ledger.segment) if ledger.segment else None
-    return applied is None or applied.checkpoint == ledger.checkpoint
+    following = read_manifest(layout, ledger.segment + 1)
+    return not continues(ledger, newest_manifest(layout), applied, following)

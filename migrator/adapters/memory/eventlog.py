@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from migrator.columnar.netting import net_images
 from migrator.columnar.types import arrow_schema, image_schema
 from migrator.columnar.versions import extends, unite_images
 from migrator.errors import EventLogError, FencedError
-from migrator.model.segment import FileKind, Manifest, SegmentFile
+from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import Batch, NetDelta, SegmentContent
 
@@ -55,9 +56,18 @@ class MemoryEventLog:
 class MemorySegmentWriter:
     """A ``SegmentWriter`` on a ``MemoryEventLog``; arguments as for the files adapter's writer."""
 
-    def __init__(self, log: MemoryEventLog, epoch: int, *, after: int = 0, step: Step | None = None) -> None:
+    def __init__(
+        self,
+        log: MemoryEventLog,
+        epoch: int,
+        *,
+        after: int = 0,
+        applied: str = "",
+        step: Step | None = None,
+    ) -> None:
         self._log = log
         self._epoch = epoch
+        self._applied = applied
         self._step: Step = step or (lambda name: None)
         self._broken: FencedError | None = None
         with log.changed:
@@ -112,6 +122,8 @@ class MemorySegmentWriter:
             begins_batch=content.begins_batch,
             continues=content.continues,
             doubts=content.doubts,
+            id=secrets.token_hex(8),  # content isn't looked at here: what was written twice is two segments
+            previous=self._last.id if self._last is not None else self._applied,
         )
         self._step("segment.data")
         self._step("segment.synced")
@@ -168,6 +180,11 @@ class MemoryBatchReader:
                     log.released = max(log.released, number)
                     for file in log.manifests.pop(number).files:
                         log.tables.pop(file.path, None)
+
+    def manifest(self, number: int) -> Manifest | None:
+        """The manifest of a segment; None when there is none."""
+        with self._log.changed:
+            return self._log.manifests.get(number)
 
     def manifests(self, after: int) -> list[Manifest]:
         """Manifests above ``after`` in order."""
@@ -232,6 +249,7 @@ class MemoryBatchReader:
                 for schema, table in united
             ),
             doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),
+            link=Link(manifests[0].number, manifests[0].previous, manifests[-1].id),
         )
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from migrator.errors import FencedError, TargetError
+from migrator.lineage import due, identity
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
@@ -99,7 +100,7 @@ class MemoryTarget:
             ledger = database.ledger
             if ledger.epoch > epoch:
                 raise _fenced(epoch, ledger)
-            database.ledger = Ledger(ledger.migration, epoch, ledger.segment, ledger.checkpoint)
+            database.ledger = replace(ledger, epoch=epoch)
             self._epoch = epoch
             return database.ledger
 
@@ -110,7 +111,7 @@ class MemoryTarget:
             ledger = database.ledger
             if ledger.epoch != self._epoch:
                 raise _fenced(self._epoch, ledger)
-            if batch.segment <= ledger.segment:
+            if not due(ledger, batch.segment, batch.link):
                 raise TargetError(
                     "a batch was applied already",
                     where=f"segment {batch.segment}",
@@ -123,7 +124,9 @@ class MemoryTarget:
             self._step("target.merged")
             for table, keys in changed.items():
                 _store(database.rows.setdefault(table, {}), keys)
-            database.ledger = Ledger(ledger.migration, self._epoch, batch.segment, batch.checkpoint)
+            database.ledger = Ledger(
+                ledger.migration, self._epoch, batch.segment, batch.checkpoint, identity(batch.link)
+            )
             database.history.append(Commit(self._epoch, batch.segment, batch.checkpoint, changed))
         self._step("target.committed")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from migrator.adapters.target_mysql.session import Session
 from migrator.errors import FencedError, TargetError
-from migrator.model.codec import FORMAT, FormatError, check_number, checkpoint_from_json, checkpoint_to_json
+from migrator.model.codec import FORMAT, FormatError, check_number
 from migrator.model.ledger import Ledger
+from migrator.model.ledger_codec import ledger_from_json, ledger_to_json
 from migrator.model.progress import Checkpoint
 from migrator.schema import MYSQL_LEDGER
 
@@ -61,12 +63,14 @@ def take(session: Session, ledger: Ledger, epoch: int) -> Ledger:
     if ledger.epoch > epoch:
         raise fenced(ledger, epoch)
     session.run(_TAKE, [epoch, ledger.migration])
-    return Ledger(ledger.migration, epoch, ledger.segment, ledger.checkpoint)
+    return replace(ledger, epoch=epoch)
 
 
-def move(session: Session, migration: str, segment: int, checkpoint: Checkpoint) -> None:
+def move(
+    session: Session, migration: str, segment: int, checkpoint: Checkpoint, segment_id: str = ""
+) -> None:
     """Says that everything up to ``segment`` is applied."""
-    document = json.dumps(checkpoint_to_json(checkpoint), ensure_ascii=False)
+    document = json.dumps(ledger_to_json(checkpoint, segment_id), ensure_ascii=False)
     position = checkpoint.position
     session.run(_MOVE, [segment, str(position.order), position.token, document, FORMAT, migration])
 
@@ -97,7 +101,7 @@ def ledger_of(migration: str, epoch: int, segment: int, number: int, document: s
     """The ledger from its columns. Raises ``TargetError`` for a format of a later version."""
     try:
         check_number("ledger", number, FORMAT)
-        known = None if document is None else checkpoint_from_json(json.loads(document))
+        known, segment_id = (None, "") if document is None else ledger_from_json(json.loads(document))
     except FormatError as error:
         raise TargetError(
             "the target's ledger can't be read",
@@ -105,4 +109,4 @@ def ledger_of(migration: str, epoch: int, segment: int, number: int, document: s
             cause=str(error),
             remedy="run the version of the tool that wrote it, or a newer one",
         ) from None
-    return Ledger(migration, int(epoch), int(segment), known)
+    return Ledger(migration, int(epoch), int(segment), known, segment_id)

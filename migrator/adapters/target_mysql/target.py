@@ -19,6 +19,7 @@ from migrator.adapters.target_mysql.staging import StagingTables
 from migrator.adapters.target_mysql.structure import Structure
 from migrator.adapters.target_mysql.writer import BatchWriter
 from migrator.errors import ConnectionFailed, TargetError
+from migrator.lineage import due, identity
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
@@ -120,7 +121,7 @@ class MysqlTargetWriter:
             session.run("COMMIT")
         except ConnectionLost as lost:
             self._forget(lost_session := self._session)
-            if not (committing and self._committed(lost_session, batch.segment, self._epoch)):
+            if not (committing and self._committed(lost_session, batch, self._epoch)):
                 raise self._lost(lost) from None
         except Refusal as refusal:
             self._roll_back()
@@ -165,7 +166,7 @@ class MysqlTargetWriter:
         session.begin(epoch)
         held = ledgers.lock(session, migration)
         ledgers.check_epoch(held, epoch)
-        if held.segment >= batch.segment:
+        if not due(held, batch.segment, batch.link):
             session.run("ROLLBACK")
             return False
         session.run(f"SAVEPOINT {_WHOLE}")
@@ -188,7 +189,7 @@ class MysqlTargetWriter:
             writer.check_foreign_keys()
         self._check_unchanged(session)
         self._step("target.merged")
-        ledgers.move(session, migration, batch.segment, batch.checkpoint)
+        ledgers.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
         self._step("target.moved")
         self._check_whole(session)
         return True
@@ -266,7 +267,7 @@ class MysqlTargetWriter:
         except (Refusal, ConnectionLost):
             self._forget(self._session)
 
-    def _committed(self, lost: Session | None, segment: int, epoch: int) -> bool:
+    def _committed(self, lost: Session | None, batch: TargetBatch, epoch: int) -> bool:
         """Looks an unknown COMMIT up in the ledger.
 
         The old session is ended first and its row lock waited for: else it could still commit after the look.
@@ -287,7 +288,7 @@ class MysqlTargetWriter:
             raise self._unexpected(refusal) from None
         # Also where the ledger holds the batch: that may be the new leader's work.
         ledgers.check_epoch(held, epoch)
-        return held.segment >= segment
+        return not due(held, batch.segment, batch.link)
 
     def _lost(self, lost: ConnectionLost) -> ConnectionFailed:
         self._forget(self._session)

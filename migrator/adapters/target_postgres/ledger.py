@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from migrator.adapters.target_postgres.session import Session
 from migrator.errors import FencedError, TargetError
-from migrator.model.codec import FORMAT, FormatError, check_number, checkpoint_from_json, checkpoint_to_json
+from migrator.model.codec import FORMAT, FormatError, check_number
 from migrator.model.ledger import Ledger
+from migrator.model.ledger_codec import ledger_from_json, ledger_to_json
 from migrator.model.progress import Checkpoint
 
 _COLUMNS = "epoch, segment, format, checkpoint::text"
@@ -35,7 +37,7 @@ def lock(session: Session, migration: str) -> Ledger:
             remedy="start again with `migrator run`; it will dump anew",
         )
     epoch, segment, number, checkpoint = found[0]
-    return Ledger(migration, int(epoch), int(segment), _checkpoint(migration, int(number), checkpoint))
+    return ledger_of(migration, int(epoch), int(segment), int(number), checkpoint)
 
 
 def create(session: Session, migration: str) -> None:
@@ -57,12 +59,14 @@ def take(session: Session, ledger: Ledger, epoch: int) -> Ledger:
     if ledger.epoch > epoch:
         raise fenced(ledger, epoch)
     session.run(_TAKE, [ledger.migration, epoch])
-    return Ledger(ledger.migration, epoch, ledger.segment, ledger.checkpoint)
+    return replace(ledger, epoch=epoch)
 
 
-def move(session: Session, migration: str, segment: int, checkpoint: Checkpoint) -> None:
+def move(
+    session: Session, migration: str, segment: int, checkpoint: Checkpoint, segment_id: str = ""
+) -> None:
     """Says that everything up to ``segment`` is applied."""
-    document = json.dumps(checkpoint_to_json(checkpoint), ensure_ascii=False)
+    document = json.dumps(ledger_to_json(checkpoint, segment_id), ensure_ascii=False)
     position = checkpoint.position
     session.run(_MOVE, [migration, segment, str(position.order), position.token, document, FORMAT])
 
@@ -89,10 +93,11 @@ def fenced(ledger: Ledger, epoch: int) -> FencedError:
     )
 
 
-def _checkpoint(migration: str, number: int, document: str | None) -> Checkpoint | None:
+def ledger_of(migration: str, epoch: int, segment: int, number: int, document: str | None) -> Ledger:
+    """The ledger from its columns. Raises ``TargetError`` for a format of a later version."""
     try:
         check_number("ledger", number, FORMAT)
-        return None if document is None else checkpoint_from_json(json.loads(document))
+        known, segment_id = (None, "") if document is None else ledger_from_json(json.loads(document))
     except FormatError as error:
         raise TargetError(
             "the target's ledger can't be read",
@@ -100,3 +105,4 @@ def _checkpoint(migration: str, number: int, document: str | None) -> Checkpoint
             cause=str(error),
             remedy="run the version of the tool that wrote it, or a newer one",
         ) from None
+    return Ledger(migration, epoch, segment, known, segment_id)

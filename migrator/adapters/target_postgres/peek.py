@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import psycopg
 
+from migrator.adapters.target_postgres.ledger import ledger_of
 from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.model.codec import checkpoint_from_json
 from migrator.model.ledger import Ledger
 from migrator.postgres_session import connect
 
 _EXISTS = "SELECT to_regclass('migrator.ledger') IS NOT NULL"
-_READ = "SELECT epoch, segment, checkpoint FROM migrator.ledger WHERE migration = %s"
+_READ = "SELECT epoch, segment, format, checkpoint::text FROM migrator.ledger WHERE migration = %s"
 
 
 def peek(settings: PostgresTarget) -> Ledger | None:
-    """The ledger as committed now; None while there is none. Raises ``ConnectionFailed``."""
+    """The ledger as committed now; None while there is none. Raises ``ConnectionFailed``, ``TargetError``."""
     try:
         with connect(settings.conninfo(), settings.login()) as connection:
             exists = connection.execute(_EXISTS).fetchone()
@@ -28,6 +26,5 @@ def peek(settings: PostgresTarget) -> Ledger | None:
         raise not_reached(settings, str(error)) from error
     if found is None:
         return None
-    epoch, segment, checkpoint = found
-    known = checkpoint_from_json(cast(dict[str, object], checkpoint)) if checkpoint else None
-    return Ledger(settings.migration, int(epoch), int(segment), known)
+    epoch, segment, number, checkpoint = found
+    return ledger_of(settings.migration, int(epoch), int(segment), int(number), checkpoint)

@@ -21,6 +21,7 @@ from migrator.adapters.target_postgres.staging import StagingTables
 from migrator.adapters.target_postgres.structure import Structure
 from migrator.adapters.target_postgres.writer import BatchWriter, DirectLoads
 from migrator.errors import ConnectionFailed, TargetError
+from migrator.lineage import due, identity
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
@@ -156,7 +157,7 @@ class PostgresTargetWriter:
                 self._staging.committed()
         except ConnectionLost as lost:
             self._forget(lost_session := self._session)
-            if not (committing and self._committed(lost_session, batch.segment)):
+            if not (committing and self._committed(lost_session, batch)):
                 raise self._lost(lost) from None
         except Refusal as refusal:
             self._roll_back()
@@ -193,7 +194,7 @@ class PostgresTargetWriter:
         session.run("BEGIN")
         held = ledgers.lock(session, migration)
         ledgers.check_epoch(held, epoch)
-        if held.segment >= batch.segment:
+        if not due(held, batch.segment, batch.link):
             session.run("ROLLBACK")
             return False
         if self._staging is not None:
@@ -225,7 +226,7 @@ class PostgresTargetWriter:
             writer.check_foreign_keys()
         self._check_unchanged(session)
         self._step("target.merged")
-        ledgers.move(session, migration, batch.segment, batch.checkpoint)
+        ledgers.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
         self._step("target.moved")
         return True
 
@@ -282,7 +283,7 @@ class PostgresTargetWriter:
         except (Refusal, ConnectionLost):
             self._forget(self._session)
 
-    def _committed(self, lost: Session | None, segment: int) -> bool:
+    def _committed(self, lost: Session | None, batch: TargetBatch) -> bool:
         """Looks an unknown COMMIT up in the ledger.
 
         The old session is ended first and its row lock waited for: else it could still commit after the look.
@@ -305,7 +306,7 @@ class PostgresTargetWriter:
         if self._epoch is not None:
             # Also where the ledger holds the batch: that may be the new leader's work.
             ledgers.check_epoch(held, self._epoch)
-        return held.segment >= segment
+        return not due(held, batch.segment, batch.link)
 
     def _lost(self, lost: ConnectionLost) -> ConnectionFailed:
         self._forget(self._session)
