@@ -32,8 +32,8 @@ from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
 
 _RESTORED = (
-    "was the target restored from a backup? Then move the event log's directory away and start again: capture goes on "
-    "from the target's ledger if the source still holds its log from there, else it names what is missing"
+    "was the target restored from a backup? Then move the event log's directory away and start again: capture goes "
+    "on from the target's ledger if the source still holds its log from there, else it names what is missing"
 )
 
 
