@@ -12,6 +12,7 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from migrator.adapters.postgres.lsn import (
@@ -19,7 +20,6 @@ from migrator.adapters.postgres.lsn import (
     format_lsn,
     position_up_to,
     server_name,
-    token_parts,
 )
 from migrator.adapters.postgres.open_part import OpenPart
 from migrator.adapters.postgres.pgoutput import (
@@ -49,12 +49,13 @@ from migrator.adapters.postgres.relations import (
 )
 from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, missing_slot, wal_end
 from migrator.adapters.postgres.row_codec import HEAD_BYTES
-from migrator.adapters.postgres.server_log import ServerLog, has_timeline
+from migrator.adapters.postgres.same_log import LastChange, LogProof, checked_start, durable_lsn
+from migrator.adapters.postgres.server_log import has_timeline
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
 from migrator.adapters.postgres.whole_images import incomplete_image
-from migrator.errors import ConnectionFailed, GapError, SourceError
+from migrator.errors import ConnectionFailed, SourceError
 from migrator.log_notes import LogNotes
 from migrator.model.event import (
     LogRecord,
@@ -72,6 +73,7 @@ _OPENING = "the source log can't be opened"
 _LOOK_EVERY_S = 10.0
 _LOOK_AGAIN_S = 0.5
 _FINISH_S = 5.0
+_PROOF_S, _ASK_AGAIN_S = 10.0, 0.02
 _MARK_KINDS = frozenset(kind.value for kind in MarkKind)
 _ROW_MESSAGES = (Insert, Update, Delete)
 _MESSAGES_AT_ONCE = 2000
@@ -112,6 +114,7 @@ class PostgresLogReader:
         self._looked_at = 0.0
         self._unlogged = UnloggedChanges(source, self._notes, resumed=False)
         self._after = Position(-1, "")
+        self._proof = LogProof(source, None, 0)
         self._transaction: Begin | None = None
         self._skipping = False
         self._records = ReadyRecords()
@@ -141,9 +144,10 @@ class PostgresLogReader:
                 raise missing_slot(self._source, elsewhere=self._standby and read_on_primary)
             slot.checked(self._source)
             self._look_for_unlogged()
-            start = position_up_to(slot.confirmed, self._system) if after is None else after
-            lsn = self._checked_start(start, slot.confirmed, log, stream)
-            within(self._source, _OPENING, lambda: stream.begin(lsn, slot.confirmed), stream.close)
+            proof = LogProof(self._source, after, slot.confirmed)
+            start = after or proof.naming(position_up_to(slot.confirmed, self._system))
+            checked_start(self._source, start, slot.confirmed, log, partial(self._history, stream))
+            within(self._source, _OPENING, lambda: stream.begin(proof.begin, slot.confirmed), stream.close)
         except SilentSource:  # the call that was left behind closes it
             self.close()
             raise
@@ -154,10 +158,25 @@ class PostgresLogReader:
         self._stream = stream
         self._same.reads_log(server_name(log.system, log.timeline or None))
         self._incoming = Reassembly(stream, self._source.spill_folder)
-        self._after = start
+        self._after, self._proof = start, proof
+        self._prove()
         # The server sends no keepalive for the place we began at: on an idle server nothing else would ever come.
-        self._records.progress(start)
+        self._records.first(start)
         return start
+
+    def _history(self, stream: ReplicationStream, timeline: int) -> str:
+        return within(self._source, _OPENING, lambda: stream.history(timeline), stream.close)
+
+    def _prove(self) -> None:
+        """Reads on until it is sure that this is the log read before; not for long: what follows can wait for it."""
+        until = time.monotonic() + _PROOF_S
+        while self._proof.open and time.monotonic() < until:
+            stream, incoming = self._started()
+            if payloads := incoming.take(_MESSAGES_AT_ONCE):
+                self._take(payloads)
+            elif not stream.wait(0.0):
+                stream.tell(ask=True)  # else an idle server says nothing
+                stream.wait(_ASK_AGAIN_S)
 
     def read(self, timeout_s: float) -> list[LogRecord]:
         """See ``LogReader.read``. Also sends feedback, so call it at least every few seconds."""
@@ -180,14 +199,16 @@ class PostgresLogReader:
             came = stream.wait(left_s, gather=self._records.only_progress())
             if not came or time.monotonic() >= until:  # what streams in may be far from its commit
                 break
+        if self._proof.open:
+            stream.tell(ask=True)
+            return []
         self._unlogged.reached(self._after)
         return self._records.take()
 
     def acknowledge(self, position: Position) -> None:
         """See ``LogReader.acknowledge``; goes out with the next feedback that ``read`` sends."""
-        lsn, _ = token_parts(position)
         stream, _ = self._started()
-        stream.acknowledge(lsn)
+        stream.acknowledge(durable_lsn(position))
 
     def finish(self) -> None:
         """See ``LogReader.finish``; what the log doesn't explain in a few seconds is left to the next start."""
@@ -212,29 +233,6 @@ class PostgresLogReader:
         if self._stream is None or self._incoming is None:
             raise SourceError("the log reader isn't started", remedy="call start() first")
         return self._stream, self._incoming
-
-    def _checked_start(
-        self, start: Position, confirmed: int, log: ServerLog, stream: ReplicationStream
-    ) -> int:
-        """The LSN to start at. The server would silently skip to ``confirmed`` if asked for less: a gap."""
-        lsn, label = token_parts(start)
-
-        def history(timeline: int) -> str:
-            return within(self._source, _OPENING, lambda: stream.history(timeline), stream.close)
-
-        problem, place = log.misses(label, lsn, history), f"the position is {format_lsn(lsn)}, but"
-        if not problem and lsn < confirmed:
-            problem = f"{place} the slot only goes back to {format_lsn(confirmed)}"
-        elif not problem and lsn > log.flushed and start.order >= log.flushed:
-            problem = f"{place} the server's log ends at {format_lsn(log.flushed)}"
-        if problem:
-            raise GapError(
-                "the source log doesn't hold the position that is needed",
-                where=f"slot {self._source.slot} at {self._source.address}",
-                cause=problem,
-                remedy="check that this is the same server as before; else start the migration anew (it dumps again)",
-            )
-        return lsn
 
     def _look_up(self, relation: Relation, transaction: TransactionId) -> RelationFacts:
         choices = self._source.choices
@@ -269,7 +267,9 @@ class PostgresLogReader:
             codec = codecs.get(payload[:HEAD_BYTES])
             if codec is None:
                 self._message(payload)
-            elif not self._skipping:
+            elif self._skipping:
+                self._partial = True  # nothing of it is handed out
+            else:
                 part.add(codec, payload)
                 changes += 1
                 if part.count >= most_rows or part.bytes >= most_bytes:
@@ -285,6 +285,8 @@ class PostgresLogReader:
         if isinstance(message, Begin):
             self._transaction = message
             self._skipping = message.final_lsn <= self._after.order
+            if not self._skipping:
+                self._proof.reached(message.final_lsn)
             self._first_index = 0
         elif isinstance(message, Commit):
             self._commit(message)
@@ -294,7 +296,7 @@ class PostgresLogReader:
                 self._hand_out_part()
                 self._records.append(SchemaChange(schema))
         elif self._skipping:
-            return
+            self._partial = self._partial or self._relations.touched(message)
         elif isinstance(message, _ROW_MESSAGES):
             self._other_change(message)
         elif isinstance(message, Truncate):
@@ -343,12 +345,16 @@ class PostgresLogReader:
     def _commit(self, message: Commit) -> None:
         begin, self._transaction = self._begun(), None
         position = commit_position(begin.final_lsn, message.end_lsn, self._system)
-        if not self._skipping:
-            if self._part.count or self._partial:
-                self._append_part(begin, position, last=True)
-            else:
-                self._records.progress(position)
-            self._after = position
+        change = LastChange(begin.xid, begin.final_lsn, begin.committed_at_us)
+        if self._skipping:
+            self._proof.known(change, captured=self._partial)
+        elif self._part.count or self._partial:
+            self._proof.changed(change)
+            self._after = self._proof.naming(position)
+            self._append_part(begin, self._after, last=True)
+        else:
+            self._after = self._proof.naming(position)
+            self._records.progress(self._after)
         self._skipping = self._partial = False
 
     def _hand_out_part(self) -> None:
@@ -375,8 +381,11 @@ class PostgresLogReader:
 
     def _keepalive(self, wal_end: int) -> None:
         """Inside a transaction a keepalive says nothing: its place may lie before the commit being streamed."""
-        position = position_up_to(wal_end, self._system)
-        if self._transaction is None and position > self._after:
+        position = self._proof.naming(position_up_to(wal_end, self._system))
+        if self._transaction is not None:
+            return
+        self._proof.reached(position.order)
+        if position > self._after:
             self._after = position
             self._records.progress(position)
 

@@ -10,7 +10,8 @@ are made here; one order puts them all on one line:
   or before E starts below E, so its order is at most ``E - 1``.
 
 Tokens read ``LSN@SYSTEM/TIMELINE``, with the server's system identifier and the timeline of its log (where that is
-known, see ``server_log``), so that a position is never used on another server or another history.
+known, see ``server_log``), so that a position is never used on another server or another history. Behind a ``#``
+follows what ``same_log`` wants to find there again.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def server_name(system: str, timeline: int | None) -> str:
 def token_parts(position: Position) -> tuple[int, str]:
     """LSN of a position's token, and what it says about the server. Raises SourceError if it isn't one of ours."""
     lsn, _, system = position.token.partition("@")
-    return parse_lsn(lsn), system
+    return parse_lsn(lsn), system.partition("#")[0]
 
 
 def without_page_header(lsn: int, page_bytes: int, segment_bytes: int) -> int:

@@ -34,6 +34,11 @@ class ReadyRecords:
             self._records.pop()
         self._records.append(LogProgress(position))
 
+    def first(self, position: Position) -> None:
+        """Reading begins here, before what came already."""
+        if not self._records:
+            self._records.append(LogProgress(position))
+
     def only_progress(self) -> bool:
         """Whether there is nothing but a place."""
         return len(self._records) == 1 and isinstance(self._records[0], LogProgress)

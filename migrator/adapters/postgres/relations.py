@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from migrator.adapters.postgres.pgoutput import Relation
+from migrator.adapters.postgres.pgoutput import Relation, RowMessage, Truncate
 from migrator.adapters.postgres.reflection import Query, describe_types, reflect
 from migrator.adapters.postgres.row_codec import RowCodec
 from migrator.adapters.postgres.schema_change import carried_on
@@ -117,6 +117,12 @@ class Relations:
     def captured(self, oid: int) -> Captured | None:
         """The captured table of that OID, or None for a table that isn't captured."""
         return self._captured.get(oid)
+
+    def touched(self, message: object) -> bool:
+        """Whether a message that no codec reads tells of a change of captured tables."""
+        if isinstance(message, Truncate):
+            return any(map(self.captured, message.relation_oids))
+        return isinstance(message, RowMessage) and self.captured(message.relation_oid) is not None
 
     def is_watermark(self, oid: int) -> bool:
         """Whether the relation is our own watermark table."""
