@@ -18,23 +18,23 @@ class Snapshots:
     """
 
     def __init__(self, server: EmbeddedServer, folder: Path):
-        self._server = server
+        self.server = server
         self._folder = folder
         self._copy = folder.with_name(f"{folder.name}-snapshot")
 
     def take(self, running: bool = False) -> None:
         """Remembers what is on the disk now; ``running``: while the server goes on, as after a power cut."""
         if not running:
-            self._server.stop()
+            self.server.stop()
         shutil.rmtree(self._copy, ignore_errors=True)
         subprocess.run(["cp", "-a", str(self._folder), str(self._copy)], check=True)
         if not running:
-            self._server.start()
+            self.server.start()
 
     def restore(self) -> None:
         """Puts it back, and starts the server."""
-        self._server.stop()
+        self.server.stop()
         for path in self._folder.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         subprocess.run(["cp", "-a", f"{self._copy}/.", str(self._folder)], check=True)
-        self._server.start()
+        self.server.start()

@@ -120,5 +120,6 @@ def failover(directory: Path) -> None:
         with log_reader(there, schemas, kept) as reader:
             assert read_on(reader, there)[0] == ["4"]
         # Without the timeline nothing would be noticed: 4 would be missing, and 3 stay.
-        with log_reader(there, schemas, replace(lost, token=lost.token.rpartition("/")[0])) as reader:
+        old = replace(lost, token=lost.token.partition("#")[0].rpartition("/")[0])
+        with log_reader(there, schemas, old) as reader:
             assert read_on(reader, there)[0] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.lsn import token_parts
+from migrator.adapters.postgres.lsn import parse_lsn, position_up_to, token_parts
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed, GapError, MigratorError
@@ -79,8 +79,6 @@ class Restorable:
 
 
 def _behind(found: list[object], lsn: str) -> bool:
-    from migrator.adapters.postgres.lsn import parse_lsn, position_up_to
-
     return reached(found, position_up_to(parse_lsn(lsn) - 64, ""))  # type: ignore[arg-type]
 
 
@@ -115,8 +113,7 @@ def test_restored_and_written_past_is_refused_and_an_ordinary_restart_is_not(
     it.snapshots.take()
     it.database.execute("INSERT INTO t VALUES (2, 'undone by the restore')")
     place = it.read(place) if idle else it.captured(place)
-    it.snapshots.take(running=True) if False else None
-    it.snapshots._server.restart()
+    it.snapshots.server.restart()
     assert it.read(place, acknowledge=False) >= place, "the control: the same log goes on"
     it.snapshots.restore()
     it.write_past(place, "INSERT INTO t VALUES (3, 'lost')", "DELETE FROM t WHERE id = 1")

@@ -306,7 +306,7 @@ def test_acknowledging_lets_the_server_forget(old_pg: Database) -> None:
     )
     # What was read but not acknowledged is kept, and the last one acknowledged: it proves which log this is.
     assert state == [(format_lsn(first.position.order),)]
-    with log_reader(source, schemas) as reader:
+    with log_reader(source, schemas, first.position) as reader:
         (again,) = changes(read_until(reader, lambda records: bool(changes(records))))
     assert again.after == ("2", "y")
 
