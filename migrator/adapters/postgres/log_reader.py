@@ -20,6 +20,7 @@ from migrator.adapters.postgres.lsn import (
     format_lsn,
     position_up_to,
     server_name,
+    token_parts,
 )
 from migrator.adapters.postgres.open_part import OpenPart
 from migrator.adapters.postgres.pgoutput import (
