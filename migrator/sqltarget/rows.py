@@ -81,6 +81,33 @@ def shown(value: pa.Scalar) -> object:
     return found
 
 
+def one_key(table: TableId, key: Sequence[str], found: Sequence[object], compares: str) -> TargetError:
+    """Two rows have keys that differ, and that the target takes for one.
+
+    Args:
+        table: the target table.
+        key: its key's columns.
+        found: the key's values of both rows, one after the other.
+        compares: how the key compares, e.g. ``name by collation ci``.
+    """
+    one, other = (key_text(key, list(part)) for part in (found[: len(key)], found[len(key) :]))
+    return TargetError(
+        f"the target takes two keys of {table} for one: {one} and {other}",
+        where=f"{table}, {one}, {other}",
+        cause=f"two source rows map to it, and the target's key compares {compares}: the last one"
+        " would win by chance",
+        remedy="give the key's column in the target a type or collation that tells the two apart, or make their keys"
+        " differ in the mapping; or, if only one of the two is in the source, delete the other from the target."
+        " Then start again: nothing of this batch was written",
+    )
+
+
+def compared_by(columns: Sequence[Sequence[object]]) -> str:
+    """How a unique index compares, for messages: of each column its name, collation (or None) and type."""
+    told = [f"{name} by collation {collation} ({kind})" for name, collation, kind in columns if collation]
+    return f"; the target compares {', '.join(told)}, which may take different texts for one" if told else ""
+
+
 def key_text(names: Sequence[str], values: Sequence[object]) -> str:
     """``name=value`` pairs of a key, for messages."""
     return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
@@ -97,7 +124,7 @@ def vanishing(
     """The before rows that a merge must know of, and whether it still has to tell new rows from those of before.
 
     Most batches hold updates that keep their keys: what the server would find out by joins (nothing vanishes, nothing
-    is new) is seen here, and the before rows needn't be sent. Values that are equal here are equal to the server too.
+    is new) is seen here, and the before rows needn't be sent. Values that are equal here look the same to the server.
     Where some are equal to the server alone (``citext``), it is asked as ever.
 
     Args:
@@ -108,6 +135,11 @@ def vanishing(
     if before is None or after is None or not set(key) <= {*before.column_names} & {*after.column_names}:
         return before, strict
     old, new = before.select(key), after.select(key)
+    if any(pa.types.is_floating(one.type) for one in (*old.columns, *new.columns)):
+        return (
+            before,
+            strict,
+        )  # 0.0 and -0.0 are equal here: a row that changes from one to the other would be lost
     if old.equals(new):
         return None, False
     try:

@@ -14,7 +14,7 @@ from migrator.adapters.target_mysql.refusal import DUPLICATE, NO_PRIVILEGE, TOO_
 from migrator.adapters.target_mysql.session import Session
 from migrator.binlog.settings import PACKET_OVERFLOW
 from migrator.errors import TargetError
-from migrator.sqltarget.rows import duplicate, key_text
+from migrator.sqltarget.rows import compared_by, duplicate, key_text
 
 _LOADED_ROW = re.compile(r"\bat row (\d+)")
 _LOADED_COLUMN = re.compile(r"'(?:[^']*\.)?c(\d+)'|`c(\d+)`")
@@ -35,7 +35,7 @@ def not_loaded(
     if refusal.retryable():
         return temporary(refusal)
     if refusal.code == DUPLICATE:
-        return duplicate(prepared.id, refusal.duplicate()[0])
+        return _two_staged(prepared, refusal)
     first, last = _rows_in(prepared, staged)
     found = _LOADED_ROW.search(refusal.message)
     row: int | None = first + refusal.before + int(found[1]) - 1 if found else None
@@ -46,6 +46,18 @@ def not_loaded(
     place = _LOADED_COLUMN.search(refusal.message)
     column = prepared.merge.written[int(place[1] or place[2])] if place else ""
     return _row_error(refusal, prepared, key, column)
+
+
+def _two_staged(prepared: Prepared, refusal: Refusal) -> TargetError:
+    """Two rows of one side. Those that look the same were found before they were loaded."""
+    error, compares = duplicate(prepared.id, refusal.duplicate()[0]), prepared.structure.key_compares()
+    cause = f"the target's key compares {compares}, which takes different values for one" if compares else ""
+    return TargetError(
+        error.what,
+        where=error.where,
+        cause=f"{error.cause}; {cause}" if cause else error.cause,
+        remedy=error.remedy,
+    )
 
 
 def not_merged(
@@ -94,10 +106,18 @@ def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: 
     if names and set(names) <= set(prepared.merge.written):
         found = session.rows(prepared.merge.keys_with(staged, names), [values])
         key = key_text(prepared.merge.key, list(found[0])) if found else ""
+    storages = [prepared.structure.column(name) for name in names]
+    compares = compared_by(
+        [
+            (one.column.name, one.collation or None, one.column.native_type)
+            for one in storages
+            if one is not None and not one.exact
+        ]
+    )
     return TargetError(
         f"a new row of {prepared.id} exists already: {shown}",
         where=f"{prepared.id}{', ' + key if key else ''}, {shown}, constraint {index}",
-        cause=f"two source rows map to it, or somebody else wrote it ({refusal.cause()})",
+        cause=f"two source rows map to it, or somebody else wrote it{compares} ({refusal.cause()})",
         remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair",
     )
 

@@ -13,6 +13,7 @@ from migrator.adapters.target_mysql.writer import BatchWriter
 from migrator.mirror.parts import JoinedParts
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
+from migrator.sqltarget.rows import one_key
 
 
 class JoinedWriter(JoinedParts[Prepared]):
@@ -66,6 +67,8 @@ class JoinedWriter(JoinedParts[Prepared]):
             name = self.kept[rows.id] = self._staging.table(f"{rows.id} kept", body)
         places = ", ".join(f"c{rows.merge.written.index(column)}" for column in key)
         for staged, _, _ in rows.staged():
+            for found in self._session.rows(rows.merge.kept_already(staged, name)):
+                raise one_key(rows.id, key, found, rows.structure.key_compares())
             self._session.run(f"INSERT INTO {name} SELECT {places} FROM {staged}")
 
     def empty(self, rows: Prepared) -> None:

@@ -7,7 +7,7 @@ then ``k0``, ``k1``, ... in key order). No statement names one twice, which MySQ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from migrator.adapters.target_mysql.structure import ForeignKey, Storage, Structure
@@ -86,20 +86,68 @@ class Merge:
         return self.structure.table.key
 
     def net_chunk(self) -> list[str]:
-        """Removes dump rows whose key the log touches: the log is later than the dump row."""
+        """Removes dump rows whose key the log touches: the log is later than the dump row.
+
+        Keys that look different are those of two source rows, though the target takes them for one.
+        """
         statements = []
         if self.chunk and self.after:
-            same = " AND ".join(f"a.{self._place(name)} = c.{self._place(name)}" for name in self.key)
+            same = self._both_staged() + self._looks(self._place_in("a"), self._place_in("c"))
             statements.append(f"DELETE c FROM {self.chunk} c JOIN {self.after} a ON {same}")
         if self.chunk and self.before:
-            statements.append(
-                f"DELETE c FROM {self.chunk} c JOIN {self.before} b ON {self._staged('c', 'b')}"
-            )
+            same = self._staged("c", "b") + self._looks(self._place_in("c"), self._key_in("b"))
+            statements.append(f"DELETE c FROM {self.chunk} c JOIN {self.before} b ON {same}")
         return statements
 
+    def clashes(self) -> list[str]:
+        """Find rows of two source rows that have one key to the target: the key's values of both as text.
+
+        Two rows of the batch, or one that would overwrite what the target has. A row whose key is spelled otherwise
+        now is in before as it was; of a doubted one the verifier knows that no source row has it.
+        """
+        if not self.structure.inexact_key():
+            return []
+        found = []
+        if self.chunk and self.after:
+            texts = _texts(f"{alias}.{self._place(name)}" for alias in "ac" for name in self.key)
+            found.append(
+                f"SELECT {texts} FROM {self.chunk} c JOIN {self.after} a ON {self._both_staged()} LIMIT 1"
+            )
+        for staged in (self.chunk, self.after):
+            if staged:
+                found.append(self._clash(staged))
+        return found
+
+    def _clash(self, staged: str) -> str:
+        stored = self._stored_in("t")
+        texts = _texts(
+            [f"s.{self._place(name)}" for name in self.key] + [f"t.{quoted(name)}" for name in self.key]
+        )
+        conditions = [f"NOT ({self._look(self._place_in('s'), stored)})"]
+        if self.before:
+            seen = self._stored("b") + self._looks(self._key_in("b"), stored)
+            conditions.append(f"NOT EXISTS (SELECT 1 FROM {self.before} b WHERE {seen})")
+        if self.doubted:
+            conditions.append(f"NOT EXISTS (SELECT 1 FROM {self.doubted} d WHERE {self._stored('d')})")
+        return (
+            f"SELECT {texts} FROM {staged} s JOIN {self.target} t ON {self._stored('s')}"
+            f" WHERE {' AND '.join(conditions)} LIMIT 1"
+        )
+
+    def kept_already(self, staged: str, kept: str) -> str:
+        """Finds a staged key in a table of keys of rows: the key's values of both as text."""
+        texts = _texts(
+            [f"s.{self._place(name)}" for name in self.key] + [f"k.k{n}" for n in range(len(self.key))]
+        )
+        return f"SELECT {texts} FROM {staged} s JOIN {kept} k ON {self._staged('s', 'k')} LIMIT 1"
+
     def delete(self) -> str:
-        """Deletes the rows whose keys vanish: in before, not in after."""
-        gone = f"DELETE t FROM {self.target} t JOIN {self.before} b ON {self._stored('b')}"
+        """Deletes the rows whose keys vanish: in before, not in after.
+
+        A stored key that looks otherwise is another source row's: the one that vanishes was never written.
+        """
+        met = self._stored("b") + self._looks(self._key_in("b"), self._stored_in("t"))
+        gone = f"DELETE t FROM {self.target} t JOIN {self.before} b ON {met}"
         if not self.after:
             return gone
         return f"{gone} LEFT JOIN {self.after} a ON {self._staged('a', 'b')} WHERE a.n IS NULL"
@@ -215,6 +263,26 @@ class Merge:
         return " AND ".join(
             f"{rows}.{self._place(name)} = {keys}.k{place}" for place, name in enumerate(self.key)
         )
+
+    def _both_staged(self) -> str:
+        return " AND ".join(f"a.{self._place(name)} = c.{self._place(name)}" for name in self.key)
+
+    def _place_in(self, alias: str) -> Callable[[str], str]:
+        return lambda name: f"{alias}.{self._place(name)}"
+
+    def _key_in(self, alias: str) -> Callable[[str], str]:
+        return lambda name: f"{alias}.k{self.key.index(name)}"
+
+    def _stored_in(self, alias: str) -> Callable[[str], str]:
+        return lambda name: f"{alias}.{quoted(name)}"
+
+    def _look(self, one: Callable[[str], str], other: Callable[[str], str]) -> str:
+        """Two equal keys look the same as well."""
+        names = [storage.column.name for storage in self.structure.inexact_key()]
+        return " AND ".join(f"CAST({one(name)} AS BINARY) = CAST({other(name)} AS BINARY)" for name in names)
+
+    def _looks(self, one: Callable[[str], str], other: Callable[[str], str]) -> str:
+        return f" AND {self._look(one, other)}" if self.structure.inexact_key() else ""
 
     def _known(self) -> str:
         """A staged row was there before."""

@@ -31,6 +31,7 @@ class Prepared:
         before: encoded key columns of the before rows, or None.
         merge: the statements.
         doubted: encoded doubted keys, or None.
+        replaces: whether rows that the table has and the batch hasn't vanish, whatever they are.
     """
 
     structure: Structure
@@ -41,6 +42,7 @@ class Prepared:
     before: tuple[Encoded, ...] | None
     merge: Merge
     doubted: tuple[Encoded, ...] | None = None
+    replaces: bool = False
 
     @property
     def id(self) -> TableId:
@@ -134,6 +136,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         before=keys,
         merge=_merge(structure, written, staging, chunk is not None, after is not None, keys, unsure),
         doubted=unsure,
+        replaces=rows.replaces,
     )
     prepared.check_nulls()
     prepared.check_keys()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
 
+_INEXACT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "float", "double"})
+
 
 @dataclass(frozen=True, slots=True)
 class Storage:
@@ -19,6 +21,7 @@ class Storage:
         precision: digits of seconds of a time.
         members: of an enum or set.
         length: bytes of a ``binary(n)`` or ``bit(n)``; 0 for others.
+        collation: of characters.
     """
 
     column: TargetColumn
@@ -27,6 +30,12 @@ class Storage:
     precision: int = 0
     members: tuple[str, ...] = ()
     length: int = 0
+    collation: str = ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether values that are one to the server always look the same: not texts, not 0.0 and -0.0."""
+        return self.base not in _INEXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,19 @@ class Structure:
     def column(self, name: str) -> Storage | None:
         """Storage of the column of that name, if there is one."""
         return next((one for one in self.storage if one.column.name == name), None)
+
+    def inexact_key(self) -> tuple[Storage, ...]:
+        """The key's columns whose values may be one though they look different."""
+        storages = [self.column(name) for name in self.table.key]
+        return tuple(one for one in storages if one is not None and not one.exact)
+
+    def key_compares(self) -> str:
+        """How these compare, for messages."""
+        return ", ".join(
+            f"{one.column.name} ({one.column.native_type})"
+            + (f" by collation {one.collation}" if one.collation else "")
+            for one in self.inexact_key()
+        )
 
     def kept(self, written: tuple[str, ...]) -> tuple[str, ...]:
         """Columns that are neither written by the mapping nor computed: a rewritten row must keep their values."""

@@ -87,6 +87,7 @@ def storage_of(declared: Declared) -> Storage:
         if base in ("enum", "set")
         else (),
         length=_length(base, declared),
+        collation=(declared.collation or "") if declared.character_set else "",
     )
 
 

@@ -22,7 +22,7 @@ from migrator.adapters.target_mysql.session import Session
 from migrator.adapters.target_mysql.structure import ForeignKey, Structure
 from migrator.errors import TargetError
 from migrator.model.table import TableId
-from migrator.sqltarget.rows import key_text
+from migrator.sqltarget.rows import key_text, one_key
 
 
 class BatchWriter:
@@ -85,6 +85,10 @@ class BatchWriter:
                 self._session.load(name, rows.column_names, loads, rows)
         for statement in one.merge.net_chunk():
             self._session.run(statement)
+        if not one.replaces:  # of a table that is filled anew, rows of an earlier mapping are there
+            for query in one.merge.clashes():
+                for row in self._session.rows(query):
+                    raise one_key(one.id, one.structure.table.key, row, one.structure.key_compares())
 
     def _make_room(self, one: Prepared) -> None:
         """Deletes what vanishes, and what is to be inserted again."""

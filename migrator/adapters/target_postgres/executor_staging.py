@@ -134,9 +134,10 @@ def _prefix(migration: str) -> str:
 def stageable(structure: Structure) -> bool:
     """Whether a table's dump rows may be merged before everything else of a batch.
 
-    Not where other columns than the key are unique: there a row of the log may have to make room first.
+    Not where other columns than the key are unique: there a row of the log may have to make room first. Nor where
+    keys that look different may be one: whether two source rows have one key takes the rest of the batch to see.
     """
-    return bool(structure.table.key) and not structure.exclusive
+    return bool(structure.table.key) and not structure.exclusive and structure.key_is_exact()
 
 
 def may_stage(session: Session) -> bool:

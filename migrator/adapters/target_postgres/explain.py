@@ -21,13 +21,21 @@ from migrator.adapters.target_postgres.refusal import (
 )
 from migrator.adapters.target_postgres.session import Session
 from migrator.errors import TargetError
-from migrator.sqltarget.rows import duplicate, key_text
+from migrator.sqltarget.rows import compared_by, duplicate, key_text, one_key
 
 _DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
 # The words around it are the server's language; it names a function as it is called, with its schema.
 _FUNCTION = re.compile(r"((?:\"[^\"]+\"|\w+)\.(?:\"[^\"]+\"|\w+)\([^()]*\))")
 _PROBE = "migrator_probe"
 _SHOWN = 60
+_COMPARES = """
+SELECT a.attname::text, l.collname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid AND c.relname = $1::text
+CROSS JOIN LATERAL pg_catalog.unnest(i.indcollation::pg_catalog.oid[]) WITH ORDINALITY k(collated, place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = k.place
+LEFT JOIN pg_catalog.pg_collation l ON l.oid = k.collated
+WHERE i.indrelid = pg_catalog.to_regclass($2::text) ORDER BY k.place
+"""
 
 
 def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: int = 0) -> TargetError:
@@ -53,15 +61,15 @@ def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: in
             remedy=f"ALTER FUNCTION {function[1]} SET search_path = {schema}, pg_temp (or the schemas that it needs)",
         )
     if refusal.sqlstate == SECOND_TIME:
-        found = session.rows(prepared.merge.duplicates())
-        return duplicate(
-            prepared.id, key_text(prepared.structure.table.key, list(found[0])) if found else "unknown"
-        )
+        key = prepared.structure.table.key
+        for row in session.rows(prepared.merge.duplicates()):
+            return one_key(prepared.id, key, row, prepared.structure.key_compares())
+        return duplicate(prepared.id, "unknown")
     line = refusal.copy_line()
     if line is not None:
         return _row_error(refusal, prepared, prepared.key_of(offset + line - 1))
     if refusal.sqlstate == UNIQUE_VIOLATION:
-        return _not_unique(refusal, prepared)
+        return _not_unique(session, refusal, prepared)
     if refusal.sqlstate in FOREIGN_KEY_VIOLATIONS:
         return _row_error(refusal, prepared, _key_by_values(session, refusal, prepared))
     if refusal.about_a_row():
@@ -91,13 +99,14 @@ def temporary(refusal: Refusal) -> TargetError:
     )
 
 
-def _not_unique(refusal: Refusal, prepared: Prepared) -> TargetError:
+def _not_unique(session: Session, refusal: Refusal, prepared: Prepared) -> TargetError:
     found = _DETAIL_KEY.search(refusal.detail)
     key = f"({found[1]})=({found[2]})" if found else ""
+    compares = compared_by(session.rows(_COMPARES, [refusal.constraint, prepared.merge.target]))
     return TargetError(
         f"a new row of {prepared.id} exists already: {key or refusal.message}",
         where=f"{prepared.id}, {key}, constraint {refusal.constraint}",
-        cause=f"two source rows map to it, or somebody else wrote it ({refusal.cause()})",
+        cause=f"two source rows map to it, or somebody else wrote it{compares} ({refusal.cause()})",
         remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair",
     )
 

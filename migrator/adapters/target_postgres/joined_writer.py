@@ -12,6 +12,7 @@ from migrator.adapters.target_postgres.writer import BatchWriter
 from migrator.mirror.parts import JoinedParts
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
+from migrator.sqltarget.rows import one_key
 
 
 class JoinedWriter(JoinedParts[Prepared]):
@@ -58,6 +59,9 @@ class JoinedWriter(JoinedParts[Prepared]):
             types = {storage.column.name: storage.declared for storage in rows.structure.storage}
             body = ", ".join(f"{quoted(column)} {types[column]}" for column in key)
             self._session.run(f"CREATE TEMPORARY TABLE {name} ({body}) ON COMMIT DROP")
+        elif not rows.structure.key_is_exact():
+            for found in self._session.rows(rows.merge.kept_already(name)):
+                raise one_key(rows.id, key, found, rows.structure.key_compares())
         values = ", ".join(rows.merge.value(column) for column in key)
         self._session.run(f"INSERT INTO {name} SELECT {values} FROM {rows.merge.staging} s")
 
@@ -69,8 +73,9 @@ class JoinedWriter(JoinedParts[Prepared]):
 
     def delete_others(self, table: TableId, kept: str) -> None:
         """Deletes the rows whose keys weren't kept."""
-        key = self._known[table].table.key
-        same = " AND ".join(f"k.{quoted(column)} = t.{quoted(column)}" for column in key)
+        same = self._known[table].one_key(
+            lambda column: f"t.{quoted(column)}", lambda column: f"k.{quoted(column)}"
+        )
         self._session.run(
             f"DELETE FROM {qualified(table)} t WHERE NOT EXISTS (SELECT 1 FROM {kept} k WHERE {same})"
         )

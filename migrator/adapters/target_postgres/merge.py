@@ -64,38 +64,42 @@ class Merge:
         return self.expressions[place].replace("{0}", f"{alias}.c{place}")
 
     def net_chunk(self) -> list[str]:
-        """Removes staged dump rows whose key the log delta touches: the delta is later than the dump row."""
-        same = " AND ".join(
-            f"{self.value(name)} = {self.value(name, 'a')}" for name in self.structure.table.key
-        )
+        """Removes staged dump rows whose key the log delta touches: the delta is later than the dump row.
+
+        Keys that look different are those of two source rows, though the target takes them for one.
+        """
+        key = self.structure.table.key
+        same = self._one_key(self.value(name, "a") for name in key) + self._looks("s", self._staged_key("a"))
         statements = [
             f"DELETE FROM {self.staging} s WHERE s.chunk"
             f" AND EXISTS (SELECT 1 FROM {self.staging} a WHERE NOT a.chunk AND {same})"
         ]
         if self.before:
-            statements.append(f"DELETE FROM {self.staging} s WHERE s.chunk AND {self._in_before()}")
+            seen = self._in_before(self._looks("s", self._before_key()))
+            statements.append(f"DELETE FROM {self.staging} s WHERE s.chunk AND {seen}")
         return statements
 
     def delete(self) -> str:
-        """Deletes the rows whose keys vanish: in before, not in after."""
-        return f"DELETE FROM {self.target} t USING {self.before} b WHERE {self._same_before('t')} AND {self._gone()}"
+        """Deletes the rows whose keys vanish: in before, not in after.
+
+        A stored key that looks otherwise is another source row's: the one that vanishes was never written.
+        """
+        return (
+            f"DELETE FROM {self.target} t USING {self.before} b WHERE {self._was_there()} AND {self._gone()}"
+        )
 
     def delete_doubted(self) -> str:
         """Deletes the rows of doubted keys that nothing staged has, and that no row points at."""
         key = self.structure.table.key
         values = [part.replace("{0}", f"d.k{place}") for place, part in enumerate(self.doubted_expressions)]
-        met = " AND ".join(f"t.{quoted(name)} = {value}" for name, value in zip(key, values, strict=True))
-        staged = " AND ".join(
-            f"{self.value(name)} = {value}" for name, value in zip(key, values, strict=True)
-        )
-        conditions = [met, f"NOT EXISTS (SELECT 1 FROM {self.staging} s WHERE {staged})"]
+        conditions = [
+            self._stored_key("t", values),
+            f"NOT EXISTS (SELECT 1 FROM {self.staging} s WHERE {self._one_key(values)})",
+        ]
         for one in self.structure.incoming:
-            pairs = [
-                f"c.{quoted(child)} = t.{quoted(parent)}"
-                for child, parent in zip(one.child_columns, one.parent_columns, strict=True)
-            ]
+            pairs = [_points(one, "c", "t")]
             if one.child == self.structure.table.id:
-                own = " AND ".join(f"c.{quoted(name)} = t.{quoted(name)}" for name in key)
+                own = self._stored_key("c", [f"t.{quoted(name)}" for name in key])
                 pairs.append(f"NOT ({own})")
             conditions.append(
                 f"NOT EXISTS (SELECT 1 FROM {qualified(one.child)} c WHERE {' AND '.join(pairs)})"
@@ -104,13 +108,9 @@ class Merge:
 
     def vanishing_parents(self, key: ForeignKey) -> str:
         """Finds child rows that still point at a vanishing row. Values of the child's columns, one row at most."""
-        pairs = " AND ".join(
-            f"c.{quoted(child)} = t.{quoted(parent)}"
-            for child, parent in zip(key.child_columns, key.parent_columns, strict=True)
-        )
         return (
-            f"SELECT {_texts(key.child_columns, 'c')} FROM {self.target} t"
-            f" JOIN {self.before} b ON {self._same_before('t')} JOIN {qualified(key.child)} c ON {pairs}"
+            f"SELECT {_texts(key.child_columns, 'c')} FROM {self.target} t JOIN {self.before} b"
+            f" ON {self._was_there()} JOIN {qualified(key.child)} c ON {_points(key, 'c', 't')}"
             f" WHERE {self._gone()} LIMIT 1"
         )
 
@@ -133,10 +133,8 @@ class Merge:
             [self.value(name) for name in self.written] + [f"m.{quoted(name)}" for name in kept]
         )
         key = self.structure.table.key
-        met = " AND ".join(f"t.{quoted(name)} = m.{quoted(name)}" for name in key)
-        source = (
-            f"{self.staging} s ON {' AND '.join(f'm.{quoted(name)} = {self.value(name)}' for name in key)}"
-        )
+        met = self._stored_key("t", [f"m.{quoted(name)}" for name in key])
+        source = f"{self.staging} s ON {self._stored_key('m', [self.value(name) for name in key])}"
         return (
             f"WITH moving AS MATERIALIZED (SELECT t.* FROM {self.target} t JOIN {self._upserted(strict)} s"
             f" ON {self._same_staged()} WHERE {self._moves()}),"
@@ -193,10 +191,43 @@ class Merge:
         )
 
     def duplicates(self) -> str:
-        """Finds a key that is staged twice on the same side: chunk, then the key's values as text."""
-        key = [self.value(name) for name in self.structure.table.key]
-        texts = ", ".join(f"({part})::text" for part in key)
-        return f"SELECT {texts} FROM {self.staging} s GROUP BY s.chunk, {', '.join(key)} HAVING count(*) > 1 LIMIT 1"
+        """Finds two staged rows of one key: the key's values of both as text."""
+        key = self.structure.table.key
+        both = ", ".join(f"({self.value(name, alias)})::text" for alias in "sa" for name in key)
+        same = self._one_key(self.value(name, "a") for name in key)
+        return (
+            f"SELECT {both} FROM {self.staging} s JOIN {self.staging} a ON {same} AND s.ctid < a.ctid LIMIT 1"
+        )
+
+    def kept_already(self, kept: str) -> str:
+        """Finds a staged key among those in a table of keys: the key's values of both as text."""
+        key = self.structure.table.key
+        others = [f"k.{quoted(name)}" for name in key]
+        texts = ", ".join(f"({value})::text" for value in [*(self.value(name) for name in key), *others])
+        return f"SELECT {texts} FROM {self.staging} s JOIN {kept} k ON {self._one_key(others)} LIMIT 1"
+
+    def clash(self) -> str:
+        """Finds a staged row that would overwrite another source row's, whose key the target takes for its own.
+
+        The key's values of the staged and of the stored row as text. A row whose key is spelled otherwise now is in
+        before as it was; of a doubted one the verifier knows that no source row has it.
+        """
+        key = self.structure.table.key
+        stored = [f"t.{quoted(name)}" for name in key]
+        texts = ", ".join(f"({value})::text" for value in [*(self.value(name) for name in key), *stored])
+        conditions = [f"NOT {_look_same(self._staged_key('s'), stored)}"]
+        if self.before:
+            conditions.append(f"NOT EXISTS (SELECT 1 FROM {self.before} b WHERE {self._was_there()})")
+        if self.doubted:
+            values = [
+                part.replace("{0}", f"d.k{place}") for place, part in enumerate(self.doubted_expressions)
+            ]
+            doubted = self._stored_key("t", values)
+            conditions.append(f"NOT EXISTS (SELECT 1 FROM {self.doubted} d WHERE {doubted})")
+        return (
+            f"SELECT {texts} FROM {self.staging} s JOIN {self.target} t ON {self._same_staged()}"
+            f" WHERE {' AND '.join(conditions)} LIMIT 1"
+        )
 
     def staged_orphan(self, key: ForeignKey) -> str:
         """Finds a row just written whose foreign key has no parent: its key's, then the foreign key's values."""
@@ -216,8 +247,8 @@ class Merge:
         if not self.before:
             return f"SELECT 1 FROM {self.target} WHERE false"
         pairs = " AND ".join(
-            f"c.{quoted(child)} = {self._before_value(own.index(parent))}"
-            for child, parent in zip(key.child_columns, key.parent_columns, strict=True)
+            equality.of(self._before_value(own.index(parent)), f"c.{quoted(child)}")
+            for parent, child, equality in key.pairs()
         )
         return (
             f"SELECT {_texts((*child_key, *key.child_columns), 'c')} FROM {self.before} b"
@@ -240,31 +271,60 @@ class Merge:
             f" SELECT {values} FROM {rows} s"
         )
 
+    def _stored_key(self, alias: str, values: Iterable[str]) -> str:
+        """A stored row has a key of these values."""
+        found = dict(zip(self.structure.table.key, values, strict=True))
+        return self.structure.one_key(lambda name: f"{alias}.{quoted(name)}", found.__getitem__)
+
+    def _one_key(self, values: Iterable[str]) -> str:
+        """A staged row ``s`` has a key of these values."""
+        found = dict(zip(self.structure.table.key, values, strict=True))
+        return self.structure.one_key(self.value, found.__getitem__)
+
     def _same_staged(self) -> str:
-        return " AND ".join(f"t.{quoted(name)} = {self.value(name)}" for name in self.structure.table.key)
+        return self._stored_key("t", [self.value(name) for name in self.structure.table.key])
 
     def _before_value(self, place: int) -> str:
         return self.key_expressions[place].replace("{0}", f"b.k{place}")
 
-    def _same_before(self, alias: str) -> str:
-        return " AND ".join(
-            f"{alias}.{quoted(name)} = {self._before_value(place)}"
-            for place, name in enumerate(self.structure.table.key)
-        )
+    def _before_values(self) -> list[str]:
+        return [self._before_value(place) for place in range(len(self.structure.table.key))]
 
-    def _in_before(self) -> str:
-        same = " AND ".join(
-            f"{self.value(name)} = {self._before_value(place)}"
-            for place, name in enumerate(self.structure.table.key)
-        )
-        return f"EXISTS (SELECT 1 FROM {self.before} b WHERE {same})"
+    def _same_before(self, alias: str) -> str:
+        return self._stored_key(alias, self._before_values())
+
+    def _was_there(self) -> str:
+        """A stored row ``t`` has a key before, and looks like it."""
+        same, key = self._same_before("t"), self.structure.table.key
+        if self.structure.key_is_exact():
+            return same
+        return f"{same} AND {_look_same(self._before_key(), [f't.{quoted(name)}' for name in key])}"
+
+    def _in_before(self, more: str = "") -> str:
+        same = self._one_key(self._before_values())
+        return f"EXISTS (SELECT 1 FROM {self.before} b WHERE {same}{more})"
 
     def _gone(self) -> str:
-        same = " AND ".join(
-            f"{self._before_value(place)} = {self.value(name)}"
-            for place, name in enumerate(self.structure.table.key)
-        )
-        return f"NOT EXISTS (SELECT 1 FROM {self.staging} s WHERE NOT s.chunk AND {same})"
+        # A dump row that is left here is another source row's, which takes the key over.
+        staged = "NOT s.chunk AND " if self.structure.key_is_exact() else ""
+        same = self._one_key(self._before_values())
+        return f"NOT EXISTS (SELECT 1 FROM {self.staging} s WHERE {staged}{same})"
+
+    def _staged_key(self, alias: str) -> list[str]:
+        """The staged key as its columns will hold it."""
+        return [self.assigned(name, alias) for name in self.structure.table.key]
+
+    def _before_key(self) -> list[str]:
+        """The key before, likewise."""
+        return [
+            self._held(name, self._before_value(place)) for place, name in enumerate(self.structure.table.key)
+        ]
+
+    def _looks(self, alias: str, values: Sequence[str]) -> str:
+        """And a staged key looks like these values; of keys that are exact there is nothing to add."""
+        if self.structure.key_is_exact():
+            return ""
+        return f" AND {_look_same(self._staged_key(alias), values)}"
 
     def _upserted(self, strict: bool) -> str:
         """The staged rows, or those that ``insert_new`` leaves out."""
@@ -283,16 +343,19 @@ class Merge:
         new = ", ".join(self.assigned(name) for name in moving)
         return f"{_images(moving, 't')} OPERATOR(pg_catalog.*<>) ROW({new})::pg_catalog.record"
 
-    def assigned(self, name: str) -> str:
+    def assigned(self, name: str, alias: str = "s") -> str:
         """The staged value as its column will hold it, modifier applied."""
+        return self._held(name, self.value(name, alias))
+
+    def _held(self, name: str, value: str) -> str:
         storage = self.structure.column(name)
         if storage is None:
-            return self.value(name)
-        return f"CAST(CAST({self.value(name)} AS {storage.declared}) AS {storage.cast})"
+            return value
+        return f"CAST(CAST({value} AS {storage.declared}) AS {storage.cast})"
 
     def _exact(self, name: str) -> bool:
         storage = self.structure.column(name)
-        return storage is not None and storage.exact
+        return storage is not None and storage.equality.exact
 
     def _identity_always(self, name: str) -> bool:
         storage = self.structure.column(name)
@@ -308,16 +371,26 @@ def orphan(key: ForeignKey, child_key: Sequence[str]) -> str:
 
 
 def _orphan(key: ForeignKey, alias: str) -> str:
-    pairs = " AND ".join(
-        f"p.{quoted(parent)} = {alias}.{quoted(child)}"
-        for child, parent in zip(key.child_columns, key.parent_columns, strict=True)
-    )
-    missing = f"NOT EXISTS (SELECT 1 FROM {qualified(key.parent)} p WHERE {pairs})"
+    missing = f"NOT EXISTS (SELECT 1 FROM {qualified(key.parent)} p WHERE {_points(key, alias, 'p')})"
     filled = " AND ".join(f"{alias}.{quoted(name)} IS NOT NULL" for name in key.child_columns)
     if not key.match_full:
         return f"{filled} AND {missing}"
     some = " OR ".join(f"{alias}.{quoted(name)} IS NOT NULL" for name in key.child_columns)
     return f"({some}) AND {missing}"
+
+
+def _points(key: ForeignKey, child: str, parent: str) -> str:
+    """A row of the child refers to one of the parent."""
+    return " AND ".join(
+        equality.of(f"{parent}.{quoted(above)}", f"{child}.{quoted(below)}")
+        for above, below, equality in key.pairs()
+    )
+
+
+def _look_same(ones: Iterable[str], others: Iterable[str]) -> str:
+    """Two keys look the same, whatever equality says."""
+    left, right = (f"ROW({', '.join(values)})::pg_catalog.record" for values in (ones, others))
+    return f"({left} OPERATOR(pg_catalog.*=) {right})"
 
 
 def _texts(names: Iterable[str], alias: str) -> str:

@@ -41,6 +41,7 @@ class Prepared:
         merge: the statements.
         doubted: encoded doubted keys, or None.
         updates: whether all rows are after rows of keys that were there before, each with other values than it had.
+        replaces: whether rows that the table has and the batch hasn't vanish, whatever they are.
     """
 
     structure: Structure
@@ -52,6 +53,7 @@ class Prepared:
     merge: Merge
     doubted: pa.Table | None = None
     updates: bool = False
+    replaces: bool = False
 
     @property
     def id(self) -> TableId:
@@ -62,7 +64,8 @@ class Prepared:
         """Whether the chunk rows may go into the target table itself.
 
         Not when new rows must not exist yet: a dump row of the same key would be there before them. Nor with doubted
-        keys: what of them is in the batch is seen from the staging table.
+        keys: what of them is in the batch is seen from the staging table. Nor beside vanishing keys that may look
+        otherwise: a row that takes such a key over would go with it.
         """
         after_rows = self.source.num_rows - self.chunk_rows
         return (
@@ -70,6 +73,7 @@ class Prepared:
             and all(one.direct for one in self.encoded)
             and not (self.strict and after_rows)
             and self.doubted is None
+            and (self.before is None or self.structure.key_is_exact())
         )
 
     def for_target(self) -> pa.Table:
@@ -108,7 +112,7 @@ class Prepared:
     def check_keys(self, from_row: int = 0) -> None:
         """Refuses two chunk rows, or two after rows, of one key. Raises ``TargetError`` naming table and key.
 
-        Exact for types whose equal values look the same; the others are checked by the server as well.
+        Exact for types whose equal values look the same; of the others the server is asked (``Merge.duplicates``).
         """
         for first, last in (
             (from_row, self.chunk_rows),
@@ -170,6 +174,7 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         merge=merge,
         doubted=None if unsure is None else pa.table([one.values for one in unsure], names=list(names)),
         updates=updates,
+        replaces=rows.replaces,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, LiteralString
 
 import psycopg
 
 from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.adapters.target_postgres.structure import ForeignKey, Storage, Structure
+from migrator.adapters.target_postgres.structure import Equality, ForeignKey, Storage, Structure
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
@@ -76,7 +77,7 @@ SELECT a.attrelid::bigint, a.attname, pg_catalog.format_type(a.atttypid, a.attty
        pg_catalog.format_type(b.oid, b.modifier), b.modifier,
        pg_catalog.quote_ident(tn.nspname) || '.' || pg_catalog.quote_ident(t.typname),
        NOT a.attnotnull, a.atthasdef OR a.attidentity <> '', a.attgenerated <> '', a.attidentity = 'a',
-       COALESCE(co.collisdeterministic, true), pg_catalog.format_type(b.oid, -1), t.typtype = 'd',
+       pg_catalog.format_type(b.oid, -1), t.typtype = 'd',
        EXISTS (SELECT FROM parts WHERE parts.root = b.oid AND parts.modifier >= 0)
 FROM pg_catalog.pg_attribute a
 JOIN base b ON b.attrelid = a.attrelid AND b.attnum = a.attnum
@@ -84,7 +85,6 @@ JOIN pg_catalog.pg_type bt ON bt.oid = b.oid AND bt.typtype <> 'd'
 JOIN pg_catalog.pg_namespace bn ON bn.oid = bt.typnamespace
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
-LEFT JOIN pg_catalog.pg_collation co ON co.oid = a.attcollation
 ORDER BY a.attrelid, a.attnum
 """
 
@@ -102,6 +102,26 @@ WHERE i.indrelid = ANY(%(tables)s) AND i.indisunique AND i.indimmediate AND i.in
       JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
       WHERE k.place <= i.indnkeyatts AND NOT a.attnotnull)
 ORDER BY i.indrelid, i.indisprimary DESC, i.indisreplident DESC, i.indnkeyatts, c.relname
+"""
+
+# How the columns of an index compare: the equality of their operator class, and the index's collation.
+_EQUALITIES: LiteralString = """
+SELECT i.indexrelid::bigint, a.attname, pg_catalog.quote_ident(n.nspname) || '.' || o.oprname,
+       CASE WHEN c.oid IS NULL THEN ''
+            ELSE pg_catalog.quote_ident(cn.nspname) || '.' || pg_catalog.quote_ident(c.collname) END,
+       COALESCE(c.collisdeterministic, true) AND n.nspname = 'pg_catalog'
+FROM pg_catalog.pg_index i
+CROSS JOIN LATERAL ROWS FROM (
+    unnest(i.indkey::int2[]), unnest(i.indclass::oid[]), unnest(i.indcollation::oid[])
+) WITH ORDINALITY k(attnum, opclass, collated, place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+JOIN pg_catalog.pg_opclass p ON p.oid = k.opclass
+JOIN pg_catalog.pg_amop m ON m.amopfamily = p.opcfamily AND m.amoplefttype = p.opcintype
+    AND m.amoprighttype = p.opcintype AND m.amopstrategy = 3
+JOIN pg_catalog.pg_operator o ON o.oid = m.amopopr JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+LEFT JOIN pg_catalog.pg_collation c ON c.oid = k.collated
+LEFT JOIN pg_catalog.pg_namespace cn ON cn.oid = c.collnamespace
+WHERE i.indexrelid = ANY(%(indexes)s) AND k.place <= i.indnkeyatts
 """
 
 # Columns that uniqueness beside the key depends on, those of expressions and predicates included.
@@ -124,7 +144,17 @@ SELECT c.conrelid::bigint, c.confrelid::bigint, c.conname, cn.nspname, cr.relnam
        ARRAY(SELECT a.attname FROM unnest(c.confkey) WITH ORDINALITY k(attnum, place)
              JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.attnum
              ORDER BY place)::text[],
-       c.confdeltype::text, c.confmatchtype = 'f', c.condeferrable
+       c.confdeltype::text, c.confmatchtype = 'f', c.condeferrable,
+       ARRAY(SELECT pg_catalog.quote_ident(n.nspname) || '.' || o.oprname
+             FROM unnest(c.conpfeqop) WITH ORDINALITY k(operator, place)
+             JOIN pg_catalog.pg_operator o ON o.oid = k.operator
+             JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace ORDER BY place)::text[],
+       ARRAY(SELECT CASE WHEN l.oid IS NULL THEN ''
+                         ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(l.collname) END
+             FROM unnest(c.confkey) WITH ORDINALITY k(attnum, place)
+             JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.attnum
+             LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
+             LEFT JOIN pg_catalog.pg_namespace n ON n.oid = l.collnamespace ORDER BY place)::text[]
 FROM pg_catalog.pg_constraint c
 JOIN pg_catalog.pg_class cr ON cr.oid = c.conrelid JOIN pg_catalog.pg_namespace cn ON cn.oid = cr.relnamespace
 JOIN pg_catalog.pg_class pr ON pr.oid = c.confrelid JOIN pg_catalog.pg_namespace pn ON pn.oid = pr.relnamespace
@@ -165,6 +195,16 @@ def reflect(
     for row in connection.execute(_COLUMNS, parameters):
         columns[row[0]].append(_storage(row[1:]))
     keys = {oid: (tuple(key), index) for oid, key, index in connection.execute(_KEYS, parameters)}
+    equalities: dict[tuple[int, str], Equality] = {
+        (index, name): Equality(f"OPERATOR({operator})", collation, exact)
+        for index, name, operator, collation, exact in connection.execute(
+            _EQUALITIES, {"indexes": [index for _, index in keys.values()]}
+        )
+    }
+    for oid, (_, index) in keys.items():
+        columns[oid] = [
+            _compared(storage, equalities.get((index, storage.column.name))) for storage in columns[oid]
+        ]
     exclusive: dict[int, set[str]] = {oid: set() for oid in found}
     for oid, column, index in connection.execute(_EXCLUSIVE, parameters):
         if oid not in keys or index != keys[oid][1]:
@@ -219,7 +259,6 @@ def _storage(row: Sequence[Any]) -> Storage:
         default,
         generated,
         always,
-        deterministic,
         *more,
     ) = row
     plain, domain, nested = more
@@ -241,11 +280,19 @@ def _storage(row: Sequence[Any]) -> Storage:
         cast=cast,
         precision=modifier if small else 6,
         identity_always=always,
-        exact=(base in _EXACT or fixed) and deterministic,
         plain=plain,
         domain=domain,
         nested=nested and not fixed and base not in ("varchar", "bpchar", "numeric"),
     )
+
+
+def _compared(storage: Storage, equality: Equality | None) -> Storage:
+    """A key's column as the key's index compares it; others as they are."""
+    if equality is None:
+        return storage
+    fixed = storage.base == "numeric" and storage.column.spark_type != "string"
+    exact = equality.exact and (storage.base in _EXACT or fixed)
+    return replace(storage, equality=replace(equality, exact=exact))
 
 
 def _decimal(modifier: int) -> str:
@@ -273,6 +320,8 @@ def _foreign_key(row: Sequence[Any]) -> ForeignKey:
         action,
         full,
         deferrable,
+        operators,
+        collations,
     ) = row
     return ForeignKey(
         name=name,
@@ -283,4 +332,8 @@ def _foreign_key(row: Sequence[Any]) -> ForeignKey:
         on_delete=action,
         match_full=full,
         deferrable=deferrable,
+        equalities=tuple(
+            Equality(f"OPERATOR({operator})", collation)
+            for operator, collation in zip(operators, collations, strict=True)
+        ),
     )

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """How the server decides whether two values are one: by the operator and collation of an index or foreign key.
+
+    Written out, because a bare ``=`` is another operator where the search path has one for the column's type, and
+    values that were staged have another collation than the column.
+
+    Attributes:
+        operator: qualified.
+        collation: qualified and quoted; empty for types without one.
+        exact: whether values that are one always look the same (not so for citext, char(n), floats, ...).
+    """
+
+    operator: str = "OPERATOR(pg_catalog.=)"
+    collation: str = ""
+    exact: bool = True
+
+    def of(self, left: str, right: str) -> str:
+        """SQL that says whether two values are one."""
+        collated = f" COLLATE {self.collation}" if self.collation else ""
+        return f"{left} {self.operator} {right}{collated}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +43,7 @@ class Storage:
         cast: the column's own type without modifier, quoted: a cast to it never shortens or pads a value.
         precision: digits of seconds of a timestamp (6 unless declared smaller).
         identity_always: ``GENERATED ALWAYS AS IDENTITY``: may be inserted, never updated.
-        exact: whether equal values of the type always look the same (not so for citext, char(n), floats, ...).
+        equality: of a key column, that of the key's index.
         plain: the built-in type without its modifier; ``declared`` where it has none.
         domain: whether the column's type is a domain, a cast to which shortens and rounds.
         nested: whether parts of its values have a modifier: members of composites, elements that are domains.
@@ -31,15 +55,18 @@ class Storage:
     cast: str
     precision: int = 6
     identity_always: bool = False
-    exact: bool = True
     plain: str = ""
     domain: bool = False
     nested: bool = False
+    equality: Equality = Equality()
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """One foreign key. ``on_delete``: a(no action), r(estrict), c(ascade), n(ull), d(efault), as in pg_constraint."""
+    """One foreign key. ``on_delete``: a(no action), r(estrict), c(ascade), n(ull), d(efault), as in pg_constraint.
+
+    ``equalities``: per pair of columns, the parent's on the left.
+    """
 
     name: str
     child: TableId
@@ -49,6 +76,12 @@ class ForeignKey:
     on_delete: str
     match_full: bool
     deferrable: bool
+    equalities: tuple[Equality, ...] = ()
+
+    def pairs(self) -> Iterator[tuple[str, str, Equality]]:
+        """The parent's columns, the child's, and how they compare."""
+        equalities = self.equalities or (Equality(),) * len(self.child_columns)
+        yield from zip(self.parent_columns, self.child_columns, equalities, strict=True)
 
     def acts(self) -> bool:
         """Whether deleting a parent row changes child rows by itself."""
@@ -78,6 +111,29 @@ class Structure:
     def column(self, name: str) -> Storage | None:
         """Storage of the column of that name, if there is one."""
         return next((one for one in self.storage if one.column.name == name), None)
+
+    def one_key(self, left: Callable[[str], str], right: Callable[[str], str]) -> str:
+        """SQL that says whether two rows have one key, given what each calls a column of it."""
+        storages = [(name, self.column(name)) for name in self.table.key]
+        return " AND ".join(
+            (Equality() if storage is None else storage.equality).of(left(name), right(name))
+            for name, storage in storages
+        )
+
+    def key_is_exact(self) -> bool:
+        """Whether keys that are one always look the same."""
+        storages = [self.column(name) for name in self.table.key]
+        return all(storage is not None and storage.equality.exact for storage in storages)
+
+    def key_compares(self) -> str:
+        """How the key compares, of its columns that take different values for one; for messages."""
+        storages = [storage for name in self.table.key if (storage := self.column(name)) is not None]
+        return ", ".join(
+            f"{one.column.name} ({one.column.native_type})"
+            + (f" by collation {one.equality.collation}" if one.equality.collation else "")
+            for one in storages
+            if not one.equality.exact
+        )
 
     def kept(self, written: tuple[str, ...]) -> tuple[str, ...]:
         """Columns that are neither written by the mapping nor computed: a rewritten row must keep their values."""

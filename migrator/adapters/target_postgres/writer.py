@@ -29,7 +29,7 @@ from migrator.adapters.target_postgres.session import Session
 from migrator.adapters.target_postgres.structure import ForeignKey, Structure
 from migrator.errors import TargetError
 from migrator.model.table import TableId
-from migrator.sqltarget.rows import duplicate, key_text
+from migrator.sqltarget.rows import key_text, one_key
 
 _AVOIDED_BATCHES = 20
 _UPDATES_FROM_ROWS = 1000
@@ -151,13 +151,20 @@ class BatchWriter:
             self._session.load(one.merge.before, one.before)
         if one.doubted is not None:
             self._session.load(one.merge.doubted, one.doubted)
-        if staged_rows and not _key_is_exact(one):
-            found = self._session.rows(one.merge.duplicates())
-            if found:
-                raise duplicate(one.id, key_text(one.structure.table.key, list(found[0])))
         if first < one.chunk_rows and (one.before is not None or one.source.num_rows > one.chunk_rows):
             for statement in one.merge.net_chunk():
                 self._session.run(statement)
+        if staged_rows and not one.structure.key_is_exact():
+            self._refuse_one_key(one)
+
+    def _refuse_one_key(self, one: Prepared) -> None:
+        """Raises ``TargetError`` for keys of two source rows that the target takes for one."""
+        queries = [one.merge.duplicates()]
+        if not one.replaces:  # of a table that is filled anew, rows of an earlier mapping are there
+            queries.append(one.merge.clash())
+        for query in queries:
+            for row in self._session.rows(query):
+                raise one_key(one.id, one.structure.table.key, row, one.structure.key_compares())
 
     def _load_directly(self, one: Prepared) -> bool:
         """Whether the chunk rows went straight into the table; False when some exist already."""
@@ -322,11 +329,6 @@ class _Refused(Exception):
 def relax_grant(role: str) -> str:
     """The grant that lets a role turn foreign keys off for its own transactions."""
     return f"as a superuser: GRANT SET ON PARAMETER session_replication_role TO {quoted(role)}"
-
-
-def _key_is_exact(one: Prepared) -> bool:
-    storages = [one.structure.column(name) for name in one.structure.table.key]
-    return all(storage is not None and storage.exact for storage in storages)
 
 
 def _exclusive(ordered: Sequence[Prepared]) -> bool:

@@ -1,0 +1,150 @@
+"""Keys that differ and that the target takes for one: the rows are right, or both are named, in dump and stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from migrator.errors import TargetError
+from tests.integration import target_bench, target_bench_mysql
+from tests.integration.key_spellings import (
+    MARIADB,
+    MYSQL,
+    POSTGRES,
+    POSTGRES_EXTENSIONS,
+    Batch,
+    Kind,
+    histories,
+    one_key_twice,
+)
+from tests.servers import MariaDBServer, PostgresServer, fresh_database
+
+pytestmark = pytest.mark.integration
+DRAWN = settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+Bench = target_bench.Bench | target_bench_mysql.Bench
+
+
+def table(kind: Kind, rows: Any) -> pa.Table:
+    """Mapped rows of spellings and numbers."""
+    pairs = list(rows.items()) if isinstance(rows, dict) else list(rows)
+    keys = pa.array([kind.arrow(one) for one, _ in pairs], kind.arrow_type)
+    return pa.table({"k": keys, "v": pa.array([number for _, number in pairs], pa.int32())})
+
+
+def apply(bench: Bench, kind: Kind, batch: Batch, name: str) -> None:
+    """One batch, new rows strict once the dump is over."""
+    part = bench.part(
+        name, table(kind, batch.chunk), table(kind, batch.before), table(kind, batch.after), strict=batch.done
+    )
+    bench.apply(part, done=batch.done)
+
+
+def refusal(bench: Bench, kind: Kind, batch: Batch, name: str) -> TargetError | None:
+    """What a batch is refused with."""
+    try:
+        apply(bench, kind, batch, name)
+    except TargetError as error:
+        return error
+    return None
+
+
+def check(bench: Bench, kind: Kind, name: str) -> None:
+    """Each batch of drawn histories is right, or refused with both keys or the collation named."""
+    seen = {"right": 0, "refused": 0}
+
+    @DRAWN
+    @given(histories(kind.groups))
+    def held(history: list[Batch]) -> None:
+        with bench.database.connect() as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"DELETE FROM {name}")
+            connection.commit()
+            for batch in history:
+                twice = one_key_twice(batch.delivered, kind.groups)
+                error = refusal(bench, kind, batch, name)
+                if error is not None:
+                    assert twice, error
+                    assert "for one" in str(error) or "may take different" in str(error), error
+                    seen["refused"] += 1
+                    return
+                assert not twice, batch
+                cursor.execute(f"SELECT {kind.shown.replace('{0}', 'k')}, v FROM {name}")
+                assert dict(cursor.fetchall()) == {kind.printed(k): v for k, v in batch.delivered.items()}
+                connection.commit()
+                seen["right"] += 1
+
+    held()
+    assert seen["right"] > 10
+    assert not any(len(group) > 1 for group in kind.groups) or seen["refused"] > 2
+
+
+@pytest.fixture(scope="module")
+def postgres_bench(postgres: PostgresServer) -> Iterator[Bench]:
+    with fresh_database(postgres, "new") as database, target_bench.bench(database) as made:
+        yield made
+
+
+@pytest.mark.parametrize("kind", POSTGRES, ids=lambda kind: kind.name)
+def test_rows_are_right_or_named_in_postgres(postgres_bench: Bench, kind: Kind) -> None:
+    run_in_postgres(postgres_bench, kind)
+
+
+@pytest.mark.parametrize("kind", POSTGRES_EXTENSIONS, ids=lambda kind: kind.name)
+def test_rows_are_right_or_named_by_an_extensions_type(postgres_bench: Bench, kind: Kind) -> None:
+    if not postgres_bench.database.query(
+        "SELECT FROM pg_available_extensions WHERE name = %s", [kind.declared]
+    ):
+        pytest.skip("this server's packages have no citext (Debian's have)")
+    run_in_postgres(postgres_bench, kind)
+
+
+def run_in_postgres(bench: Bench, kind: Kind) -> None:
+    name = f"t_{kind.name.replace(' ', '_')}"
+    primary = "" if kind.index else " PRIMARY KEY"
+    try:
+        bench.database.execute(*kind.setup)
+    except psycopg.errors.FeatureNotSupported as error:
+        pytest.skip(f"{error} (Debian's servers have it)")
+    bench.database.execute(f"CREATE TABLE {name} (k {kind.declared}{primary}, v int)")
+    if kind.index:
+        bench.database.execute(kind.index.format(table=name))
+    check(bench, kind, name)
+
+
+@pytest.fixture(scope="module")
+def mysql_bench(mysql: MariaDBServer) -> Iterator[Bench]:
+    with fresh_database(mysql, "new") as database, target_bench_mysql.bench(database) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def mariadb_bench(mariadb: MariaDBServer) -> Iterator[Bench]:
+    with fresh_database(mariadb, "new") as database, target_bench_mysql.bench(database) as made:
+        yield made
+
+
+def run_in_mysql(bench: Bench, kind: Kind) -> None:
+    name = f"t_{kind.name}"
+    bench.database.execute(f"CREATE TABLE {name} (k {kind.declared} PRIMARY KEY, v int)")
+    check(bench, kind, name)
+
+
+@pytest.mark.parametrize("kind", MYSQL, ids=lambda kind: kind.name)
+def test_rows_are_right_or_named_in_mysql(mysql_bench: Bench, kind: Kind) -> None:
+    run_in_mysql(mysql_bench, kind)
+
+
+@pytest.mark.parametrize("kind", MARIADB, ids=lambda kind: kind.name)
+def test_rows_are_right_or_named_in_mariadb(mariadb_bench: Bench, kind: Kind) -> None:
+    run_in_mysql(mariadb_bench, kind)
