@@ -4,11 +4,17 @@ An address may lead elsewhere from one connection to the next: a virtual address
 behind it, a proxy that spreads reads over replicas. A chunk read on a replica that lags lacks changes that the log
 brought before reading began, so nothing would ever correct its rows; and where witnesses are places in one server's
 own log (MariaDB), or ids that a standby doesn't list (PostgreSQL), another server's witness means nothing.
+
+Where the log names tables by numbers, chunks must also come from the tables whose changes the log brings: another
+table may have got the name of one meanwhile.
 """
 
 from __future__ import annotations
 
-from migrator.errors import ConnectionFailed
+from collections.abc import Mapping
+
+from migrator.errors import ConnectionFailed, SchemaError
+from migrator.model.table import TableId
 
 
 class SameServer:
@@ -20,6 +26,24 @@ class SameServer:
 
     def __init__(self) -> None:
         self._log = ""
+        self._tables: Mapping[TableId, int] = {}
+
+    def follows(self, tables: Mapping[TableId, int]) -> None:
+        """The log reader takes the changes of these tables, by the numbers that the source gave them."""
+        self._tables = dict(tables)
+
+    def check_table(self, table: TableId, number: int) -> None:
+        """That rows come from the table whose changes the log brings, not from another that has its name by now.
+
+        Raises ``SchemaError``.
+        """
+        if self._tables.get(table, number) != number:
+            raise SchemaError(
+                f"table {table} was replaced by another table of its name",
+                where=str(table),
+                cause=f"the log is read of table number {self._tables[table]}, the name now leads to number {number}",
+                remedy="start again: the message then says what leads on from here",
+            )
 
     def reads_log(self, server: str) -> None:
         """The log reader has connected to this server."""

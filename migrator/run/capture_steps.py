@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from migrator.columnar.keys import without_keys
-from migrator.core.capture import Capture, EmitChunk, Output
+from migrator.core.capture import Capture, EmitChunk, EmitPart, Output
 from migrator.core.dump import DumpPlan
 from migrator.core.hold import MOST_ROWS
 from migrator.core.pace import Pacer
@@ -27,7 +27,7 @@ from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWr
 from migrator.run.load_pump import LoadPump
 from migrator.run.progress import Progress
 from migrator.run.request_pump import RequestPump
-from migrator.run.resume import asked_again
+from migrator.run.resume import asked_again, emptying
 from migrator.run.segment_builder import SegmentBuilder
 from migrator.run.silent_tables import silent_tables
 from migrator.run.source_threads import (
@@ -132,7 +132,10 @@ class CaptureSteps:
         book = requests.read()
         self._pacer = Pacer(limits, book.pace, metered=ports.load is not None)
         self._dirty = self._load_noted = self._warned = False
-        self._notes.begin(given.notes, asked_again(given, book)) if given else self._notes.begin(())
+        if given:
+            self._notes.begin(given.notes, asked_again(given, book), asked_again(given, book, whole=True))
+        else:
+            self._notes.begin(())
         self._stored_notes = given.notes if given else ()
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
@@ -146,6 +149,10 @@ class CaptureSteps:
         )
         self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
         self._builder = SegmentBuilder(dict(schemas))
+        self._emptying = False
+        for part in emptying(checkpoint, [schemas[table] for table in sorted(self._notes.replaced())]):
+            self._emptying = True
+            self._builder.add(EmitPart(part))
         self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
         self.load = None
         if ports.load is not None:
@@ -158,6 +165,8 @@ class CaptureSteps:
 
     def ask(self) -> None:
         """Asks for the next chunks, as many as workers are free for, if any is to be read now."""
+        if self._emptying:
+            return  # a segment holds no dump rows of a table that is emptied in it (see ``SegmentBuilder``)
         while (request := self._core.next_request()) is not None:
             self._asked.put((request, self._core.schema(request.table)))
 
@@ -252,7 +261,7 @@ class CaptureSteps:
 
     def due(self, age_s: float) -> bool:
         """Whether a segment should be written, ``age_s`` after the last one."""
-        if self._core.wants_segment():
+        if self._core.wants_segment() or self._emptying:
             return True
         if self._builder.rows:
             full = self._builder.rows >= self._limits.segment_rows or self._builder.bytes >= SEGMENT_BYTES
@@ -282,7 +291,7 @@ class CaptureSteps:
             return
         self._writer.append(content)
         self._step("capture.appended")
-        self._dirty, self._stored_notes = False, checkpoint.notes
+        self._dirty, self._emptying, self._stored_notes = False, False, checkpoint.notes
         # Only now may the source forget: the event log holds everything up to here durably (I5).
         self.log.acknowledge(checkpoint.position)
         self._progress.add(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from migrator.errors import DamageError, EventLogError, MappingError
+from collections.abc import Iterator, Sequence
+
+from migrator.columnar.emptied import emptied_run
+from migrator.errors import DamageError, EventLogError, MappingError, SchemaError
 from migrator.lineage import continues
+from migrator.model.event import TransactionPart
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
-from migrator.model.request import RequestBook
+from migrator.model.request import WHOLE, RequestBook
 from migrator.model.segment import Manifest
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import BatchReader as Segments
@@ -62,8 +66,8 @@ def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> Non
         )
 
 
-def asked_again(given: Checkpoint, book: RequestBook) -> frozenset[TableId]:
-    """The tables whose rows somebody has asked for since the checkpoint.
+def asked_again(given: Checkpoint, book: RequestBook, *, whole: bool = False) -> frozenset[TableId]:
+    """The tables whose rows somebody has asked for since the checkpoint; ``whole``: for all of them.
 
     The log reader's note of a table may be why it refuses to go on; another dump of the table is then the way out.
     A request that the run before had heard of isn't: it may have been made for something else, of other rows, or be
@@ -74,6 +78,30 @@ def asked_again(given: Checkpoint, book: RequestBook) -> frozenset[TableId]:
         table
         for request in book.requests
         if request.is_open() and not request.doubts  # a repair of some keys doesn't mean it
+        if request.scope == WHOLE or not whole
         for table in request.tables
         if (request.name(), table) not in before
     )
+
+
+_BEHIND_ALL_CHANGES = 1 << 30
+"""Index in a transaction, behind that of each of its changes."""
+
+
+def emptying(begin: Checkpoint, replaced: Sequence[TableSchema]) -> Iterator[TransactionPart]:
+    """What empties replaced tables before their rows are read again: behind all that the checkpoint has delivered.
+
+    Raises ``SchemaError`` where the checkpoint stands inside a transaction: the rest of it has changes of the tables
+    that were there before.
+    """
+    if not replaced:
+        return
+    if begin.partial_order is not None:
+        raise SchemaError(
+            f"{', '.join(str(schema.id) for schema in replaced)} can't be read anew inside a transaction",
+            where=begin.position.token,
+            cause="a transaction was stored by half, and the rest of it has changes of the table that was replaced",
+            remedy="start the migration anew",
+        )
+    runs = tuple(emptied_run(schema) for schema in replaced)
+    yield TransactionPart((begin.position.order,), begin.position, 0, _BEHIND_ALL_CHANGES, runs, last=False)

@@ -73,7 +73,9 @@ def check(bench: Bench, kind: Kind, name: str) -> None:
             for batch in history:
                 twice = one_key_twice(batch.delivered, kind.groups)
                 error = refusal(bench, kind, batch, name)
-                if error is not None:  # at the latest when both are delivered; a chunk has both before its netting
+                if (
+                    error is not None
+                ):  # at the latest when both are delivered; a chunk has both before its netting
                     assert twice or one_key_twice(batch.chunk, kind.groups), error
                     assert "for one" in str(error) or "may take different" in str(error), error
                     seen["refused"] += 1

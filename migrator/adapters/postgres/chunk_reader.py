@@ -44,6 +44,7 @@ SELECT system_identifier::text, CASE WHEN NOT pg_catalog.pg_is_in_recovery()
          THEN pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
 FROM pg_catalog.pg_control_system()
 """
+_NUMBER = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid::int8"
 _PLANNER = (
     # A chunk is a range of an index; a scan and sort of the whole table per chunk would make the dump quadratic.
     "SELECT pg_catalog.set_config('enable_seqscan', 'off', false), "
@@ -159,6 +160,9 @@ class PostgresChunkReader:
         _tell(cursor, query)
         cursor.execute(scoped(cursor, query, request))
         raw = cursor.fetch_arrow_table()
+        # Its lock keeps a table's name, but not its schema's: the SELECT may have been of another table.
+        cursor.execute(_NUMBER, (ChunkQuery.name_of(schema.id),))
+        self._same.check_table(schema.id, cursor.fetchone()[0] or 0)
         cursor.execute("COMMIT")
         view.settled(cursor)
         last_key, final = request.ending(raw.num_rows, query.last_key(raw))
@@ -185,6 +189,7 @@ class PostgresChunkReader:
         table = reflect(query, schema.id, self._source.choices(schema.id))
         if table is None:
             raise _changed(schema, "the table is gone", place)
+        self._same.check_table(schema.id, table.oid)
         name = (schema.id, schema.version())
         known = self._queries.get(name)
         if known is None or known.table != table:

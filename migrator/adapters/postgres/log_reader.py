@@ -23,6 +23,7 @@ from migrator.adapters.postgres.lsn import (
     token_parts,
 )
 from migrator.adapters.postgres.open_part import OpenPart
+from migrator.adapters.postgres.open_transactions import await_writers
 from migrator.adapters.postgres.pgoutput import (
     Begin,
     Commit,
@@ -37,16 +38,17 @@ from migrator.adapters.postgres.pgoutput import (
     parse,
 )
 from migrator.adapters.postgres.preflight import RECOVERY
+from migrator.adapters.postgres.publication import missing_for
 from migrator.adapters.postgres.read_view import present_position
 from migrator.adapters.postgres.ready_records import ReadyRecords
 from migrator.adapters.postgres.reassembly import Reassembly
 from migrator.adapters.postgres.reflection import Query, psycopg_query
 from migrator.adapters.postgres.relations import (
     WATERMARK_ID,
-    Captured,
     RelationFacts,
     Relations,
     catalog_lookup,
+    unreadable,
 )
 from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, missing_slot, wal_end
 from migrator.adapters.postgres.row_codec import HEAD_BYTES
@@ -55,7 +57,6 @@ from migrator.adapters.postgres.server_log import has_timeline
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
-from migrator.adapters.postgres.whole_images import incomplete_image
 from migrator.errors import ConnectionFailed, SourceError
 from migrator.log_notes import LogNotes
 from migrator.model.event import (
@@ -67,7 +68,7 @@ from migrator.model.event import (
     WatermarkSeen,
 )
 from migrator.model.position import Position
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 from migrator.same_server import SameServer
 
 _OPENING = "the source log can't be opened"
@@ -129,7 +130,8 @@ class PostgresLogReader:
         schemas = self._relations.schemas()
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
-        self._unlogged = UnloggedChanges(self._source, self._notes, resumed=after is not None)
+        needed = partial(missing_for, self._source)
+        self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed)
         self._records, self._part, self._first_index = ReadyRecords(), OpenPart(), 0
         stream = within(
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None
@@ -145,6 +147,7 @@ class PostgresLogReader:
                 raise missing_slot(self._source, elsewhere=self._standby and read_on_primary)
             slot.checked(self._source)
             self._look_for_unlogged()
+            self._begin_with_tables()
             proof = LogProof(self._source, after, slot.confirmed)
             start = after or proof.naming(position_up_to(slot.confirmed, self._system))
             checked_start(self._source, start, slot.confirmed, log, partial(self._history, stream))
@@ -235,15 +238,25 @@ class PostgresLogReader:
             raise SourceError("the log reader isn't started", remedy="call start() first")
         return self._stream, self._incoming
 
-    def _look_up(self, relation: Relation, transaction: TransactionId) -> RelationFacts:
+    def _look_up(self, relation: Relation, table: TableId, transaction: TransactionId) -> RelationFacts:
         choices = self._source.choices
-        return self._asking_catalog(lambda query: catalog_lookup(query, choices)(relation, transaction))
+        return self._asking_catalog(
+            lambda query: catalog_lookup(query, choices)(relation, table, transaction)
+        )
+
+    def _begin_with_tables(self) -> None:
+        """Which tables the first look has found are those that the log is read of, and chunks."""
+        self._unlogged.first_seen_at(lambda: self._place().order)
+        numbers = self._unlogged.numbers()
+        self._relations.follow(numbers, self._unlogged.former())
+        self._same.follows(numbers)
+        if self._notes.replaced():
+            self._asking_catalog(lambda query: await_writers(query, self._source.address))
 
     def _look_for_unlogged(self) -> None:
         tables = [schema.id for schema in self._relations.schemas()]
-        if self._source.placement == WATERMARK:
-            tables.append(WATERMARK_ID)
-        self._asking_catalog(lambda query: self._unlogged.look(query, tables))
+        marks = [WATERMARK_ID] if self._source.placement == WATERMARK else []
+        self._asking_catalog(lambda query: self._unlogged.look(query, tables, marks))
         if self._unlogged.undecided():
             self._unlogged.decide_at(self._place())
         # A walsender survives a promotion; later connections for chunks would be taken for another server's.
@@ -292,7 +305,10 @@ class PostgresLogReader:
         elif isinstance(message, Commit):
             self._commit(message)
         elif isinstance(message, Relation):
-            schema = self._relations.see(message, (self._begun().xid,), self._where())
+            begin = self._begun()
+            if self._relations.is_other(message, begin.final_lsn):
+                self._look_for_unlogged()  # which says more, unless it is over already
+            schema = self._relations.see(message, (begin.xid,), begin.final_lsn, self._where())
             if schema is not None:
                 self._hand_out_part()
                 self._records.append(SchemaChange(schema))
@@ -310,20 +326,9 @@ class PostgresLogReader:
         """A row change that no codec reads: our watermark, a table that nobody captures, or one that isn't whole."""
         table = self._relations.captured(message.relation_oid)
         if table is not None:
-            raise self._unreadable(message, table)
+            raise unreadable(message, table, self._where())
         if self._relations.is_watermark(message.relation_oid) and not isinstance(message, Delete):
             self._watermark(message.new)
-
-    def _unreadable(self, message: RowMessage, table: Captured) -> SourceError:
-        # With another replica identity an unchanged large column would be missing from the old image as well.
-        name, where = table.schema.id, self._where()
-        if not isinstance(message, Insert) and (message.old is None or not table.full_images):
-            return incomplete_image(name, "UPDATE" if isinstance(message, Update) else "DELETE", where)
-        return SourceError(
-            f"a row of {name} doesn't have the table's {len(table.schema.columns)} columns",
-            where=f"{name} at {where}",
-            retryable=True,
-        )
 
     def _watermark(self, new: RawRow) -> None:
         """Columns: migration, token, kind. Other migrations' rows are theirs."""

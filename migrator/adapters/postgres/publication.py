@@ -34,6 +34,16 @@ _SCHEMAS = """
 SELECT 1 FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_namespace s ON s.pnpubid = p.oid
 WHERE p.pubname = $1
 """
+_NOT_WHOLE = """
+WITH RECURSIVE tree (oid) AS (
+  SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = $1 AND c.relname = $2
+  UNION ALL
+  SELECT i.inhrelid FROM tree t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid AND NOT i.inhdetachpending
+)
+SELECT n.nspname::text, c.relname::text FROM tree t JOIN pg_catalog.pg_class c ON c.oid = t.oid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relreplident <> 'f' ORDER BY 1, 2
+"""
 _VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int4"
 _OPTIONS: LiteralString = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
 GENERATED: LiteralString = "publish_generated_columns = stored"
@@ -74,6 +84,18 @@ def check_covers(source: PostgresSource, query: Query, tables: Sequence[TableId]
         cause = f"it doesn't have {', '.join(map(str, sorted(left_out)))}"
     if cause:
         raise changed_publication(source, cause)
+
+
+def missing_for(source: PostgresSource, query: Query, table: TableId) -> list[str]:
+    """The statements without which changes of a table aren't captured, or by half; none if it is as it must be."""
+    found = published(query, source.slot)
+    joins = (
+        []
+        if found is None or table in found[2]
+        else [f'ALTER PUBLICATION "{source.slot}" ADD TABLE {quoted(table)}']
+    )
+    rows = query(_NOT_WHOLE, [table.schema, table.name])
+    return joins + [f"ALTER TABLE {quoted(TableId(*row))} REPLICA IDENTITY FULL" for row in rows]
 
 
 def changed_publication(source: PostgresSource, cause: str) -> GapError:

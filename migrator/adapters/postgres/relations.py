@@ -5,16 +5,17 @@ schema.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from migrator.adapters.postgres.pgoutput import Relation, RowMessage, Truncate
+from migrator.adapters.postgres.pgoutput import Insert, Relation, RowMessage, Truncate, Update
 from migrator.adapters.postgres.reflection import Query, describe_types, reflect
 from migrator.adapters.postgres.row_codec import RowCodec
 from migrator.adapters.postgres.schema_change import carried_on
 from migrator.adapters.postgres.settings import CONTROL_SCHEMA, WATERMARK_TABLE, Choices
+from migrator.adapters.postgres.whole_images import incomplete_image
 from migrator.adapters.postgres.witness import SnapshotWitness
-from migrator.errors import SchemaError
+from migrator.errors import SchemaError, SourceError
 from migrator.model.event import TransactionId
 from migrator.model.table import Column, TableId, TableSchema
 
@@ -60,13 +61,13 @@ class _InDoubt:
 
 
 _SNAPSHOT = "SELECT pg_catalog.pg_current_snapshot()::text, pg_catalog.pg_is_in_recovery()"
-Lookup = Callable[[Relation, TransactionId], RelationFacts]
+Lookup = Callable[[Relation, TableId, TransactionId], RelationFacts]
 
 
 def catalog_lookup(query: Query, choices: Choices) -> Lookup:
-    """Resolves a Relation message of a transaction with the source's catalog."""
+    """Resolves a Relation message, of a captured table and of a transaction, with the source's catalog."""
 
-    def lookup(relation: Relation, transaction: TransactionId) -> RelationFacts:
+    def lookup(relation: Relation, name: TableId, transaction: TransactionId) -> RelationFacts:
         # First: what is read after it contains at least as much.
         ((snapshot, standby),) = query(_SNAPSHOT, [])
         # A standby sends nothing that it hasn't replayed, so it shows whatever it sends.
@@ -74,14 +75,13 @@ def catalog_lookup(query: Query, choices: Choices) -> Lookup:
         described = describe_types(
             query, [(column.type_oid, column.type_modifier) for column in relation.columns]
         )
-        name = TableId(relation.schema, relation.name)
         chosen = choices(name)
         columns = tuple(
             Column(column.name, "string" if column.name in chosen.as_text else logical, True, declared)
             for column, (declared, logical) in zip(relation.columns, described, strict=True)
         )
         table = reflect(query, name, chosen)
-        if table is None:
+        if table is None or table.oid != relation.oid:  # it has another name by now
             return RelationFacts(columns, None, current=current)
         numbers = tuple((reflected.column.name, reflected.number) for reflected in table.columns)
         return RelationFacts(columns, table.schema, numbers, current)
@@ -107,8 +107,23 @@ class Relations:
         self.codecs: dict[bytes, RowCodec] = {}
         self._watermark: set[int] = set()
         self._numbers: dict[TableId, dict[str, int]] = {}
-        self._oids: dict[TableId, int] = {}
+        self._tables: dict[int, TableId] = {}
+        self._former: dict[TableId, int] = {}
         self._in_doubt: dict[TableId, _InDoubt] = {}
+
+    def follow(self, numbers: Mapping[TableId, int], former: Mapping[TableId, int]) -> None:
+        """Captured tables are told by these numbers from now on (see ``identity``).
+
+        ``former``: up to which place of the log others may have had their names; those were never captured.
+        """
+        self._tables = {number: table for table, number in numbers.items()}
+        self._former = dict(former)
+
+    def is_other(self, relation: Relation, place: int) -> bool:
+        """Whether the relation has the name of a captured table at that place of the log, and is another one."""
+        name = TableId(relation.schema, relation.name)
+        known = name in self._known and relation.oid not in self._tables
+        return known and place > self._former.get(name, -1)
 
     def schemas(self) -> list[TableSchema]:
         """The row schemas as of the place read last."""
@@ -128,24 +143,29 @@ class Relations:
         """Whether the relation is our own watermark table."""
         return oid in self._watermark
 
-    def see(self, relation: Relation, transaction: TransactionId, where: str) -> TableSchema | None:
+    def see(
+        self, relation: Relation, transaction: TransactionId, place: int, where: str
+    ) -> TableSchema | None:
         """Takes a Relation message in; returns the new row schema if it changed. Raises SchemaError,
         named.
+
+        Args:
+            relation: what it says.
+            transaction: in which it came.
+            place: that transaction's in the log.
+            where: the same in words.
         """
-        table = TableId(relation.schema, relation.name)
-        if table == WATERMARK_ID:
+        name = TableId(relation.schema, relation.name)
+        if name == WATERMARK_ID:
             self._watermark.add(relation.oid)
             return None
-        known = self._known.get(table)
-        if known is None:
-            renamed = self._captured.pop(relation.oid, None)
-            self._forget_heads(relation.oid)
-            if renamed is not None:
-                raise _renamed(renamed.schema.id, f"it was renamed to {table}", where)
+        table = self._tables.get(relation.oid)
+        if table is None:
+            if self.is_other(relation, place):
+                raise _renamed(name, f"another table (number {relation.oid}) has its name there", where)
             return None
-        if self._oids.setdefault(table, relation.oid) != relation.oid:
-            raise _renamed(table, "it was dropped and created again, or replaced by another table", where)
-        facts = self._lookup(relation, transaction)
+        known = self._known[table]
+        facts = self._lookup(relation, table, transaction)
         self._in_doubt.pop(table, None)
         if not facts.current:
             self._in_doubt[table] = _InDoubt(relation, transaction, known, where)
@@ -181,7 +201,7 @@ class Relations:
         sends the next Relation message after the next change of the table.
         """
         for table, doubt in list(self._in_doubt.items()):
-            facts = self._lookup(doubt.relation, doubt.transaction)
+            facts = self._lookup(doubt.relation, table, doubt.transaction)
             if facts.current:
                 del self._in_doubt[table]
                 self._check_numbers(table, facts, doubt.where)
@@ -193,6 +213,19 @@ class Relations:
         for name, number in facts.numbers:
             if numbers.setdefault(name, number) != number:
                 raise _renamed(table, f"column {name!r} was dropped and added again", where)
+
+
+def unreadable(message: RowMessage, table: Captured, where: str) -> SourceError:
+    """The named error for a change of a captured table that no codec reads."""
+    # With another replica identity an unchanged large column would be missing from the old image as well.
+    name = table.schema.id
+    if not isinstance(message, Insert) and (message.old is None or not table.full_images):
+        return incomplete_image(name, "UPDATE" if isinstance(message, Update) else "DELETE", where)
+    return SourceError(
+        f"a row of {name} doesn't have the table's {len(table.schema.columns)} columns",
+        where=f"{name} at {where}",
+        retryable=True,
+    )
 
 
 def _renamed(table: TableId, cause: str, where: str) -> SchemaError:

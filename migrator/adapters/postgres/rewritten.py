@@ -52,7 +52,8 @@ FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid JOIN pg_catalog.pg_attrib
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A table's file, its columns' numbers and versions, and what its composite types have, as a look found them."""
+    """A table's number (see ``identity``) and file, its columns' numbers and versions, and what its composite types
+    have, as a look found them."""
 
     oid: int
     file: int
@@ -61,8 +62,6 @@ class Structure:
 
     def became(self, later: Structure) -> str:
         """What was done to rows that both looks' table had; empty if nothing."""
-        if later.oid != self.oid:
-            return "it was replaced by another table of its name"
         for name, (number, version) in self.columns.items():
             now = later.columns.get(name)
             if now is None:

@@ -1,5 +1,6 @@
 """Changes of a captured table that leave nothing in the log: found by looking at the catalog now and then.
 
+- Another table under the name of one that was dumped: see ``identity``.
 - The publication: what is written to a table while it is taken out is missing from the stream.
 - Partitions: see ``partitions``.
 - Labels of enums: one that is renamed is another in every row that has it.
@@ -15,10 +16,11 @@ good: another dump takes away no row that was deleted meanwhile.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from migrator.adapters.postgres.identity import Preparing, gone, replaced, table_numbers
 from migrator.adapters.postgres.partitions import PartitionWatch, Tree, found_partitions
 from migrator.adapters.postgres.publication import changed_publication, check_covers
 from migrator.adapters.postgres.reflection import LOGGED, Query
@@ -58,7 +60,7 @@ FROM made m JOIN pg_catalog.pg_enum e ON e.enumtypid = m.oid
 """
 _PUBLICATION = TableId("", "")
 """Under this name the publication is noted: no table has it, so nobody asks for its rows."""
-_ENUMS, _TREE, _COLUMNS, _AS_TEXT = "labels", "partitions", "columns", "text"
+_ENUMS, _TREE, _COLUMNS, _AS_TEXT, _FORMER = "labels", "partitions", "columns", "text", "former"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +88,90 @@ class UnloggedChanges:
         source: the server and the publication.
         notes: labels and partitions as the last reader saw them; kept up to date.
         resumed: whether the log is read on from an earlier place; the first dump comes after everything else.
+        needed: what has to be run before changes of a table that replaced another one are captured.
     """
 
-    def __init__(self, source: PostgresSource, notes: LogNotes, resumed: bool):
+    def __init__(
+        self,
+        source: PostgresSource,
+        notes: LogNotes,
+        resumed: bool,
+        needed: Preparing = lambda query, table: (),
+    ):
         self._source = source
         self._notes = notes
         self._resumed = resumed
+        self._needed = needed
+        self._numbers: dict[TableId, int] = {}
+        self._first_seen: set[TableId] = set()
         self._memberships: dict[TableId, str] = {}
         self._partitions = PartitionWatch()
 
-    def look(self, query: Query, tables: Sequence[TableId]) -> None:
-        """Raises GapError for the publication, SchemaError for all else, named."""
-        check_covers(self._source, query, tables)
-        self._look_at_memberships(query, tables)
+    def look(self, query: Query, tables: Sequence[TableId], beside: Sequence[TableId] = ()) -> None:
+        """Raises GapError for the publication, SchemaError for all else, named.
+
+        ``beside``: other tables that have to be in the publication.
+        """
+        self._look_at_numbers(query, tables)
+        check_covers(self._source, query, [*tables, *beside])
+        self._look_at_memberships(query, [*tables, *beside])
         self._look_at_partitions(query, tables)
+        self._look_at_values(query, tables)
+
+    def look_at_rows(self, query: Query, tables: Sequence[TableId]) -> None:
+        """The same without what concerns the server's own log. Raises SchemaError, named."""
+        self._look_at_numbers(query, tables)
+        self._look_at_values(query, tables)
+
+    def _look_at_values(self, query: Query, tables: Sequence[TableId]) -> None:
         self._look_at_labels(query, tables)
         self._look_at_choices(tables)
         self._look_at_columns(query, tables)
+
+    def numbers(self) -> dict[TableId, int]:
+        """Which tables are captured, by their numbers."""
+        return dict(self._numbers)
+
+    def former(self) -> dict[TableId, int]:
+        """Up to which place of the log another table may have had the name of one that is captured."""
+        noted = {table: _parsed(self._notes.of(table)).get(_FORMER) for table in self._numbers}
+        return {table: place for table, place in noted.items() if place is not None}
+
+    def first_seen_at(self, place: Callable[[], int]) -> None:
+        """``place``: somewhere in the log behind everything that looks have seen so far; asked if it is needed.
+
+        Of a table that is seen for the first time all rows are dumped after it. Whatever the log has before it of a
+        table of that name with another number is of no interest: it is gone.
+        """
+        if self._first_seen:
+            at = place()
+            for table in self._first_seen:
+                self._note(table, _FORMER, at)
+            self._first_seen.clear()
+
+    def _look_at_numbers(self, query: Query, tables: Sequence[TableId]) -> None:
+        found = table_numbers(query, tables)
+        for table in tables:
+            known, number = self._known_number(self._notes.of(table)), found.get(table)
+            dumped = known or self._known_number(self._notes.given_up(table))
+            if number is None:
+                if dumped is not None:
+                    raise gone(query, table, dumped)
+                continue  # what reads it next says so
+            if dumped is not None and number != dumped:
+                needed = self._needed(query, table)
+                if needed or known is not None or not self._notes.answered(table):
+                    raise replaced(query, table, dumped, number, needed)
+                self._notes.replace(table)
+                self._first_seen.add(table)
+            elif dumped is None and not self._resumed:
+                self._first_seen.add(table)
+            self._numbers[table] = number
+
+    @staticmethod
+    def _known_number(note: str) -> int | None:
+        structure = _parsed(note).get(_COLUMNS)
+        return Structure.from_json(structure).oid if structure else None
 
     def _look_at_memberships(self, query: Query, tables: Sequence[TableId]) -> None:
         wanted = {_PUBLICATION, *tables}
@@ -112,7 +181,12 @@ class UnloggedChanges:
             if (table := TableId(schema, name)) in wanted
         }
         known = self._memberships or self._noted_memberships(wanted)
-        changed = [table for table, version in known.items() if found.get(table) != version]
+        fresh = (
+            self._notes.replaced()
+        )  # tables that joined it in the place of others, all rows of which are read
+        changed = [
+            table for table, version in known.items() if found.get(table) != version and table not in fresh
+        ]
         if changed:
             tables_named = ", ".join(str(table) for table in sorted(changed) if table.name)
             raise changed_publication(

@@ -1,0 +1,163 @@
+"""A table is its number in the server, not its name: renamed, moved, swapped, dropped and made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from migrator.errors import MigratorError, SchemaError
+from migrator.model.limits import CaptureLimits
+from migrator.model.request import WHOLE, Scope
+from migrator.model.table import TableId
+from tests.integration.capturing import Capturing, capturing
+from tests.servers import Database
+
+pytestmark = pytest.mark.integration
+
+T = TableId("public", "t")
+LIMITS = CaptureLimits(linger_s=0.01)
+WRITES = "UPDATE {0} SET v = 'changed' WHERE k <= 5; DELETE FROM {0} WHERE k = 6; INSERT INTO {0} VALUES (100, 'new')"
+FULL = "ALTER TABLE t REPLICA IDENTITY FULL; ALTER PUBLICATION {publication} ADD TABLE t"
+EMPTY = "CREATE TABLE t (k int PRIMARY KEY, v text)"
+MADE = f"{EMPTY}; {FULL}; INSERT INTO t SELECT g, 'n' FROM generate_series(101, 110) g"
+SWAPPED = "ALTER TABLE t RENAME TO x; ALTER TABLE u RENAME TO t; ALTER TABLE x RENAME TO u"
+ASIDE = "ALTER TABLE {0} SET SCHEMA aside; {1}; ALTER TABLE aside.{0} SET SCHEMA public"
+
+KEEPS = {
+    "renamed and back": f"ALTER TABLE t RENAME TO m; {WRITES.format('m')}; ALTER TABLE m RENAME TO t",
+    "moved and back": ASIDE.format("t", WRITES.format("aside.t")),
+    "its schema renamed and back": "ALTER SCHEMA public RENAME TO s; "
+    + f"{WRITES.format('s.t')}; ALTER SCHEMA s RENAME TO public",
+    "swapped and back": f"{SWAPPED}; {WRITES.format('u')}; INSERT INTO t VALUES (77, 'of another'); {SWAPPED}",
+    "written anew": f"{WRITES.format('t')}; CLUSTER t USING t_pkey; ALTER TABLE t SET TABLESPACE pg_default",
+    "emptied": "TRUNCATE t; INSERT INTO t VALUES (7, 'again')",
+}
+REPLACED = {
+    "dropped and made again": f"DROP TABLE t; {MADE}",
+    "renamed and made again": f"{WRITES.format('t')}; ALTER TABLE t RENAME TO gone; {MADE}",
+    "swapped": f"{SWAPPED}; {FULL}",
+    "moved away, another in its place": f"ALTER TABLE t SET SCHEMA aside; ALTER TABLE u RENAME TO t; {FULL}",
+    "its schema replaced": "ALTER SCHEMA public RENAME TO s; CREATE SCHEMA public; SET search_path = public; "
+    + MADE,
+    "made again twice": f"DROP TABLE t; {MADE}; DROP TABLE t; {MADE}; {WRITES.format('t')}",
+    "made again, not captured": f"DROP TABLE t; {EMPTY}; INSERT INTO t VALUES (9, 'n')",
+}
+GONE = {
+    "renamed": f"ALTER TABLE t RENAME TO m; {WRITES.format('m')}",
+    "moved": f"ALTER TABLE t SET SCHEMA aside; {WRITES.format('aside.t')}",
+    "renamed and moved": f"ALTER TABLE t RENAME TO m; ALTER TABLE m SET SCHEMA aside; {WRITES.format('aside.m')}",
+    "its schema renamed": f"ALTER SCHEMA public RENAME TO s; {WRITES.format('s.t')}",
+}
+ONE, EACH = "in one transaction", "one by one"
+
+
+@pytest.fixture(autouse=True)
+def looks_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
+
+
+@pytest.fixture
+def captured(old_pg: Database) -> Capturing:
+    """Twenty rows, dumped; u is captured by nobody."""
+    old_pg.execute(
+        "CREATE SCHEMA aside",
+        "CREATE TABLE t (k int PRIMARY KEY, v text)",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        "INSERT INTO t SELECT g, 'a' FROM generate_series(1, 20) g",
+        "CREATE TABLE u (k int PRIMARY KEY, v text)",
+        "INSERT INTO u SELECT g, 'of another' FROM generate_series(1, 40) g",
+    )
+    capture = capturing(old_pg, ["t"], LIMITS)
+    capture.run(capture.dumped)
+    return capture
+
+
+def happen(database: Database, statements: str, how: str) -> None:
+    publication = f"migrator_{database.database[:31]}"
+    each = statements.format(publication=publication).split("; ")
+    with database.connect(autocommit=how == EACH) as connection:
+        for statement in each:
+            connection.execute(statement)
+        if how == ONE:
+            connection.commit()
+
+
+def while_it_runs(capture: Capturing, statements: Callable[[], None]) -> None:
+    """Has it happen once the log is being read, and reads to the end of it."""
+    done = []
+
+    def caught_up() -> bool:
+        if not done and capture.progress.snapshot().captured is not None:
+            statements()
+            done.append(capture.caught_up())
+        return bool(done) and done[0]()
+
+    capture.run(caught_up)
+
+
+def ended(capture: Capturing, statements: Callable[[], None], running: bool) -> None:
+    if running:
+        while_it_runs(capture, statements)
+    else:
+        statements()
+    capture.run(capture.caught_up())
+
+
+@pytest.mark.parametrize("how", [ONE, EACH])
+@pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it is stopped"])
+@pytest.mark.parametrize("name", KEEPS)
+def test_no_change_of_a_table_is_lost_whatever_it_was_called(
+    old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch, name: str, running: bool, how: str
+) -> None:
+    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 1e9)
+    ended(captured, lambda: happen(old_pg, KEEPS[name], how), running)
+    assert captured.held()[T] == captured.source(T)
+
+
+@pytest.mark.parametrize("how", [ONE, EACH])
+@pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it is stopped"])
+@pytest.mark.parametrize("name", REPLACED)
+def test_another_table_stops_until_all_of_its_rows_are_asked_for_and_then_no_row_of_the_first_is_left(
+    old_pg: Database, captured: Capturing, name: str, running: bool, how: str
+) -> None:
+    before = captured.held()[T]
+    with pytest.raises(SchemaError, match=r"public\.t was replaced by another table of its name"):
+        ended(captured, lambda: happen(old_pg, REPLACED[name], how), running)
+    captured.requests.update(lambda book: book.start((T,), Scope(low=("1",), high=("200",))))
+    with pytest.raises(SchemaError, match="replaced") as caught:  # of a part of its rows isn't enough
+        captured.run(captured.caught_up())
+    assert captured.held()[T].keys() <= before.keys() | {(100,)}, "no row of the other one came"
+    follow(old_pg, captured, caught.value)
+    assert captured.held()[T] == captured.source(T)
+    old_pg.execute("INSERT INTO t VALUES (500, 'later')", "DELETE FROM t WHERE k = 101")
+    captured.run(captured.caught_up())
+    assert captured.held()[T] == captured.source(T)
+
+
+def follow(database: Database, capture: Capturing, error: MigratorError) -> None:
+    """Does what the remedy says of going on with the present table, to the letter."""
+    said = error.remedy.partition("have all of its rows read: ")[2].partition("; then start again")[0]
+    *statements, dump = said.split("; ")
+    database.execute(*statements)
+    assert dump == "migrator dump start --table t"
+    whole = capture.requests.read().start((T,), WHOLE).requests[-1]
+    capture.requests.update(lambda book: book.start((T,), WHOLE))
+    capture.run(
+        lambda: any(
+            dump.done for dump in capture.progress.snapshot().requests if dump.request == whole.name()
+        )
+    )
+    capture.run(capture.caught_up())
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it is stopped"])
+@pytest.mark.parametrize("name", GONE)
+def test_a_table_without_its_name_stops_and_once_it_has_it_again_no_change_is_lost(
+    old_pg: Database, captured: Capturing, name: str, running: bool
+) -> None:
+    with pytest.raises(SchemaError, match=r"there is no table public\.t any more") as caught:
+        ended(captured, lambda: happen(old_pg, GONE[name], EACH), running)
+    old_pg.execute(*caught.value.remedy.partition("; then start again")[0].split("; "))
+    captured.run(captured.caught_up())
+    assert captured.held()[T] == captured.source(T)
