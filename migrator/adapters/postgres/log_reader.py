@@ -20,7 +20,6 @@ from migrator.adapters.postgres.lsn import (
     format_lsn,
     position_up_to,
     server_name,
-    token_parts,
 )
 from migrator.adapters.postgres.open_part import OpenPart
 from migrator.adapters.postgres.open_transactions import await_writers
@@ -42,7 +41,7 @@ from migrator.adapters.postgres.publication import missing_for
 from migrator.adapters.postgres.read_view import present_position
 from migrator.adapters.postgres.ready_records import ReadyRecords
 from migrator.adapters.postgres.reassembly import Reassembly
-from migrator.adapters.postgres.reflection import Query, psycopg_query
+from migrator.adapters.postgres.reflection import Query, at_one_moment, psycopg_query
 from migrator.adapters.postgres.relations import (
     WATERMARK_ID,
     RelationFacts,
@@ -50,10 +49,9 @@ from migrator.adapters.postgres.relations import (
     catalog_lookup,
     unreadable,
 )
-from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, missing_slot, wal_end
+from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, fit_slot, wal_end
 from migrator.adapters.postgres.row_codec import HEAD_BYTES
 from migrator.adapters.postgres.same_log import LastChange, LogProof, checked_start, durable_lsn
-from migrator.adapters.postgres.server_log import has_timeline
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
@@ -72,6 +70,7 @@ from migrator.model.table import TableId, TableSchema
 from migrator.same_server import SameServer
 
 _OPENING = "the source log can't be opened"
+_CATALOG = "the source's catalog can't be read"
 _LOOK_EVERY_S = 10.0
 _LOOK_AGAIN_S = 0.5
 _FINISH_S = 5.0
@@ -141,11 +140,8 @@ class PostgresLogReader:
             self._standby = within(self._source, _OPENING, stream.on_standby, stream.close)
             log = replace(log, timeline=0) if self._standby else log
             self._system = log.label()
-            slot = within(self._source, _OPENING, stream.slot, stream.close)
-            if slot is None:
-                read_on_primary = after is not None and has_timeline(token_parts(after)[1])
-                raise missing_slot(self._source, elsewhere=self._standby and read_on_primary)
-            slot.checked(self._source)
+            found = within(self._source, _OPENING, stream.slot, stream.close)
+            slot = fit_slot(self._source, found, after, self._standby)
             self._look_for_unlogged()
             self._begin_with_tables()
             proof = LogProof(self._source, after, slot.confirmed)
@@ -239,24 +235,22 @@ class PostgresLogReader:
         return self._stream, self._incoming
 
     def _look_up(self, relation: Relation, table: TableId, transaction: TransactionId) -> RelationFacts:
-        choices = self._source.choices
-        return self._asking_catalog(
-            lambda query: catalog_lookup(query, choices)(relation, table, transaction)
-        )
+        look_up = partial(catalog_lookup, choices=self._source.choices)
+        return self._asking_catalog(lambda query: look_up(query)(relation, table, transaction))
 
     def _begin_with_tables(self) -> None:
         """Which tables the first look has found are those that the log is read of, and chunks."""
         self._unlogged.first_seen_at(lambda: self._place().order)
-        numbers = self._unlogged.numbers()
-        self._relations.follow(numbers, self._unlogged.former())
-        self._same.follows(numbers)
+        self._relations.follow(self._unlogged.numbers(), self._unlogged.former())
+        self._same.follows(self._unlogged.numbers())
         if self._notes.replaced():
             self._asking_catalog(lambda query: await_writers(query, self._source.address))
 
     def _look_for_unlogged(self) -> None:
         tables = [schema.id for schema in self._relations.schemas()]
         marks = [WATERMARK_ID] if self._source.placement == WATERMARK else []
-        self._asking_catalog(lambda query: self._unlogged.look(query, tables, marks))
+        look = partial(self._unlogged.look, tables=tables, beside=marks)
+        self._catalog.call(_CATALOG, lambda connection: at_one_moment(connection, look))
         if self._unlogged.undecided():
             self._unlogged.decide_at(self._place())
         # A walsender survives a promotion; later connections for chunks would be taken for another server's.
@@ -269,8 +263,7 @@ class PostgresLogReader:
         return self._catalog.call(what, lambda connection: present_position(connection.cursor()))
 
     def _asking_catalog(self, ask: Callable[[Query], Result]) -> Result:
-        what = "the source's catalog can't be read"
-        return self._catalog.call(what, lambda connection: ask(psycopg_query(connection)))
+        return self._catalog.call(_CATALOG, lambda connection: ask(psycopg_query(connection)))
 
     def _take(self, payloads: Sequence[bytes]) -> int:
         """Takes messages in; returns how many were captured row changes."""

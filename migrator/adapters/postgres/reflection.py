@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from migrator.adapters.postgres.settings import ColumnChoices
 from migrator.adapters.postgres.types import Domains, base_type, logical_type
@@ -24,6 +24,7 @@ from migrator.model.table import Column, TableId, TableSchema
 
 Query = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Runs one statement with ``$1`` placeholders; used with psycopg and with ADBC."""
+Result = TypeVar("Result")
 PLAIN = ColumnChoices()
 
 _TABLE = """
@@ -132,6 +133,18 @@ def psycopg_query(connection: Any) -> Query:
         return rows
 
     return query
+
+
+def at_one_moment(connection: Any, ask: Callable[[Query], Result]) -> Result:
+    """What questions find that all see one state of the catalog.
+
+    Why: between two questions a table may be replaced by another, whose columns would then be taken for the first
+    one's. After an error the connection is of no use any more.
+    """
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    found = ask(psycopg_query(connection))
+    connection.execute("COMMIT")
+    return found
 
 
 def reflect(query: Query, table: TableId, choices: ColumnChoices = PLAIN) -> ReflectedTable | None:

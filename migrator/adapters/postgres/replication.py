@@ -17,12 +17,13 @@ import psycopg
 from psycopg import pq
 
 from migrator.adapters.postgres.connection import connect, named_failure
-from migrator.adapters.postgres.lsn import format_lsn, parse_lsn
+from migrator.adapters.postgres.lsn import format_lsn, parse_lsn, token_parts
 from migrator.adapters.postgres.pgoutput import POSTGRES_EPOCH_US
 from migrator.adapters.postgres.publication import changed_publication
-from migrator.adapters.postgres.server_log import ServerLog
+from migrator.adapters.postgres.server_log import ServerLog, has_timeline
 from migrator.adapters.postgres.settings import MESSAGE, PostgresSource
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
+from migrator.model.position import Position
 
 SLOT_STATE = (
     "SELECT confirmed_flush_lsn::text, wal_status, "
@@ -343,11 +344,19 @@ def not_the_primary(source: PostgresSource, cause: str) -> SourceError:
     )
 
 
-def missing_slot(source: PostgresSource, elsewhere: bool) -> SourceError:
-    """The error for a server without our slot: it is gone, or ``elsewhere``, on the primary of this standby."""
-    if elsewhere:
-        return not_the_primary(source, "it has no copy of the slot")
-    return lost_slot(source, "the slot doesn't exist")
+def fit_slot(
+    source: PostgresSource, slot: SlotState | None, after: Position | None, standby: bool
+) -> SlotState:
+    """The slot as it is needed to read on ``after`` a place.
+
+    Raises ``SourceError``, named: it is unfit, gone, or elsewhere, on the primary of this standby.
+    """
+    if slot is not None:
+        slot.checked(source)
+        return slot
+    if standby and after is not None and has_timeline(token_parts(after)[1]):
+        raise not_the_primary(source, "it has no copy of the slot")
+    raise lost_slot(source, "the slot doesn't exist")
 
 
 def lost_slot(source: PostgresSource, cause: str) -> GapError:
