@@ -27,7 +27,7 @@ from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWr
 from migrator.run.load_pump import LoadPump
 from migrator.run.progress import Progress
 from migrator.run.request_pump import RequestPump
-from migrator.run.resume import asked_again, emptying
+from migrator.run.resume import begin_notes, emptying
 from migrator.run.segment_builder import SegmentBuilder
 from migrator.run.silent_tables import silent_tables
 from migrator.run.source_threads import (
@@ -132,11 +132,8 @@ class CaptureSteps:
         book = requests.read()
         self._pacer = Pacer(limits, book.pace, metered=ports.load is not None)
         self._dirty = self._load_noted = self._warned = False
-        if given:
-            self._notes.begin(given.notes, asked_again(given, book), asked_again(given, book, whole=True))
-        else:
-            self._notes.begin(())
         self._stored_notes = given.notes if given else ()
+        begin_notes(self._notes, given, book)
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from migrator.columnar.emptied import emptied_run
 from migrator.errors import DamageError, EventLogError, MappingError, SchemaError
 from migrator.lineage import continues
+from migrator.log_notes import LogNotes
 from migrator.model.event import TransactionPart
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
@@ -82,6 +83,14 @@ def asked_again(given: Checkpoint, book: RequestBook, *, whole: bool = False) ->
         for table in request.tables
         if (request.name(), table) not in before
     )
+
+
+def begin_notes(notes: LogNotes, given: Checkpoint | None, book: RequestBook) -> None:
+    """The log reader's notes as the checkpoint has them, if a run goes on from one."""
+    if given is None:
+        notes.begin(())
+    else:
+        notes.begin(given.notes, asked_again(given, book), asked_again(given, book, whole=True))
 
 
 _BEHIND_ALL_CHANGES = 1 << 30

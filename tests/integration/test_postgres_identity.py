@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from migrator.adapters.postgres.pgoutput import Relation
+from migrator.adapters.postgres.relations import Relations
 from migrator.errors import MigratorError, SchemaError
+from migrator.log_notes import LogNotes
 from migrator.model.limits import CaptureLimits
 from migrator.model.request import WHOLE, Scope
-from migrator.model.table import TableId
+from migrator.model.table import TableId, TableSchema
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database
 
@@ -136,6 +140,35 @@ def test_another_table_stops_until_all_of_its_rows_are_asked_for_and_then_no_row
     old_pg.execute("INSERT INTO t VALUES (500, 'later')", "DELETE FROM t WHERE k = 101")
     captured.run(captured.caught_up())
     assert captured.held()[T] == captured.source(T)
+
+
+def test_without_emptying_rows_of_the_first_are_left(
+    old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the one above."""
+    monkeypatch.setattr(LogNotes, "replace", lambda notes, table: None)
+    with pytest.raises(SchemaError, match="replaced") as caught:
+        ended(captured, lambda: happen(old_pg, REPLACED["dropped and made again"], EACH), running=False)
+    follow(old_pg, captured, caught.value)
+    assert captured.held()[T].keys() - captured.source(T).keys() == {(k,) for k in range(1, 21)}
+
+
+def test_by_name_alone_changes_under_another_name_would_be_lost(
+    old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of what a table was called."""
+    see = Relations.see
+
+    def by_name(relations: Relations, relation: Relation, *place: Any) -> TableSchema | None:
+        if TableId(relation.schema, relation.name) not in {each.id for each in relations.schemas()}:
+            relations._captured.pop(relation.oid, None)
+            relations._forget_heads(relation.oid)
+            return None
+        return see(relations, relation, *place)
+
+    monkeypatch.setattr(Relations, "see", by_name)
+    ended(captured, lambda: happen(old_pg, KEEPS["renamed and back"], ONE), running=False)
+    assert captured.held()[T] != captured.source(T)
 
 
 def follow(database: Database, capture: Capturing, error: MigratorError) -> None:

@@ -141,8 +141,14 @@ def at_one_moment(connection: Any, ask: Callable[[Query], Result]) -> Result:
     Why: between two questions a table may be replaced by another, whose columns would then be taken for the first
     one's. After an error the connection is of no use any more.
     """
+    plain = psycopg_query(connection)
+
+    def query(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with connection.transaction():  # a savepoint: a look goes on after a lock that it didn't get
+            return plain(statement, parameters)
+
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    found = ask(psycopg_query(connection))
+    found = ask(query)
     connection.execute("COMMIT")
     return found
 

@@ -183,7 +183,7 @@ class UnloggedChanges:
         known = self._memberships or self._noted_memberships(wanted)
         fresh = (
             self._notes.replaced()
-        )  # tables that joined it in the place of others, all rows of which are read
+        )  # they joined it in the place of others, and all of their rows are read
         changed = [
             table for table, version in known.items() if found.get(table) != version and table not in fresh
         ]
