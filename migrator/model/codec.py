@@ -17,7 +17,6 @@ from typing import Any
 
 from migrator.model.event import Key, Value
 from migrator.model.fed_codec import fed_from_json, fed_to_json
-from migrator.model.hint import Hint
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.request import Doubt, DumpRequest, Pace, RequestBook, RequestState, Scope
@@ -68,14 +67,14 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         if checkpoint.passes is None
         else [[_table(table), name] for table, name in checkpoint.passes],
         "last_changes": [[_table(table), at_us] for table, at_us in checkpoint.last_changes],
-        "notes": [[_table(table), _text(text)] for table, text in checkpoint.notes],
+        "notes": [[_table(table), text_to_json(text)] for table, text in checkpoint.notes],
         **fed_to_json(checkpoint),
     }
 
 
 def checkpoint_from_json(document: Json) -> Checkpoint:
     """Inverse of ``checkpoint_to_json``. Raises ``FormatError``."""
-    _check_format("checkpoint", document)
+    check_format("checkpoint", document)
     try:
         return Checkpoint(
             position=_to_position(document["position"]),
@@ -88,11 +87,13 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
             last_changes=tuple(
                 (_to_table(table), int(at_us)) for table, at_us in document.get("last_changes", ())
             ),
-            notes=tuple((_to_table(table), _to_text(text)) for table, text in document.get("notes", ())),
+            notes=tuple(
+                (_to_table(table), text_from_json(text)) for table, text in document.get("notes", ())
+            ),
             **fed_from_json(document),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged("checkpoint", error) from error
+        raise damaged("checkpoint", error) from error
 
 
 def schema_to_json(schema: TableSchema) -> dict[str, Any]:
@@ -100,14 +101,14 @@ def schema_to_json(schema: TableSchema) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "table": _table(schema.id),
-        "key": [_text(name) for name in schema.key],
+        "key": [text_to_json(name) for name in schema.key],
         "columns": [
             {
-                "name": _text(column.name),
+                "name": text_to_json(column.name),
                 "type": column.type,
                 "nullable": column.nullable,
-                "source_type": _text(column.source_type),
-                "collation": _text(column.collation),
+                "source_type": text_to_json(column.source_type),
+                "collation": text_to_json(column.collation),
             }
             for column in schema.columns
         ],
@@ -116,24 +117,24 @@ def schema_to_json(schema: TableSchema) -> dict[str, Any]:
 
 def schema_from_json(document: Json) -> TableSchema:
     """Inverse of ``schema_to_json``. Raises ``FormatError``."""
-    _check_format("row schema", document)
+    check_format("row schema", document)
     try:
         return TableSchema(
             id=_to_table(document["table"]),
-            key=tuple(_to_text(name) for name in document["key"]),
+            key=tuple(text_from_json(name) for name in document["key"]),
             columns=tuple(
                 Column(
-                    name=_to_text(column["name"]),
+                    name=text_from_json(column["name"]),
                     type=column["type"],
                     nullable=column["nullable"],
-                    source_type=_to_text(column["source_type"]),
-                    collation=_to_text(column["collation"]),
+                    source_type=text_from_json(column["source_type"]),
+                    collation=text_from_json(column["collation"]),
                 )
                 for column in document["columns"]
             ),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged("row schema", error) from error
+        raise damaged("row schema", error) from error
 
 
 def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
             {
                 "schema": schema_to_json(file.schema),
                 "kind": file.kind.value,
-                "path": _text(file.path),
+                "path": text_to_json(file.path),
                 "rows": file.rows,
                 "size_bytes": file.size_bytes,
                 "sha256": file.sha256,
@@ -168,7 +169,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
 
 def manifest_from_json(document: Json) -> Manifest:
     """Inverse of ``manifest_to_json``. Raises ``FormatError``."""
-    _check_format("manifest", document)
+    check_format("manifest", document)
     try:
         return Manifest(
             number=document["number"],
@@ -185,7 +186,7 @@ def manifest_from_json(document: Json) -> Manifest:
             previous=document.get("previous", ""),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged("manifest", error) from error
+        raise damaged("manifest", error) from error
 
 
 def requests_to_json(book: RequestBook) -> dict[str, Any]:
@@ -201,10 +202,10 @@ def requests_to_json(book: RequestBook) -> dict[str, Any]:
                 "keys": [_key(key) for key in request.scope.keys],
                 "low": _key(request.scope.low),
                 "high": _key(request.scope.high),
-                "predicate": _text(request.scope.predicate),
+                "predicate": text_to_json(request.scope.predicate),
                 "state": request.state.value,
                 "generation": request.generation,
-                "reason": _text(request.reason),
+                "reason": text_to_json(request.reason),
                 **({"doubts": [_doubt(doubt) for doubt in request.doubts]} if request.doubts else {}),
             }
             for request in book.requests
@@ -214,7 +215,7 @@ def requests_to_json(book: RequestBook) -> dict[str, Any]:
 
 def requests_from_json(document: Json) -> RequestBook:
     """Inverse of ``requests_to_json``. Raises ``FormatError``."""
-    _check_format("book of dump requests", document)
+    check_format("book of dump requests", document)
     try:
         return RequestBook(
             requests=tuple(_to_request(request) for request in document["requests"]),
@@ -222,39 +223,7 @@ def requests_from_json(document: Json) -> RequestBook:
             started=document["started"],
         ).well_formed()
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged("book of dump requests", error) from error
-
-
-def hint_to_json(hint: Hint) -> dict[str, Any]:
-    """The document of a progress hint."""
-    return {
-        "format": FORMAT,
-        "epoch": hint.epoch,
-        "at_us": hint.at_us,
-        "segment": hint.segment,
-        "event_log_bytes": hint.event_log_bytes,
-        "checkpoint": None if hint.checkpoint is None else checkpoint_to_json(hint.checkpoint),
-        "note": _text(hint.note),
-        "warnings": [_text(warning) for warning in hint.warnings],
-    }
-
-
-def hint_from_json(document: Json) -> Hint:
-    """Inverse of ``hint_to_json``. Raises ``FormatError``."""
-    _check_format("progress hint", document)
-    try:
-        checkpoint = document["checkpoint"]
-        return Hint(
-            epoch=document["epoch"],
-            at_us=document["at_us"],
-            segment=document["segment"],
-            event_log_bytes=document["event_log_bytes"],
-            checkpoint=None if checkpoint is None else checkpoint_from_json(checkpoint),
-            note=_to_text(document["note"]),
-            warnings=tuple(map(_to_text, document.get("warnings", ()))),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged("progress hint", error) from error
+        raise damaged("book of dump requests", error) from error
 
 
 def _pace(pace: Pace) -> dict[str, Any]:
@@ -275,33 +244,38 @@ def _to_request(document: Json) -> DumpRequest:
     return DumpRequest(
         id=document["id"],
         tables=tuple(_to_table(table) for table in document["tables"]),
-        scope=Scope(keys, low, high, _to_text(document["predicate"])),
+        scope=Scope(keys, low, high, text_from_json(document["predicate"])),
         state=RequestState(document["state"]),
         generation=document["generation"],
-        reason=_to_text(document["reason"]),
+        reason=text_from_json(document["reason"]),
         doubts=_to_doubts(document),
     )
 
 
 def _doubt(doubt: Doubt) -> dict[str, Any]:
-    return {"target": _text(doubt.target), "keys": [[_text(part) for part in key] for key in doubt.keys]}
+    return {
+        "target": text_to_json(doubt.target),
+        "keys": [[text_to_json(part) for part in key] for key in doubt.keys],
+    }
 
 
 def _to_doubts(document: Json) -> tuple[Doubt, ...]:
     return tuple(
-        Doubt(_to_text(each["target"]), tuple(tuple(map(_to_text, key)) for key in each["keys"]))
+        Doubt(text_from_json(each["target"]), tuple(tuple(map(text_from_json, key)) for key in each["keys"]))
         for each in document.get("doubts", ())
     )
 
 
-def _check_format(what: str, document: Json) -> None:
+def check_format(what: str, document: Json) -> None:
+    """Raises ``FormatError`` for a document without a number of ours, or with a newer one."""
     found = document.get("format") if isinstance(document, Mapping) else None
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise FormatError(f"this is no {what} of ours: it carries no format number (found {found!r})")
     check_number(what, found, FORMAT)
 
 
-def _damaged(what: str, error: Exception) -> FormatError:
+def damaged(what: str, error: Exception) -> FormatError:
+    """The error for a document that can't be taken apart."""
     if isinstance(error, FormatError):
         return error
     return FormatError(f"the {what} is damaged: {type(error).__name__}: {error}")
@@ -311,7 +285,7 @@ def _to_file(document: Json) -> SegmentFile:
     return SegmentFile(
         schema=schema_from_json(document["schema"]),
         kind=FileKind(document["kind"]),
-        path=_to_text(document["path"]),
+        path=text_from_json(document["path"]),
         rows=document["rows"],
         size_bytes=document["size_bytes"],
         sha256=document["sha256"],
@@ -349,29 +323,31 @@ def _to_passes(document: Any) -> tuple[tuple[TableId, str], ...] | None:
 
 
 def _position(position: Position) -> dict[str, Any]:
-    return {"order": position.order, "token": _text(position.token)}
+    return {"order": position.order, "token": text_to_json(position.token)}
 
 
 def _to_position(document: Json) -> Position:
-    return Position(order=document["order"], token=_to_text(document["token"]))
+    return Position(order=document["order"], token=text_from_json(document["token"]))
 
 
 def _table(table: TableId) -> list[Any]:
-    return [_text(table.schema), _text(table.name)]
+    return [text_to_json(table.schema), text_to_json(table.name)]
 
 
 def _to_table(document: Sequence[Any]) -> TableId:
     schema, name = document
-    return TableId(schema=_to_text(schema), name=_to_text(name))
+    return TableId(schema=text_from_json(schema), name=text_from_json(name))
 
 
-def _text(text: str) -> str | dict[str, str]:
+def text_to_json(text: str) -> str | dict[str, str]:
+    """A text as any JSON column holds it, U+0000 and lone surrogates too."""
     if _NOT_IN_JSONB.search(text):
         return {"u8": base64.b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")}
     return text
 
 
-def _to_text(document: Any) -> str:
+def text_from_json(document: Any) -> str:
+    """Inverse of ``text_to_json``."""
     if isinstance(document, Mapping):
         return base64.b64decode(document["u8"], validate=True).decode("utf-8", "surrogatepass")
     if isinstance(document, str):
@@ -390,7 +366,7 @@ def _to_key(document: Any) -> Key | None:
 def _value(value: Value) -> Any:
     if isinstance(value, bytes):
         return {"b64": base64.b64encode(value).decode("ascii")}
-    return None if value is None else _text(value)
+    return None if value is None else text_to_json(value)
 
 
 def _to_value(document: Any) -> Value:
@@ -398,4 +374,4 @@ def _to_value(document: Any) -> Value:
         return None
     if isinstance(document, Mapping) and "b64" in document:
         return base64.b64decode(document["b64"], validate=True)
-    return _to_text(document)
+    return text_from_json(document)

@@ -146,10 +146,7 @@ class CaptureSteps:
         )
         self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
         self._builder = SegmentBuilder(dict(schemas))
-        self._emptying = False
-        for part in emptying(checkpoint, [schemas[table] for table in sorted(self._notes.replaced())]):
-            self._emptying = True
-            self._builder.add(EmitPart(part))
+        self._emptying = self._empty_replaced(checkpoint, schemas)
         self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
         self.load = None
         if ports.load is not None:
@@ -159,6 +156,13 @@ class CaptureSteps:
         self.requests = RequestPump(requests, book, inputs, progress)
         self._follow(book)
         self._publish(checkpoint)
+
+    def _empty_replaced(self, begin: Checkpoint, schemas: Mapping[TableId, TableSchema]) -> bool:
+        """Whether tables were replaced by others of their names: rows of the former go with the first segment."""
+        replaced = [schemas[table] for table in sorted(self._notes.replaced())]
+        for part in emptying(begin, replaced):
+            self._builder.add(EmitPart(part))
+        return bool(replaced)
 
     def ask(self) -> None:
         """Asks for the next chunks, as many as workers are free for, if any is to be read now."""

@@ -27,7 +27,8 @@ from migrator.adapters.postgres.change_tables.layout import FORMAT as CHANGE_TAB
 from migrator.adapters.target_postgres.mirror_tables import FORMAT as MIRROR
 from migrator.adapters.zookeeper.leadership import FORMAT as NODES
 from migrator.errors import MigratorError
-from migrator.model.codec import FORMAT, checkpoint_from_json, hint_from_json, requests_from_json
+from migrator.model.codec import FORMAT, checkpoint_from_json, requests_from_json
+from migrator.model.hint_codec import hint_from_json
 from migrator.model.ledger import Ledger
 from scenarios import bundle
 from scenarios.report.document import FORMAT as REPORT

@@ -13,7 +13,8 @@ from migrator.adapters.files.request_store import FileRequests
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.local.hints import FileHints
 from migrator.cli import cli
-from migrator.model.codec import FORMAT, checkpoint_to_json, hint_to_json, requests_to_json
+from migrator.model.codec import FORMAT, checkpoint_to_json, requests_to_json
+from migrator.model.hint_codec import hint_to_json
 from scenarios import bundle
 from scenarios.catalog_files import CATALOG, load
 from scenarios.run_result import RESUMES, RunResult

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from migrator.errors import MigratorError
-from migrator.model.codec import FormatError, hint_from_json, hint_to_json
+from migrator.model.codec import FormatError
 from migrator.model.hint import Hint
+from migrator.model.hint_codec import hint_from_json, hint_to_json
 
 
 class FileHints:

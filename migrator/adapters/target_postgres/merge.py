@@ -316,9 +316,8 @@ class Merge:
 
     def _before_key(self) -> list[str]:
         """The key before, likewise."""
-        return [
-            self._held(name, self._before_value(place)) for place, name in enumerate(self.structure.table.key)
-        ]
+        key = self.structure.table.key
+        return [self._held(name, self._before_value(place)) for place, name in enumerate(key)]
 
     def _looks(self, alias: str, values: Sequence[str]) -> str:
         """And a staged key looks like these values; of keys that are exact there is nothing to add."""

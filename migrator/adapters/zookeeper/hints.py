@@ -8,8 +8,9 @@ from dataclasses import replace
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from migrator.adapters.zookeeper.connection import ZooKeeperSession
-from migrator.model.codec import FormatError, hint_from_json, hint_to_json
+from migrator.model.codec import FormatError
 from migrator.model.hint import Hint
+from migrator.model.hint_codec import hint_from_json, hint_to_json
 
 _MOST_BYTES = 1_000_000
 

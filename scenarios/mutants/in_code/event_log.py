@@ -119,7 +119,7 @@ READER = (
     ),
     *mutants_of(
         "migrator/adapters/files/manifest_file.py", _FILES,
-        ("a torn manifest is read", 'if rest != b\'{"sha256":"\' + hashlib.sha256(line).hexdigest().encode() + b\'"}\\n\':', "if False:"),
+        ("a torn manifest is read", 'if rest != b\'{"sha256":"\' + identity.encode() + b\'"}\\n\':', "if False:"),
         ("another segment's manifest is read", "if manifest.number != number:", "if False:"),
         ("a file outside of the event log is read", "if found is None:\n            raise", "if False:\n            raise"),
     ),
