@@ -10,10 +10,10 @@ import pytest
 from migrator.adapters.postgres.pgoutput import Relation
 from migrator.adapters.postgres.relations import Relations
 from migrator.errors import MigratorError, SchemaError
-from migrator.log_notes import LogNotes
 from migrator.model.limits import CaptureLimits
 from migrator.model.request import WHOLE, Scope
 from migrator.model.table import TableId, TableSchema
+from migrator.run.capture_steps import CaptureSteps
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database
 
@@ -146,7 +146,7 @@ def test_without_emptying_rows_of_the_first_are_left(
     old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control of the one above."""
-    monkeypatch.setattr(LogNotes, "replace", lambda notes, table: None)
+    monkeypatch.setattr(CaptureSteps, "_empty_replaced", lambda *_: False)
     with pytest.raises(SchemaError, match="replaced") as caught:
         ended(captured, lambda: happen(old_pg, REPLACED["dropped and made again"], EACH), running=False)
     follow(old_pg, captured, caught.value)

@@ -226,9 +226,9 @@ def test_without_that_note_it_would_stop(parted: Database, monkeypatch: pytest.M
 def renote(capture: Capturing, change: Callable[[dict[str, object]], object]) -> None:
     """The newest checkpoint's note about partitions is another."""
     newest = capture.event_log.manifests[max(capture.event_log.manifests)]
-    ((table, text),) = newest.checkpoint.notes
-    changed = change(json.loads(text)["partitions"])
-    notes = ((table, json.dumps({"partitions": changed})),) if changed else ()
+    noted = dict(newest.checkpoint.notes)
+    changed = change(json.loads(noted[P])["partitions"])
+    notes = tuple({**noted, P: json.dumps({"partitions": changed})}.items()) if changed else ()
     capture.event_log.manifests[newest.number] = replace(
         newest, checkpoint=replace(newest.checkpoint, notes=notes)
     )

@@ -18,6 +18,7 @@ NAME = Column("name", "string", True, "character varying(20)", "C")
 NOTE = Column("note", "string", True, "text")
 AT = TableId("public", "customer")
 KNOWN = TableSchema(AT, (ID, NAME), ("id",))
+PLACE = 16
 WHERE = "position 0/10"
 
 
@@ -85,12 +86,14 @@ def relation(oid: int = 5, name: str = "customer", schema: str = "public") -> Re
 
 def relations(*facts: RelationFacts) -> Relations:
     answers = iter(facts)
-    return Relations([KNOWN], lambda *_: next(answers))
+    known = Relations([KNOWN], lambda *_: next(answers))
+    known.follow({AT: 5}, {})
+    return known
 
 
 def test_a_captured_relation_is_known_by_its_oid() -> None:
     known = relations(RelationFacts(seen(ID, NAME), KNOWN))
-    assert known.see(relation(), (7,), WHERE) is None
+    assert known.see(relation(), (7,), PLACE, WHERE) is None
     captured = known.captured(5)
     assert captured is not None
     assert captured.schema is KNOWN
@@ -99,8 +102,8 @@ def test_a_captured_relation_is_known_by_its_oid() -> None:
 
 def test_other_tables_and_the_watermark_are_told_apart() -> None:
     known = relations()
-    known.see(relation(6, "other"), (7,), WHERE)
-    known.see(relation(7, WATERMARK_ID.name, WATERMARK_ID.schema), (7,), WHERE)
+    known.see(relation(6, "other"), (7,), PLACE, WHERE)
+    known.see(relation(7, WATERMARK_ID.name, WATERMARK_ID.schema), (7,), PLACE, WHERE)
     assert known.captured(6) is None
     assert known.captured(7) is None
     assert known.is_watermark(7)
@@ -111,21 +114,36 @@ def test_a_column_dropped_and_added_again_is_not_the_same() -> None:
     before = RelationFacts(seen(ID, NAME), KNOWN, (("id", 1), ("name", 2)))
     after = RelationFacts(seen(ID, NAME), KNOWN, (("id", 1), ("name", 3)))
     known = relations(before, after)
-    known.see(relation(), (7,), WHERE)
+    known.see(relation(), (7,), PLACE, WHERE)
     with pytest.raises(SchemaError) as caught:
-        known.see(relation(), (7,), WHERE)
+        known.see(relation(), (7,), PLACE, WHERE)
     assert "'name' was dropped and added again" in caught.value.cause
 
 
-def test_a_renamed_or_replaced_table_stops() -> None:
-    known = relations(RelationFacts(seen(ID, NAME), KNOWN))
-    known.see(relation(), (7,), WHERE)
+def test_a_table_is_followed_under_another_name() -> None:
+    facts = RelationFacts(seen(ID, NAME), KNOWN)
+    known = relations(facts, replace(facts, now=None))
+    known.see(relation(), (7,), PLACE, WHERE)
+    known.see(relation(5, "client"), (7,), PLACE, WHERE)
+    captured = known.captured(5)
+    assert captured is not None
+    assert captured.schema.id == AT
+
+
+def test_another_table_of_its_name_stops() -> None:
+    known = relations()
     with pytest.raises(SchemaError) as caught:
-        known.see(relation(9), (7,), WHERE)
-    assert "dropped and created again" in caught.value.cause
-    with pytest.raises(SchemaError) as caught:
-        known.see(relation(5, "client"), (7,), WHERE)
-    assert "renamed to public.client" in caught.value.cause
+        known.see(relation(9), (7,), PLACE, WHERE)
+    assert "another table (number 9) has its name there" in caught.value.cause
+
+
+def test_one_that_had_the_name_before_all_rows_were_dumped_is_of_no_interest() -> None:
+    known = relations()
+    known.follow({AT: 5}, {AT: PLACE})
+    assert known.see(relation(9), (7,), PLACE, WHERE) is None
+    assert known.captured(9) is None
+    with pytest.raises(SchemaError):
+        known.see(relation(9), (7,), PLACE + 1, WHERE)
 
 
 def test_what_the_catalog_could_not_show_yet_is_looked_at_again() -> None:
@@ -135,7 +153,7 @@ def test_what_the_catalog_could_not_show_yet_is_looked_at_again() -> None:
         RelationFacts(seen(ID, NAME), KNOWN, current=False),
         RelationFacts(seen(ID, NAME), other_key),
     )
-    known.see(relation(), (7,), WHERE)
+    known.see(relation(), (7,), PLACE, WHERE)
     known.check_again()
     assert known.in_doubt()
     with pytest.raises(SchemaError) as caught:
