@@ -43,7 +43,7 @@ def forget_filled(settings: MysqlTarget, target: str) -> bool:
         return False
     table = control_table(settings.database, "filled")
     try:
-        connection = settings.connected({**settings.session(), "autocommit": "0"})
+        connection = settings.connected(settings.session())
     except (pymysql.err.MySQLError, OSError) as error:
         raise not_reached(settings, error) from None
     try:
