@@ -54,10 +54,14 @@ def ended(signals: list[tuple[float, int]], stopping: Stopping | None) -> list[i
     return codes
 
 
+# A shell starts what it puts in the background with SIGINT ignored, and tests that it starts so inherit that.
+_IN_THE_FOREGROUND = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+
+
 def child(told: str, work: str, tmp_path: Path) -> subprocess.Popen[str]:
     """A process that listens, once it does."""
     script = tmp_path / "listens.py"
-    script.write_text(_HEARD.format(told=told, work=work))
+    script.write_text(_IN_THE_FOREGROUND + _HEARD.format(told=told, work=work))
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
