@@ -11,6 +11,7 @@ import pytest
 from psycopg import sql
 
 from migrator import postgres_session
+from migrator.adapters.target_postgres.structure import Equality
 from migrator.errors import TargetError, VerifyError
 from migrator.schema import control
 from tests.fix_hostile_postgres import plain, set_at
@@ -173,17 +174,22 @@ def test_an_operator_of_somebody_elses_decides_nothing_when_rows_are_written(
         ]
 
 
-def test_without_our_path_it_would(hostile: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("named", "left"), [(True, ["b", "c"]), (False, [])])
+def test_without_our_path_the_operators_names_guard_and_without_both_nothing_does(
+    hostile: Database, monkeypatch: pytest.MonkeyPatch, named: bool, left: list[str]
+) -> None:
     """The negative control."""
     with plain(hostile) as session:
         session.execute("CREATE TABLE public.t (id varchar PRIMARY KEY, note varchar)")
         set_at(session, "ROLE", sql.Identifier("postgres"), {"search_path": "pg_catalog, evil"})
     monkeypatch.setattr("migrator.adapters.target_postgres.settings._PINS", dict(postgres_session.REVISIONS))
+    if not named:
+        monkeypatch.setattr(Equality, "of", lambda _, one, other: f"{one} = {other}")
     with bench(hostile) as it:
         it.apply(it.part("t", chunk=pa.table(texts("id", "a", "b", "c") | texts("note", "1", "2", "3"))))
         it.apply(it.part("t", before=pa.table(texts("id", "a"))))
     with plain(hostile) as session:
-        assert session.execute("SELECT id FROM public.t ORDER BY id").fetchall() == []
+        assert session.execute("SELECT id FROM public.t ORDER BY id").fetchall() == [(key,) for key in left]
 
 
 @PATHS
