@@ -17,7 +17,9 @@ from migrator.binlog.captured_tables import CapturedTables, CatalogTable
 from migrator.binlog.cascade_guard import CascadeGuard, ForeignKeys, read_cascading
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
+from migrator.binlog.events import HEARTBEATS
 from migrator.binlog.packet_stream import PacketStream
+from migrator.binlog.proof import Proof, another_log, proof_at, telling
 from migrator.binlog.query_event import QueryEvents
 from migrator.binlog.refusals import undecided_at_start
 from migrator.binlog.settings import BinlogSource, connect, named_errors
@@ -27,7 +29,7 @@ from migrator.binlog.track import Track
 from migrator.binlog.transactions import TransactionAssembler
 from migrator.binlog.undecided import looking_back, prepared_now, remembering, undecided_of
 from migrator.binlog.watermark import WatermarkTable
-from migrator.errors import ConnectionFailed, MigratorError, SourceError
+from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 from migrator.model.event import LogRecord
 from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
@@ -47,6 +49,8 @@ class Server:
     logs_cascades: bool
 
 
+_LOOK_EVERY_S = 10.0
+_TYPE_AT = 4
 _PROGRESS_EVERY_S = 0.02
 """Each place told costs more than the reading of a transaction that nobody wants."""
 _DECIDED_S = 2.0
@@ -72,6 +76,8 @@ class BinlogReader(ABC):
         self._at = 0
         self._progress_at = 0.0
         self._failure: MigratorError | None = None
+        self._looked_at = 0.0
+        self._behind = self._stirred = False
 
     def start(self, after: Position | None) -> Position:
         """Begins after ``after``, or where the visible transactions end when None; returns the actual start.
@@ -99,6 +105,7 @@ class BinlogReader(ABC):
             )
         known_before = undecided_of(json.loads(begin.token))
         guard.go_on(known_before.cascades, self._source.where)
+        begin = self._proved(begin, end, name)
         track = self._follow(begin, end)
         catalog = {table: found for table, found in known.items() if found is not None}
         tables = CapturedTables(
@@ -121,6 +128,7 @@ class BinlogReader(ABC):
             guard,
         )
         self._raw = self._stream.take_first()
+        self._looked_at, self._behind, self._stirred = time.monotonic(), False, False
         self._same.reads_log(name)
         return begin
 
@@ -134,6 +142,8 @@ class BinlogReader(ABC):
             raise SourceError("the log reader was not started", remedy="call start() first")
         deadline = time.monotonic() + timeout_s
         try:
+            if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
+                self._look()
             while True:
                 taken = self._at == len(self._raw) and not self._assembler.holds_more()
                 if self._failure is None and taken:
@@ -146,6 +156,7 @@ class BinlogReader(ABC):
                     continue
                 records = self._taken(self._assembler)
                 if records:
+                    self._stirred = True
                     return records
                 if self._failure is not None:
                     raise self._failure
@@ -153,10 +164,63 @@ class BinlogReader(ABC):
             self.close()
             raise
 
+    def _proved(self, begin: Position, end: Position, server: str) -> Position:
+        """The place, which tells of the last transaction before it. Raises ``GapError``: this is another log.
+
+        A place that doesn't tell as yet (of a first start, or an earlier version's) takes what the log has.
+        """
+        self._check_holds(begin, end)
+        known = proof_at(begin)
+        try:
+            found = self._read_again(begin, server)
+        except GapError:
+            if known is not None:
+                raise
+            found = None
+        if known is not None and found != known:
+            raise another_log(self._source.where, known, found)
+        return begin if found is None else telling(begin, found)
+
+    def _look(self) -> None:
+        """Asks whether the log still leads on from where this reader is: RESET MASTER goes on under new numbers.
+
+        Raises ``GapError``, or ``ConnectionFailed`` where the server has long had more than it sends.
+        """
+        self._looked_at = time.monotonic()
+        if self._assembler is None:
+            return
+        end = self._end_now()
+        if end is None:
+            return
+        here = self._assembler.position()
+        self._check_holds(here, end)
+        stands_still = self._behind and not self._stirred
+        self._behind, self._stirred = end > here, False
+        if stands_still and self._behind:
+            raise ConnectionFailed(
+                "the server sends nothing of its log, though it has more",
+                where=self._source.where,
+                cause=f"it stands still at {here.token[:200]}",
+                remedy="the connection is made again by itself; was the log reset?",
+                retryable=True,
+            )
+
+    def _end_now(self) -> Position | None:
+        """The log's end; None where the server can't be asked: if it is gone, the stream tells."""
+        try:
+            connection = connect(self._source)
+            with named_errors(self._source, "the source log's end can't be asked for"), connection:
+                return self._log_end(connection)
+        except MigratorError as error:
+            if not error.retryable:
+                raise
+            return None
+
     def _receive(self, stream: PacketStream, gather: bool, deadline: float) -> None:
         """Waits for events; not long where there is a place to tell already (``gather``)."""
         until = min(deadline, self._progress_at + _PROGRESS_EVERY_S) if gather else deadline
         self._raw, self._at = stream.events(max(0.0, until - time.monotonic()), gather), 0
+        self._stirred = self._stirred or any(each[_TYPE_AT] not in HEARTBEATS for each in self._raw)
 
     def _early(self, deadline: float) -> bool:
         """Whether the next place may wait for more, so soon after the last one that was told."""
@@ -206,8 +270,8 @@ class BinlogReader(ABC):
         return
 
     def finish(self) -> None:
-        """See ``LogReader.finish``: its checks go by what the log brings."""
-        return
+        """See ``LogReader.finish``."""
+        self._look()
 
     def close(self) -> None:
         """Ends the connection. Safe to call twice."""
@@ -250,6 +314,17 @@ class BinlogReader(ABC):
     @abstractmethod
     def _follow(self, begin: Position, end: Position) -> Track:
         """A track that stands at ``begin``. Raises ``GapError`` when the server's log ends before it."""
+
+    @abstractmethod
+    def _check_holds(self, begin: Position, end: Position) -> None:
+        """Raises ``GapError`` when a log that ends at ``end`` doesn't lead to ``begin``."""
+
+    @abstractmethod
+    def _read_again(self, begin: Position, server: str) -> Proof | None:
+        """What the log has in the place of the last transaction before ``begin``; None: nothing.
+
+        Raises what opening and reading the log raise.
+        """
 
     @abstractmethod
     def _open_stream(self, begin: Position) -> PacketStream: ...

@@ -16,6 +16,7 @@ from typing import Any
 
 import pymysql
 
+from migrator.binlog.proof import Proof, proof_of
 from migrator.binlog.sql import query
 from migrator.model.position import Position
 
@@ -43,9 +44,12 @@ NONE = Undecided()
 _MAY_NOT_RECOVER = 1401
 
 
-def token(gtids: str, file: str, offset: int, undecided: Undecided = NONE) -> str:
+def token(gtids: str, file: str, offset: int, undecided: Undecided = NONE, proof: Proof | None = None) -> str:
     """The token of a position."""
     parts: dict[str, Any] = {"gtid": gtids, "file": file, "offset": offset}
+    if proof is not None:
+        parts |= {"last": proof.gtid, "at": proof.at}
+        parts |= {"before": proof.before} if proof.before else {}
     if undecided.read_from is not None:
         parts["from"] = undecided.read_from
     if undecided.foreign:
@@ -58,7 +62,8 @@ def token(gtids: str, file: str, offset: int, undecided: Undecided = NONE) -> st
 class Tokens:
     """Makes the tokens of one place after the other: what stays the same between them is written once."""
 
-    def __init__(self, undecided: Undecided):
+    def __init__(self, undecided: Undecided, proof: Proof | None = None):
+        self._last = "" if proof is None else proof.text()
         self.in_file("")
         self.remember(undecided)
 
@@ -70,9 +75,13 @@ class Tokens:
         """The places that follow remember this."""
         self._more = token("", "", 0, undecided).removeprefix('{"gtid": "", "file": "", "offset": 0')
 
+    def last(self, text: str) -> None:
+        """The places that follow tell of this transaction (``proof_text``)."""
+        self._last = text
+
     def token(self, gtids: str, offset: int) -> str:
         """As the function of this name; GTIDs have no character that JSON escapes."""
-        return f'{{"gtid": "{gtids}"{self._file}{offset}{self._more}'
+        return f'{{"gtid": "{gtids}"{self._file}{offset}{self._last}{self._more}'
 
 
 def undecided_of(parts: Mapping[str, Any]) -> Undecided:
@@ -92,7 +101,8 @@ def looking_back(begin: Position, before: Position) -> Position:
 def remembering(place: Position, undecided: Undecided) -> Position:
     """The place, remembering this."""
     parts = json.loads(place.token)
-    return Position(place.order, token(parts["gtid"], parts["file"], parts["offset"], undecided))
+    at = parts["gtid"], parts["file"], parts["offset"]
+    return Position(place.order, token(*at, undecided, proof_of(parts)))
 
 
 def prepared_now(connection: Any) -> frozenset[str] | None:

@@ -391,6 +391,8 @@ def caught_up(position: Callable[[], Position]) -> Until:
 
     def reached(now: Snapshot) -> bool:
         nonlocal goal
+        if now.captured is None:  # it isn't sure yet that the source is the one whose log was read
+            return False
         if not now.applied_dump_complete or now.applied is None or now.requests_left != 0:
             return False
         if goal is None:

@@ -18,6 +18,7 @@ from migrator.adapters.mariadb.track import DomainTrack
 from migrator.adapters.mariadb.witness import BinlogWitness
 from migrator.binlog.events import Event
 from migrator.binlog.keyset import chunk_select, compared
+from migrator.binlog.proof import Proof
 from migrator.binlog.settings import BinlogSource, default_server_id
 from migrator.binlog.track import Opening
 from migrator.binlog.undecided import Undecided, xid_number
@@ -76,10 +77,12 @@ def test_the_track_says_what_a_place_says(steps: list[tuple[int, int]], undecide
     track.in_file('binlog".000007')
     for offset, (domain, step) in enumerate(steps, 4):
         last = gtids.get(domain)
+        before = str(last or "")
         gtids[domain] = Gtid(domain, 1, step + (last.sequence if last else 0))
         body = gtids[domain].sequence.to_bytes(8, "little") + domain.to_bytes(4, "little") + bytes(7)
-        track.begin(Event(162, 0, 1, 77, 0, body))
-        expected = LogPlace(gtids, 'binlog".000007', offset, remembered).position()
+        track.begin(Event(162, 1_700_000_000 + offset, 1, 77, 0, body))
+        proof = Proof(str(gtids[domain]), 1_700_000_000 + offset, before)
+        expected = LogPlace(gtids, 'binlog".000007', offset, remembered, proof).position()
         for found in (track.ending(offset), (track.end(offset), track.position())[1]):
             assert (found.order, found.token) == (expected.order, expected.token)
 

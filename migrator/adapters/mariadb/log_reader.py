@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from migrator.adapters.mariadb.catalog import (
@@ -14,12 +15,13 @@ from migrator.adapters.mariadb.catalog import (
 from migrator.adapters.mariadb.dialect import MARIADB
 from migrator.adapters.mariadb.log_request import open_stream
 from migrator.adapters.mariadb.log_walk import gtids_at
-from migrator.adapters.mariadb.position import LogPlace, gtid_text, parse_position
-from migrator.adapters.mariadb.track import DomainTrack
+from migrator.adapters.mariadb.position import LogPlace, gtid_text, last_of, parse_gtids, parse_position
+from migrator.adapters.mariadb.track import DomainTrack, told
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.charsets import load_charsets
 from migrator.binlog.log_reader import BinlogReader, Server
 from migrator.binlog.packet_stream import PacketStream
+from migrator.binlog.proof import Proof, gtid_events
 from migrator.errors import GapError
 from migrator.model.position import Position
 from migrator.model.table import TableId
@@ -49,6 +51,11 @@ class MariaLogReader(BinlogReader):
         return read_table(connection, table)
 
     def _follow(self, begin: Position, end: Position) -> DomainTrack:
+        self._check_holds(begin, end)
+        place = parse_position(begin)
+        return DomainTrack(place.gtids, place.undecided, place.proof)
+
+    def _check_holds(self, begin: Position, end: Position) -> None:
         place, last = parse_position(begin), parse_position(end)
         for domain, gtid in place.gtids.items():
             found = last.gtids.get(domain)
@@ -61,7 +68,24 @@ class MariaLogReader(BinlogReader):
                     remedy="connect to the server read before, wait for the replica, or "
                     "start the migration anew (docs/operating.md)",
                 )
-        return DomainTrack(place.gtids, place.undecided)
+
+    def _read_again(self, begin: Position, server: str) -> Proof | None:
+        place = parse_position(begin)
+        wanted, before = last_of(place)
+        if wanted is None:
+            return None
+        asked = {**place.read_from(), wanted.domain: before}
+        gtids = {domain: gtid for domain, gtid in asked.items() if gtid is not None}
+        for event in gtid_events(open_stream(self._source, gtids), self._source.silence_s):
+            found = told(event)
+            if found is None:
+                continue
+            (gtid,) = parse_gtids(found.gtid).values()
+            if gtid == wanted:
+                return replace(found, before="" if before is None else str(before))
+            if gtid.domain == wanted.domain and gtid.sequence >= wanted.sequence:
+                return found
+        return None
 
     def _open_stream(self, begin: Position) -> PacketStream:
         return open_stream(self._source, parse_position(begin).read_from())

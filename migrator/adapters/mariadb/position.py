@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from migrator.binlog.proof import Proof, proof_of
 from migrator.binlog.undecided import NONE, Undecided, token, undecided_of
 from migrator.errors import SourceError
 from migrator.model.position import Position
@@ -43,11 +44,14 @@ class LogPlace:
     file: str
     offset: int
     undecided: Undecided = NONE
+    proof: Proof | None = None
 
     def position(self) -> Position:
         """The place as the rest of the program sees it."""
         order = sum(gtid.sequence for gtid in self.gtids.values())
-        return Position(order, token(gtid_text(self.gtids), self.file, self.offset, self.undecided))
+        return Position(
+            order, token(gtid_text(self.gtids), self.file, self.offset, self.undecided, self.proof)
+        )
 
     def read_from(self) -> Mapping[int, Gtid]:
         """The GTID state to ask the server for."""
@@ -83,7 +87,7 @@ def parse_position(position: Position) -> LogPlace:
     try:
         parts = json.loads(position.token)
         place = parse_gtids(parts["gtid"]), str(parts["file"]), int(parts["offset"])
-        return LogPlace(*place, undecided_of(parts))
+        return LogPlace(*place, undecided_of(parts), proof_of(parts))
     except (ValueError, KeyError, TypeError) as error:
         raise SourceError(
             "a stored position is no MariaDB position",
@@ -99,3 +103,17 @@ def file_number(file: str) -> int:
     if not suffix.isdigit():
         raise SourceError("a binlog file has no running number", where=file, remedy="check log_bin_basename")
     return int(suffix)
+
+
+def last_of(place: LogPlace) -> tuple[Gtid | None, Gtid | None]:
+    """The last transaction before a place, and the one before it in its domain; None where there is none.
+
+    A place that doesn't tell: the one with the highest number, if it is the next one of its server.
+    """
+    if place.proof is not None:
+        (named,) = parse_gtids(place.proof.gtid).values()
+        return named, next(iter(parse_gtids(place.proof.before).values()), None)
+    last = max(place.gtids.values(), key=lambda gtid: gtid.sequence, default=None)
+    if last is None or last.sequence < 2:
+        return last, None
+    return last, last._replace(sequence=last.sequence - 1)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from migrator.adapters.mariadb.position import Gtid, LogPlace, file_number, gtid_text
 from migrator.binlog import events
 from migrator.binlog.events import Event
+from migrator.binlog.proof import Proof, proof_text
 from migrator.binlog.track import Opening
 from migrator.binlog.undecided import NONE, Tokens, Undecided, xid_number, xid_text
 from migrator.errors import SourceError
@@ -29,17 +30,20 @@ class DomainTrack:
     MariaDB's GTID event has no time but its header's (seen on 10.11).
     """
 
-    def __init__(self, start: Mapping[int, Gtid], undecided: Undecided = NONE):
+    def __init__(self, start: Mapping[int, Gtid], undecided: Undecided = NONE, proof: Proof | None = None):
         self._start = dict(start)
         self._gtids = dict(start)
         self._undecided = undecided
-        self._tokens = Tokens(undecided)
+        self._proof = proof
+        self._tokens = Tokens(undecided, proof)
+        self._at_s = 0
         self._order = sum(gtid.sequence for gtid in start.values())
         self._others: tuple[int, str, str] | None = None
         self._file = ""
         self._number: int | None = None
         self._offset = 0
         self._open: Gtid | None = None
+        self._ended: tuple[Gtid, int, Gtid | None] | None = None
         self.committed_us = 0
 
     def begin(self, event: Event) -> Opening:
@@ -55,7 +59,7 @@ class DomainTrack:
                 remedy="SET GLOBAL gtid_strict_mode = ON on the source, then "
                 "start the migration anew (docs/operating.md)",
             )
-        self._open = None if known else gtid
+        self._open, self._at_s = None if known else gtid, event.timestamp_s
         if self._number is None:
             self._number = file_number(self._file)
         place = (self._number, event.end)
@@ -76,7 +80,7 @@ class DomainTrack:
         if last is None or sequence <= last.sequence or flags & _NOT_PLAIN:
             return None
         server, end = _SERVER_AND_END.unpack_from(raw)
-        self._open = _new(Gtid, (domain, server, sequence))
+        self._open, self._at_s = _new(Gtid, (domain, server, sequence)), int.from_bytes(raw[:4], "little")
         if self._number is None:
             self._number = file_number(self._file)
         return self._number, end
@@ -104,6 +108,7 @@ class DomainTrack:
             self._others = _others(self._gtids, gtid.domain)
         last = self._gtids.get(gtid.domain)
         order = self._order + gtid.sequence - (last.sequence if last is not None else 0)
+        self._tokens.last(proof_text(str(gtid), self._at_s, "" if last is None else str(last)))
         return position_at(order, self._tokens.token(f"{self._others[1]}{gtid}{self._others[2]}", offset))
 
     def end(self, offset: int) -> None:
@@ -113,6 +118,7 @@ class DomainTrack:
             last = self._gtids.get(gtid.domain)
             self._order += gtid.sequence - (last.sequence if last is not None else 0)
             self._gtids[gtid.domain] = gtid
+            self._ended = gtid, self._at_s, last
         self._open, self._offset = None, offset
 
     def ended(self, offset: int) -> Position:
@@ -123,11 +129,23 @@ class DomainTrack:
 
     def position(self) -> Position:
         """The end of the last finished transaction."""
-        return LogPlace(self._gtids, self._file, self._offset, self._undecided).position()
+        proof = self._proof
+        if self._ended is not None:
+            gtid, at_s, before = self._ended
+            proof = Proof(str(gtid), at_s, "" if before is None else str(before))
+        return LogPlace(self._gtids, self._file, self._offset, self._undecided, proof).position()
 
     def place(self) -> str:
         """The same in words."""
         return str(LogPlace(self._gtids, self._file, self._offset))
+
+
+def told(event: Event) -> Proof | None:
+    """What a GTID event tells of its transaction, wherever it stands."""
+    if event.type != events.MARIADB_GTID:
+        return None
+    sequence, domain, _ = _HEAD.unpack_from(event.body)
+    return Proof(str(Gtid(domain, event.server, sequence)), event.timestamp_s)
 
 
 def _others(gtids: Mapping[int, Gtid], domain: int) -> tuple[int, str, str]:

@@ -52,6 +52,19 @@ class GtidSet:
             }
         )
 
+    def without(self, other: GtidSet) -> GtidSet:
+        """What the other one hasn't."""
+        found = {origin: list(intervals) for origin, intervals in self.intervals.items()}
+        for origin, taken in other.intervals.items():
+            for first, last in taken:
+                found[origin] = [
+                    part
+                    for low, high in found.get(origin, [])
+                    for part in ((low, min(high, first - 1)), (max(low, last + 1), high))
+                    if part[0] <= part[1]
+                ]
+        return GtidSet({origin: tuple(left) for origin, left in found.items() if left})
+
     def within(self, other: GtidSet) -> bool:
         """Whether the other set has everything that this one has."""
         return self.union(other).count() == other.count()
@@ -142,6 +155,13 @@ def _merge(intervals: list[Interval]) -> Iterator[Interval]:
 
 def _unreadable(text: str) -> SourceError:
     return SourceError("a GTID set can't be read", where=text[:200], remedy="this is no MySQL position")
+
+
+def own_last(gtids: GtidSet, server_uuid: str) -> str:
+    """The last transaction that a server has committed first, as far as the set goes; empty if there is none."""
+    origin: Origin = (int(server_uuid.replace("-", ""), 16), "")
+    intervals = gtids.intervals.get(origin)
+    return f"{origin_name(origin)}:{intervals[-1][1]}" if intervals else ""
 
 
 class GrowingSet:

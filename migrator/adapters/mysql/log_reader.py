@@ -6,14 +6,16 @@ from typing import Any
 
 from migrator.adapters.mysql.catalog import executed, log_end, read_table, server_name
 from migrator.adapters.mysql.dialect import MYSQL
+from migrator.adapters.mysql.gtid_set import own_last, parse_set
 from migrator.adapters.mysql.log_request import open_stream
 from migrator.adapters.mysql.position import LogPlace, parse_position
 from migrator.adapters.mysql.preflight import logs_cascades
-from migrator.adapters.mysql.track import SetTrack
+from migrator.adapters.mysql.track import SetTrack, told
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.charsets import load_charsets
 from migrator.binlog.log_reader import BinlogReader, Server
 from migrator.binlog.packet_stream import PacketStream
+from migrator.binlog.proof import Proof, gtid_events
 from migrator.errors import GapError
 from migrator.model.position import Position
 from migrator.model.table import TableId
@@ -40,6 +42,11 @@ class MysqlLogReader(BinlogReader):
         return read_table(connection, table)
 
     def _follow(self, begin: Position, end: Position) -> SetTrack:
+        self._check_holds(begin, end)
+        place = parse_position(begin)
+        return SetTrack(place.gtids, place.undecided, place.proof)
+
+    def _check_holds(self, begin: Position, end: Position) -> None:
         place, last = parse_position(begin), parse_position(end)
         if not place.gtids.within(last.gtids):
             raise GapError(
@@ -50,7 +57,19 @@ class MysqlLogReader(BinlogReader):
                 remedy="connect to the server read before, wait for the replica, or "
                 "start the migration anew (docs/operating.md)",
             )
-        return SetTrack(place.gtids, place.undecided)
+
+    def _read_again(self, begin: Position, server: str) -> Proof | None:
+        place = parse_position(begin)
+        text = place.proof.gtid if place.proof is not None else own_last(place.gtids, server)
+        if not text:
+            return None
+        left_out = parse_set(text)
+        asked = place.read_from().without(left_out)
+        for event in gtid_events(open_stream(self._source, asked), self._source.silence_s):
+            found = told(event)
+            if found is not None and found.gtid == text:
+                return found
+        return None
 
     def _open_stream(self, begin: Position) -> PacketStream:
         return open_stream(self._source, parse_position(begin).read_from())

@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 
 from migrator.adapters.mysql.gtid_set import GtidSet, parse_set
+from migrator.binlog.proof import Proof, proof_of
 from migrator.binlog.undecided import NONE, Undecided, token, undecided_of
 from migrator.errors import SourceError
 from migrator.model.position import Position
@@ -26,10 +27,13 @@ class LogPlace:
     file: str = ""
     offset: int = 0
     undecided: Undecided = NONE
+    proof: Proof | None = None
 
     def position(self) -> Position:
         """The place as the rest of the program sees it."""
-        return Position(self.gtids.count(), token(str(self.gtids), self.file, self.offset, self.undecided))
+        return Position(
+            self.gtids.count(), token(str(self.gtids), self.file, self.offset, self.undecided, self.proof)
+        )
 
     def read_from(self) -> GtidSet:
         """The transactions that the server need not send."""
@@ -50,7 +54,7 @@ def parse_position(position: Position) -> LogPlace:
     try:
         parts = json.loads(position.token)
         place = parse_set(parts["gtid"]), str(parts["file"]), int(parts["offset"])
-        return LogPlace(*place, undecided_of(parts))
+        return LogPlace(*place, undecided_of(parts), proof_of(parts))
     except (ValueError, KeyError, TypeError) as error:
         raise SourceError(
             "a stored position is no MySQL position",

@@ -6,6 +6,7 @@ from migrator.adapters.mysql.gtid_set import GrowingSet, GtidSet, Origin, origin
 from migrator.adapters.mysql.position import LogPlace, place_text
 from migrator.binlog import events
 from migrator.binlog.events import Event
+from migrator.binlog.proof import Proof, proof_text
 from migrator.binlog.track import Opening
 from migrator.binlog.undecided import NONE, Tokens, Undecided
 from migrator.errors import SourceError
@@ -26,13 +27,13 @@ _COMMIT_HERE, _FIRST_COMMIT = 6, 7
 class SetTrack:
     """A ``Track``. ``start`` are the transactions that were read before, ``undecided`` what that place remembers."""
 
-    def __init__(self, start: GtidSet, undecided: Undecided = NONE):
+    def __init__(self, start: GtidSet, undecided: Undecided = NONE, proof: Proof | None = None):
         self._start = start
-        self._tokens = Tokens(undecided)
+        self._tokens = Tokens(undecided, proof)
         self._gtids = GrowingSet(start)
         self._file = ""
         self._offset = 0
-        self._position = LogPlace(start, undecided=undecided).position()
+        self._position = LogPlace(start, undecided=undecided, proof=proof).position()
         self._ending: Position | None = None
         self._open: tuple[Origin, int] | None = None
         self._origins: dict[bytes, Origin] = {}
@@ -114,11 +115,18 @@ class SetTrack:
     def ending(self, offset: int) -> Position:
         """The position of the open transaction, which ends at ``offset`` of the file."""
         if self._open is not None:
-            self._gtids.add(*self._open)
+            self._add(*self._open)
             self._open = None
         if self._ending is None:
             self._ending = Position(self._gtids.count, self._tokens.token(str(self._gtids), offset))
         return self._ending
+
+    def _add(self, origin: Origin, number: int) -> None:
+        self._gtids.add(origin, number)
+        name = self._names.get(origin)
+        if name is None:
+            name = self._names[origin] = origin_name(origin)
+        self._tokens.last(proof_text(f"{name}:{number}", self.committed_us))
 
     def end(self, offset: int) -> None:
         """The open transaction ended there."""
@@ -129,7 +137,7 @@ class SetTrack:
         """See ``Track``."""
         gtids = self._gtids
         if self._open is not None:
-            gtids.add(*self._open)
+            self._add(*self._open)
         self._open = self._ending = None
         self._position = position_at(gtids.count, self._tokens.token(str(gtids), offset))
         self._offset = offset
@@ -147,6 +155,21 @@ class SetTrack:
 def transaction_id(origin: Origin, number: int) -> TransactionId:
     """What a witness decides about."""
     return (origin[0], int.from_bytes(origin[1].encode(), "big"), number)
+
+
+def told(event: Event) -> Proof | None:
+    """What a GTID event tells of its transaction, wherever it stands; None without a GTID."""
+    if event.type == events.MYSQL_TAGGED_GTID:
+        origin, number, committed_us = _tagged(event.body)
+    elif event.type == events.MYSQL_GTID:
+        origin, number = (
+            (int.from_bytes(event.body[1:17], "big"), ""),
+            int.from_bytes(event.body[17:25], "little"),
+        )
+        committed_us = _committed_us(event.body)
+    else:
+        return None
+    return Proof(f"{origin_name(origin)}:{number}", committed_us)
 
 
 def _committed_us(event: bytes, body_at: int = 0) -> int:
