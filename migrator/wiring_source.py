@@ -213,6 +213,7 @@ def _binlog(settings: Settings) -> BinlogSource:
         server_id=settings.server_id or default_server_id(settings.name),
         placement=settings.placement,
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
+        unproven=settings.unproven_log,
     )
 
 

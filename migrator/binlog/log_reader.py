@@ -19,7 +19,7 @@ from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.events import HEARTBEATS
 from migrator.binlog.packet_stream import PacketStream
-from migrator.binlog.proof import Proof, another_log, proof_at, telling
+from migrator.binlog.proof import Proof, another_log, proof_at, telling, unproven_log
 from migrator.binlog.query_event import QueryEvents
 from migrator.binlog.refusals import undecided_at_start
 from migrator.binlog.settings import BinlogSource, connect, named_errors
@@ -167,16 +167,18 @@ class BinlogReader(ABC):
     def _proved(self, begin: Position, end: Position, server: str) -> Position:
         """The place, which tells of the last transaction before it. Raises ``GapError``: this is another log.
 
-        A place that doesn't tell as yet (of a first start, or an earlier version's) takes what the log has.
+        A place that doesn't tell as yet (of a first start, or an earlier version's) takes what the log has. So does
+        one whose last transaction was purged, though nothing after it, once an operator gave his word.
         """
         self._check_holds(begin, end)
         known = proof_at(begin)
         try:
             found = self._read_again(begin, server)
         except GapError:
-            if known is not None:
-                raise
-            found = None
+            self._open_stream(begin).close()  # raises itself where what comes after the place is gone, too
+            if known is not None and not self._source.unproven:
+                raise unproven_log(self._source.where, known) from None
+            known = found = None
         if known is not None and found != known:
             raise another_log(self._source.where, known, found)
         return begin if found is None else telling(begin, found)

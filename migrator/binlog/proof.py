@@ -106,3 +106,15 @@ def another_log(where: str, known: Proof, found: Proof | None) -> GapError:
         remedy="connect to the server read before, else start the migration anew (docs/operating.md): the target may"
         " have what the restore took back",
     )
+
+
+def unproven_log(where: str, known: Proof) -> GapError:
+    """The file with the last transaction read was purged; nothing after it is missing."""
+    return GapError(
+        "the source's log can't be shown to be the log that was read",
+        where=where,
+        cause=f"the last transaction read, GTID {known.gtid} of time {known.at}, was purged from it, though nothing"
+        " after it: a server that was put back to an earlier state looks the same",
+        remedy="if this is the server read before, and it wasn't restored or reset since, once: migrator run"
+        " --unproven-log --reason '...'; else start the migration anew (docs/operating.md)",
+    )

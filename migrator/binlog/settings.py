@@ -62,6 +62,8 @@ class BinlogSource:
         silence_s: how long the log may be silent (the server sends a heartbeat four times as often) before the
             connection counts as dead; chunks and watermarks may be silent three times as long.
         tls_ca: file with the certificate authority, for the verifying modes.
+        unproven: go on though the log has the last transaction read no longer, on an operator's word that it is the
+            same log (see ``proof``).
     """
 
     host: str
@@ -76,6 +78,7 @@ class BinlogSource:
     placement: str = "witness"
     silence_s: float = 20.0
     tls_ca: str | None = None
+    unproven: bool = False
 
     def __post_init__(self) -> None:
         """Refuses values that no server could accept."""

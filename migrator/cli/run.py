@@ -8,7 +8,7 @@ import click
 
 from migrator import wiring
 from migrator.cli.display import Display
-from migrator.cli.kept import keep_stop, reason_option
+from migrator.cli.kept import keep, keep_stop, reason_option
 from migrator.cli.options import Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.cli.verifier import Verifier, command
@@ -35,6 +35,12 @@ from verify.continuous import DEFAULT_RATE
     help="Of several processes one leads; this one stands by while another does, and again when it was replaced.",
 )
 @reason_option
+@click.option(
+    "--unproven-log",
+    is_flag=True,
+    help="Go on though the last transaction read was purged from the source's binlog, on your word that the server"
+    " wasn't restored or reset since; kept in the history.",
+)
 @click.option("--verify", "verified", is_flag=True, help="Keep verifying beside it, in a process of its own.")
 @click.option(
     "--verify-rate",
@@ -49,12 +55,15 @@ def run(
     plain: bool,
     standby: bool,
     reason: str,
+    unproven_log: bool,
     verified: bool,
     verify_rate: float,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
-    settings, stopping = replace(project.settings, reason=reason), Stopping()
+    settings, stopping = replace(project.settings, reason=reason, unproven_log=unproven_log), Stopping()
     stop_on_signals(stopping)
+    if unproven_log:
+        keep(settings, "force", "--unproven-log")
     parts = wiring.parts(settings, project.master, project.options)
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None

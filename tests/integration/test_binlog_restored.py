@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -125,6 +125,33 @@ def test_a_place_of_an_earlier_version_takes_its_proof_from_the_log(it: Restorab
         "last": told["last"],
         "at": told["at"],
     }
+
+
+def test_a_purged_proof_is_told_from_a_purged_log_and_its_remedy_goes_on(it: Restorable) -> None:
+    it.insert(1, 2)
+    place = it.read(it.read(None))
+    _purge(it)
+    with pytest.raises(GapError, match="can't be shown to be") as caught:
+        it.read(place)
+    assert "migrator run --unproven-log" in caught.value.remedy
+    sure = replace(it, source=replace(it.source, unproven=True))
+    it.insert(3)
+    place = sure.read(place)
+    assert it.read(place) == place, "the next place has a proof again"
+
+    it.insert(4)
+    _purge(it)
+    for one in (it, sure):
+        with pytest.raises(GapError, match="no longer holds"):
+            one.read(place)
+
+
+def _purge(it: Restorable) -> None:
+    """Leaves nothing but an empty binlog."""
+    it.database.execute("FLUSH BINARY LOGS")
+    status = "SHOW BINARY LOG STATUS" if it.engine is MYSQL else "SHOW MASTER STATUS"
+    (newest, *_), *_ = it.database.query(status)
+    it.database.execute(f"PURGE BINARY LOGS TO '{newest}'")
 
 
 def test_a_log_that_is_reset_under_a_running_reader_is_noticed(
