@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from migrator import config as configuration
 from migrator import schema as control
@@ -13,6 +16,30 @@ from migrator.model.grants import Grants
 from migrator.wiring_source import source_database
 from scenarios.database import Database
 from scenarios.faults.session import execute, query
+from scenarios.toml_text import merged, toml_text
+
+_PASSWORD_FILE = "password"
+
+
+def give_own_login(config: Path, old: Database, new: Database, more: Sequence[str] = ()) -> None:
+    """Has a project, whose new schema is there, log in on both sides with a login of its own, made for it.
+
+    Args:
+        config: the project's ``migration.toml``, rewritten; it logs in as an administrator until then.
+        old, new, more: see ``make_logins``.
+    """
+    login, password = f"pipeline_{secrets.token_hex(4)}", secrets.token_hex(16)
+    admin = configuration.load(config)
+    own = replace(
+        admin,
+        source=replace(admin.source, user=login, password=password),
+        target=replace(admin.target, user=login, password=password),
+    )
+    make_logins(own, old, new, password, more)
+    (config.parent / _PASSWORD_FILE).write_text(password)
+    section = {"user": login, "password_file": _PASSWORD_FILE}
+    document = merged(tomllib.loads(config.read_text()), {"source": section, "target": section})
+    config.write_text(toml_text(document))
 
 
 def make_logins(

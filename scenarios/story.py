@@ -28,6 +28,7 @@ from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
 from scenarios.database import Database
+from scenarios.logins import give_own_login
 from scenarios.project import make_project, servers
 from scenarios.stories import Story, story_of
 from scenarios.story_cascades import show_deletes
@@ -39,6 +40,7 @@ _LONG_S = 900.0
 """A bound on hanging, not on slow machines."""
 _RARE = "change mind"
 """The action that always rolls back, so it never counts as done."""
+_SEES_TRIGGERS = ("GRANT TRIGGER",)
 _VERDICTS = {0: "equal", 1: "DIFFERENT", 2: "error", 3: "unknown"}
 Say = Callable[[str], None]
 
@@ -150,6 +152,8 @@ def made(
     config = make_project(folder, old, new, found.folder, found.name, more)
     wiring.upgrade_user_target(configuration.load(config))
     say(f"new schema created by the project's Alembic revisions; the project is in {config.parent}")
+    give_own_login(config, old, new, _SEES_TRIGGERS if triggers else ())
+    say("logins made by what `migrator grants` prints; the migration has no other rights")
     return config
 
 

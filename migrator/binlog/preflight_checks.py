@@ -21,6 +21,8 @@ from migrator.model.finding import Finding
 from migrator.model.table import OURS, OURS_ONLY, TableId
 
 SHORT_RETENTION_S = 86_400
+_USUAL_PACKET = 16 * 2**20
+"""Both servers' default is this or more, in bytes."""
 _ACCESS_DENIED = 1227
 _DENIED = frozenset({1044, 1142, 1143, _ACCESS_DENIED})
 Setting = tuple[str, tuple[str, ...], str, str]
@@ -68,6 +70,32 @@ def retention(connection: Any, where: str) -> Iterator[Finding]:
             where,
             f"binlogs are kept for {keep_s / 3600:.1f} h only: a longer pause of the migration needs a new dump",
             "SET GLOBAL binlog_expire_logs_seconds = 604800",
+            fatal=False,
+        )
+
+
+def packets(connection: Any, where: str, database: str, names: Collection[str]) -> Iterator[Finding]:
+    """A ``max_allowed_packet`` below what servers have by default, and columns whose values may not fit into it.
+
+    A value's hexadecimal digits travel in one packet: twice its bytes.
+    """
+    packet = int(variable(connection, "max_allowed_packet"))
+    if packet >= _USUAL_PACKET or not names:
+        return
+    rows = query(
+        connection,
+        "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME IN %s"
+        " AND 2 * CHARACTER_OCTET_LENGTH > %s ORDER BY TABLE_NAME, ORDINAL_POSITION",
+        (database, tuple(names), packet),
+    )
+    if rows:
+        first = ", ".join(f"{table}.{column}" for table, column in rows[:5])
+        yield Finding(
+            "max_allowed_packet",
+            where,
+            f"it is {packet} bytes: a value of more than half of that can't be read, and would stop the run by name;"
+            f" columns that may have one: {first}{', ...' if len(rows) > 5 else ''}",
+            "SET GLOBAL max_allowed_packet = 1073741824",
             fatal=False,
         )
 

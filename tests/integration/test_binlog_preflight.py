@@ -45,6 +45,25 @@ def test_settings_are_checked(
     expect_setting_checked(engine, spare_database, setting, wrong, right)
 
 
+def test_a_small_packet_is_told_with_the_columns_whose_values_may_not_fit(
+    engine: BinlogEngine, spare_database: Database
+) -> None:
+    spare_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, short varchar(100), note longtext, pic mediumblob)"
+    )
+    ((before,),) = spare_database.query("SELECT @@GLOBAL.max_allowed_packet")
+    assert found_besides_accounts(engine, spare_database, "t") == []
+    spare_database.execute("SET GLOBAL max_allowed_packet = 1048576")
+    try:
+        (finding,) = found_besides_accounts(engine, spare_database, "t")
+        spare_database.execute(finding.remedy)
+        assert found_besides_accounts(engine, spare_database, "t") == []
+    finally:
+        spare_database.execute(f"SET GLOBAL max_allowed_packet = {before}")
+    assert (finding.check, finding.fatal) == ("max_allowed_packet", False)
+    assert "t.note, t.pic" in finding.problem
+
+
 @pytest.mark.parametrize("setting", ["binlog-ignore-db", "binlog-do-db"])
 def test_a_log_that_leaves_databases_out_is_refused(
     engine: BinlogEngine, spare_server: MariaDBServer, setting: str

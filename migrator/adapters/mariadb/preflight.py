@@ -44,6 +44,7 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
         findings += _tables(connection, source, names)
         findings += checks.cascades(connection, source.database, names)
         findings += checks.triggers_elsewhere(connection, source)
+        findings += checks.packets(connection, source.where, source.database, names)
     return findings
 
 

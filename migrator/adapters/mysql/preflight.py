@@ -75,6 +75,7 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
         if not logs_cascades(connection):
             findings += checks.cascades(connection, source.database, names)
         findings += checks.triggers_elsewhere(connection, source)
+        findings += checks.packets(connection, source.where, source.database, names)
     return findings
 
 
