@@ -15,8 +15,9 @@ import click
 
 from migrator import config as configuration
 from migrator import wiring
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, Parts, caught_up
+from migrator.run.migration import Migration, Parts
 from migrator.run.progress import Snapshot
 from scenarios.database import Database
 from scenarios.project import make_project, servers

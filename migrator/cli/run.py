@@ -13,8 +13,9 @@ from migrator.cli.options import Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.cli.verifier import Verifier, command
 from migrator.errors import MigratorError
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 from migrator.run.progress import Progress
 from verify.continuous import DEFAULT_RATE
 

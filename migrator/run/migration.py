@@ -22,7 +22,6 @@ from migrator.errors import DamageError, FencedError, MigratorError, PreflightEr
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
-from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import BatchReader, EventLogRoom, SegmentWriter
@@ -383,20 +382,3 @@ class Migration:
             if until is not None and until(self.progress.snapshot()):
                 self._reached = True
                 stopping.request()
-
-
-def caught_up(position: Callable[[], Position]) -> Until:
-    """Holds once every dump is done, that of running requests included, and what was committed by then is applied."""
-    goal: Position | None = None
-
-    def reached(now: Snapshot) -> bool:
-        nonlocal goal
-        if now.captured is None:  # it isn't sure yet that the source is the one whose log was read
-            return False
-        if not now.applied_dump_complete or now.applied is None or now.requests_left != 0:
-            return False
-        if goal is None:
-            goal = position()
-        return now.applied >= goal
-
-    return reached

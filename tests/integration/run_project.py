@@ -12,8 +12,9 @@ from migrator import config as configuration
 from migrator import wiring
 from migrator.cli import cli
 from migrator.errors import MigratorError
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
 from scenarios import database as scenario
 from scenarios import orders

@@ -19,8 +19,9 @@ from migrator import config as configuration
 from migrator import wiring
 from migrator.model.target import TargetTable
 from migrator.ports.target import Stage, Stager
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 
 RETRYING = "local[2,4]"
 

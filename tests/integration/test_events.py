@@ -21,6 +21,7 @@ from migrator import wiring
 from migrator.adapters.files.batch_reader import FileBatchReader
 from migrator.adapters.files.layout import Layout
 from migrator.adapters.files.manifest_file import read_manifest
+from migrator.model.ledger import Ledger
 from migrator.run.capture_loop import CaptureLoop
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -54,7 +55,7 @@ class Capture:
         self.catalog = parts.catalog
         schemas = parts.catalog.tables(["orders"])
         parts.catalog.prepare(schemas)
-        log = parts.event_log(1, 0)
+        log = parts.event_log(1, Ledger(settings.name, 1, 0, None))
         self.log = settings.event_log()
         self.stopping = Stopping()
         loop = CaptureLoop(

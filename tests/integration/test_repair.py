@@ -20,8 +20,9 @@ from migrator import wiring, wiring_repair
 from migrator.errors import RequestError
 from migrator.model.request import WHOLE, Doubt, RequestState, Scope
 from migrator.model.table import TableId
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, Parts, caught_up
+from migrator.run.migration import Migration, Parts
 from migrator.run.repair import Wanted, Way, repair_steps
 from scenarios.orders.old_schema import create
 from tests.integration import run_project

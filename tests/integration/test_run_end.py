@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 from migrator import config as configuration
 from migrator import wiring
 from migrator.run.apply_loop import ApplyLoop
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
 from scenarios.orders.old_schema import create
 from tests.integration import run_project

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 
 from migrator import config as configuration
 from migrator import wiring
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.give_way import NICENESS
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 from scenarios.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import scenario_database

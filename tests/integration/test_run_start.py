@@ -14,8 +14,9 @@ from migrator import wiring
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 from scenarios.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database

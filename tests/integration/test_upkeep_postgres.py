@@ -12,8 +12,9 @@ from migrator import config as configuration
 from migrator import wiring
 from migrator.adapters.target_postgres.upkeep import PostgresUpkeep
 from migrator.model.table import TableId
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, caught_up
+from migrator.run.migration import Migration
 from scenarios.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database

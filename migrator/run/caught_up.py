@@ -1,0 +1,25 @@
+"""When a run that was started with ``--until-caught-up`` may end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from migrator.model.position import Position
+from migrator.run.progress import Snapshot
+
+
+def caught_up(position: Callable[[], Position]) -> Until:
+    """Holds once every dump is done, that of running requests included, and what was committed by then is applied."""
+    goal: Position | None = None
+
+    def reached(now: Snapshot) -> bool:
+        nonlocal goal
+        # until something is captured, the source may be another than the one whose log was read
+        behind = not now.applied_dump_complete or now.requests_left != 0
+        if now.captured is None or now.applied is None or behind:
+            return False
+        if goal is None:
+            goal = position()
+        return now.applied >= goal
+
+    return reached
