@@ -5,17 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from migrator.binlog.alter_clauses import SILENT_CASCADE, clauses_of
 from migrator.binlog.query_event import QueryText
 from migrator.binlog.sql_words import Unreadable
-from migrator.binlog.statements import (
-    SILENT_CASCADE,
-    Words,
-    clauses_of,
-    renamed_tables,
-    starts_alter,
-    table_list,
-    words_of,
-)
+from migrator.binlog.statements import Words, renamed_tables, starts_alter, table_list, words_of
 from migrator.model.table import TableId
 
 

@@ -7,15 +7,16 @@ format. They are judged by their words; whatever may touch a captured table and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from migrator.binlog.alter_clauses import clauses_of, why_refused
+from migrator.binlog.definitions import is_unknown
 from migrator.binlog.query_event import QueryText, made_by_server
 from migrator.binlog.sql_words import Unreadable, unquoted, words
 from migrator.model.table import TableId
 
-_STRING = re.compile(r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\"""", re.DOTALL)
 _WRITE_NO_ROWS = frozenset(
     (
         "CREATE",
@@ -40,30 +41,9 @@ _WRITE_NO_ROWS = frozenset(
     )
 )
 """First words of statements that write no rows of an existing table; whatever begins otherwise might."""
-_HARMLESS_CLAUSES = (
-    r"ADD (COLUMN )?(IF NOT EXISTS )?(?!(COLUMN|INDEX|KEY|UNIQUE|FULLTEXT|SPATIAL|CONSTRAINT|FOREIGN|CHECK|PRIMARY|"
-    r"SYSTEM|PERIOD|PARTITION)\b)\S",
-    r"ADD (INDEX|KEY|UNIQUE|FULLTEXT|SPATIAL|CHECK|PARTITION)\b",
-    r"ADD (CONSTRAINT (IF NOT EXISTS )?(?!(FOREIGN|UNIQUE|CHECK|PRIMARY)\b)(`[^`]*`|\S+) |CONSTRAINT )?"
-    r"(UNIQUE|CHECK|FOREIGN KEY)\b",
-    r"DROP (INDEX|KEY|CONSTRAINT|FOREIGN KEY|CHECK)\b",
-    r"ALTER (COLUMN )?(IF EXISTS )?(`[^`]*`|\S+) (SET DEFAULT|DROP DEFAULT)\b",
-    r"ALTER (INDEX|KEY) ",
-    r"RENAME (INDEX|KEY) ",
-    r"(DEFAULT )?(CHARACTER SET|CHARSET|COLLATE)\b",
-    r"(AUTO_INCREMENT|COMMENT|ENGINE = INNODB|ENGINE INNODB|ROW_FORMAT|KEY_BLOCK_SIZE|ALGORITHM|LOCK|FORCE|ORDER BY|"
-    r"ENABLE KEYS|DISABLE KEYS|STATS_\w+|AVG_ROW_LENGTH|MAX_ROWS|MIN_ROWS|CHECKSUM|PACK_KEYS|DELAY_KEY_WRITE|"
-    r"NOWAIT|WAIT|PARTITION BY|REMOVE PARTITIONING|REORGANIZE PARTITION|COALESCE PARTITION|ANALYZE PARTITION|"
-    r"CHECK PARTITION|OPTIMIZE PARTITION|REBUILD PARTITION|REPAIR PARTITION|PAGE_\w+|ENCRYPTED|ENCRYPTION_KEY_ID)\b",
-)
-_HARMLESS = re.compile("|".join(f"(?:{clause})" for clause in _HARMLESS_CLAUSES), re.IGNORECASE)
-SILENT_CASCADE = re.compile(r"\bON (DELETE|UPDATE) (CASCADE|SET (NULL|DEFAULT))\b", re.IGNORECASE)
 _INDEX_GONE = re.compile(
     r"(?:DROP|RENAME) (?:INDEX|KEY|CONSTRAINT) (?:IF EXISTS )?(`(?:[^`]|``)*`|\S+)", re.IGNORECASE
 )
-_OTHER_ENGINE = re.compile(r"\bENGINE (?!= INNODB\b|INNODB\b)\S", re.IGNORECASE)
-"""Table options may follow each other without a comma."""
-_PRIMARY = re.compile(r"\bPRIMARY KEY\b", re.IGNORECASE)
 
 
 class StatementKind(Enum):
@@ -235,7 +215,17 @@ def _defined(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
         return _index_dropped(cursor, captured)
     if starts_alter(cursor):
         return _altered(cursor, captured, logs_cascades)
+    words = cursor.words[cursor.at :]
+    if is_unknown(words) and is_ours([cursor.database, *words], captured):
+        return Statement(
+            StatementKind.EMPTIED, refused=f"{' '.join(words[:4])}: it may drop or replace tables"
+        )
     return Statement(StatementKind.OTHER)
+
+
+def is_ours(names: Iterable[str], captured: IsCaptured) -> bool:
+    """Whether one of these words names the migrated database."""
+    return any(captured(TableId(unquoted(name), "")) is not None for name in names)
 
 
 def _transaction_control(cursor: Words, words: Sequence[str]) -> Statement | None:
@@ -281,8 +271,7 @@ def _rows(
     databases it wrote to; MariaDB doesn't, so there whatever might reach us counts as having done so.
     """
     names = {unquoted(word) for word in words}
-    is_ours = {name for name in (query.database, *names) if captured(TableId(name, "")) is not None}
-    ours, how = bool(is_ours), ""
+    ours, how = is_ours((query.database, *words), captured), ""
     if not ours and query.updated is not None:
         ours = any(captured(TableId(name, "")) is not None for name in query.updated)
         how = ", and it wrote to this database though it doesn't name it"
@@ -347,7 +336,7 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
         cursor.identifier()
     cursor.skip("NOWAIT")
     clauses = clauses_of(cursor.words[cursor.at :])
-    why = next(filter(None, (_why_refused(clause, logs_cascades) for clause in clauses)), "")
+    why = next(filter(None, (why_refused(clause, logs_cascades) for clause in clauses)), "")
     if ignoring:
         why = "ALTER IGNORE TABLE: rows that don't fit what it adds vanish without row events"
     indexes = tuple(unquoted(found[1]) for clause in clauses if (found := _INDEX_GONE.match(clause)))
@@ -373,27 +362,3 @@ def _index_dropped(cursor: Words, captured: IsCaptured) -> Statement:
         return Statement(StatementKind.OTHER)
     refused = "DROP INDEX of the primary key" if index.upper() == "PRIMARY" else ""
     return Statement(StatementKind.ALTERED, tables=(known,), indexes=(index,), refused=refused)
-
-
-def clauses_of(words: Sequence[str]) -> list[str]:
-    """The clauses of an ALTER TABLE: split at commas outside parentheses."""
-    clauses: list[list[str]] = [[]]
-    depth = 0
-    for word in words:
-        depth += (word == "(") - (word == ")")
-        if word == "," and depth == 0:
-            clauses.append([])
-        else:
-            clauses[-1].append(word)
-    return [" ".join(clause) for clause in clauses if clause]
-
-
-def _why_refused(clause: str, logs_cascades: bool) -> str:
-    shown = clause[:120]
-    if _HARMLESS.match(clause) is None or _OTHER_ENGINE.search(_STRING.sub("''", clause)):
-        return f"ALTER TABLE ... {shown}: it may change rows or columns without row events"
-    if not logs_cascades and SILENT_CASCADE.search(clause):
-        return f"ALTER TABLE ... {shown}: the server doesn't log the rows that a foreign key cascades to"
-    if _PRIMARY.search(clause):
-        return f"ALTER TABLE ... {shown}: it changes the key"
-    return ""

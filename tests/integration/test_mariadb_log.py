@@ -62,6 +62,22 @@ def test_what_cant_be_carried_on_stops_with_table_and_place(
     expect_stop(engine, accounts, reader, statement, error)
 
 
+@pytest.mark.parametrize(
+    "statement", ["CREATE OR REPLACE DATABASE {}", "CREATE OR REPLACE SCHEMA {} COMMENT 'x'"]
+)
+def test_a_database_that_is_replaced_stops_and_another_one_does_not(
+    engine: BinlogEngine, accounts: Database, reader: BinlogReader, statement: str
+) -> None:
+    """All its tables are dropped, and no statement names them."""
+    accounts.execute(
+        statement.format("another"), "DROP DATABASE another", "INSERT INTO account VALUES (1, 'a', 1)"
+    )
+    assert len(read_to(reader, engine.end(source_of(accounts))).changes()) == 1
+    accounts.execute(statement.format(accounts.database))
+    with pytest.raises(SourceError, match="it may drop or replace tables"):
+        read_to(reader, engine.end(source_of(accounts)))
+
+
 def test_a_commit_while_a_first_start_asks_for_its_place_is_no_gap(
     engine: BinlogEngine, one_row: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,54 @@
+"""The clauses of an ALTER TABLE, and which of them leave rows and columns as the log tells them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_STRING = re.compile(r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\"""", re.DOTALL)
+_HARMLESS_CLAUSES = (
+    r"ADD (COLUMN )?(IF NOT EXISTS )?(?!(COLUMN|INDEX|KEY|UNIQUE|FULLTEXT|SPATIAL|CONSTRAINT|FOREIGN|CHECK|PRIMARY|"
+    r"SYSTEM|PERIOD|PARTITION)\b)\S",
+    r"ADD (INDEX|KEY|UNIQUE|FULLTEXT|SPATIAL|CHECK|PARTITION)\b",
+    r"ADD (CONSTRAINT (IF NOT EXISTS )?(?!(FOREIGN|UNIQUE|CHECK|PRIMARY)\b)(`[^`]*`|\S+) |CONSTRAINT )?"
+    r"(UNIQUE|CHECK|FOREIGN KEY)\b",
+    r"DROP (INDEX|KEY|CONSTRAINT|FOREIGN KEY|CHECK)\b",
+    r"ALTER (COLUMN )?(IF EXISTS )?(`[^`]*`|\S+) (SET DEFAULT|DROP DEFAULT)\b",
+    r"ALTER (INDEX|KEY) ",
+    r"RENAME (INDEX|KEY) ",
+    r"(DEFAULT )?(CHARACTER SET|CHARSET|COLLATE)\b",
+    r"(AUTO_INCREMENT|COMMENT|ENGINE = INNODB|ENGINE INNODB|ROW_FORMAT|KEY_BLOCK_SIZE|ALGORITHM|LOCK|FORCE|ORDER BY|"
+    r"ENABLE KEYS|DISABLE KEYS|STATS_\w+|AVG_ROW_LENGTH|MAX_ROWS|MIN_ROWS|CHECKSUM|PACK_KEYS|DELAY_KEY_WRITE|"
+    r"NOWAIT|WAIT|PARTITION BY|REMOVE PARTITIONING|REORGANIZE PARTITION|COALESCE PARTITION|ANALYZE PARTITION|"
+    r"CHECK PARTITION|OPTIMIZE PARTITION|REBUILD PARTITION|REPAIR PARTITION|PAGE_\w+|ENCRYPTED|ENCRYPTION_KEY_ID)\b",
+)
+_HARMLESS = re.compile("|".join(f"(?:{clause})" for clause in _HARMLESS_CLAUSES), re.IGNORECASE)
+SILENT_CASCADE = re.compile(r"\bON (DELETE|UPDATE) (CASCADE|SET (NULL|DEFAULT))\b", re.IGNORECASE)
+_OTHER_ENGINE = re.compile(r"\bENGINE (?!= INNODB\b|INNODB\b)\S", re.IGNORECASE)
+"""Table options may follow each other without a comma."""
+_PRIMARY = re.compile(r"\bPRIMARY KEY\b", re.IGNORECASE)
+
+
+def clauses_of(words: Sequence[str]) -> list[str]:
+    """The clauses of an ALTER TABLE: split at commas outside parentheses."""
+    clauses: list[list[str]] = [[]]
+    depth = 0
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        if word == "," and depth == 0:
+            clauses.append([])
+        else:
+            clauses[-1].append(word)
+    return [" ".join(clause) for clause in clauses if clause]
+
+
+def why_refused(clause: str, logs_cascades: bool) -> str:
+    """Why a clause of an ALTER TABLE can't be carried on; empty when it can."""
+    shown = clause[:120]
+    if _HARMLESS.match(clause) is None or _OTHER_ENGINE.search(_STRING.sub("''", clause)):
+        return f"ALTER TABLE ... {shown}: it may change rows or columns without row events"
+    if not logs_cascades and SILENT_CASCADE.search(clause):
+        return f"ALTER TABLE ... {shown}: the server doesn't log the rows that a foreign key cascades to"
+    if _PRIMARY.search(clause):
+        return f"ALTER TABLE ... {shown}: it changes the key"
+    return ""
