@@ -8,7 +8,7 @@ from migrator.model.position import Position
 from migrator.run.progress import Snapshot
 
 
-def caught_up(position: Callable[[], Position]) -> Until:
+def caught_up(position: Callable[[], Position]) -> Callable[[Snapshot], bool]:
     """Holds once every dump is done, that of running requests included, and what was committed by then is applied."""
     goal: Position | None = None
 
