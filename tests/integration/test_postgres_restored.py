@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.log_reader import PostgresLogReader
 from migrator.adapters.postgres.lsn import parse_lsn, position_up_to, token_parts
+from migrator.adapters.postgres.replication import ReplicationStream
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed, GapError, MigratorError
@@ -167,6 +169,35 @@ def test_before_the_first_change_silence_is_known_too(it: Restorable) -> None:
     it.snapshots.restore()
     it.write_past(place, "INSERT INTO t VALUES (3, 'lost')")
     assert "no change of ours" in refused(it, place).cause
+
+
+def test_a_session_that_ends_late_moves_the_slot_for_nobody(
+    it: Restorable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed run's last acknowledgement reaches the server after the next run has looked at the slot."""
+    it.database.execute("INSERT INTO t VALUES (1, 'a')")
+    before = PostgresLogReader(it.source, it.schemas)
+    before.start(None)
+    it.database.execute("INSERT INTO other VALUES (1)")
+    records = read_to(before, PostgresCatalog(it.source).position())
+    place = [each.position for each in records if hasattr(each, "position")][-1]
+
+    def ends_late(stream: ReplicationStream, *places: int) -> None:
+        before.acknowledge(place)
+        before.close()
+        it._unread()
+        begin(stream, *places)
+
+    begin = ReplicationStream.begin
+    with monkeypatch.context() as late:
+        late.setattr(ReplicationStream, "begin", ends_late)
+        with pytest.raises(ConnectionFailed, match="in use by another session") as caught:
+            it.read(place)
+    assert caught.value.retryable
+    before.acknowledge(place)
+    before.close()
+    it._unread()
+    assert it.read(place) >= place
 
 
 def test_a_restore_under_a_running_reader_is_refused_on_reconnecting(it: Restorable) -> None:

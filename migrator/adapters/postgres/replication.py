@@ -31,7 +31,8 @@ SLOT_STATE = (
     "CASE WHEN plugin IS DISTINCT FROM 'pgoutput' THEN 'its plugin is ' || coalesce(plugin::text, 'none') "
     "WHEN database <> pg_catalog.current_database() THEN 'it belongs to database ' || database "
     "WHEN to_jsonb(s)->>'two_phase' = 'true' THEN 'its option two_phase is on' END, "
-    "CASE WHEN to_jsonb(s)->>'synced' = 'true' AND pg_catalog.pg_is_in_recovery() THEN 'true' END "
+    "CASE WHEN to_jsonb(s)->>'synced' = 'true' AND pg_catalog.pg_is_in_recovery() THEN 'true' END, "
+    "active_pid::text "
     "FROM pg_catalog.pg_replication_slots s"
 )
 """Columns of ``SlotState.of``; through JSON, because their names differ between server versions."""
@@ -43,6 +44,7 @@ _NAP_S, _GATHER_S = 0.00015, 0.002
 _PLENTY = 32
 """Messages in libpq's 16 KiB: as many as that came because more were there."""
 _STATUS_INTERVAL_S = 2.0
+_LEAVING_S, _LOOK_AGAIN_S = 1.0, 0.01
 _XLOG_DATA, KEEPALIVE = ord("w"), ord("k")
 _DATA_HEADER_BYTES = 25
 _KEEPALIVE_BYTES = 18
@@ -55,12 +57,14 @@ class SlotState:
     ``confirmed`` is the LSN it goes back to; ``lost`` is empty for a slot that holds its log, else why it doesn't;
     ``unfit`` is empty unless somebody made it otherwise than we do: with two_phase, PREPARE would already send rows
     that nobody may see yet. ``copied``: the server is a standby that keeps it up to date for the primary's end.
+    ``read_by``: the number of the server's process that reads it, empty for none.
     """
 
     confirmed: int
     lost: str
     unfit: str = ""
     copied: bool = False
+    read_by: str = ""
 
     @classmethod
     def of(
@@ -70,16 +74,19 @@ class SlotState:
         reason: str | None,
         unfit: str | None,
         copied: str | None = None,
+        read_by: str | None = None,
     ) -> SlotState:
         """From ``confirmed_flush_lsn``, ``wal_status``, ``invalidation_reason`` (before 17: ``conflicting``), what
-        doesn't suit us, and whether it is a standby's copy.
+        doesn't suit us, whether it is a standby's copy, and ``active_pid``.
         """
         lost = "wal_status is 'lost'" if status == "lost" else ""
         if reason == "true":
             lost = lost or "it conflicts with what the primary removed"
         elif reason not in (None, "", "false"):
             lost = f"it was invalidated ({reason})"
-        return cls(parse_lsn(confirmed) if confirmed else 0, lost, unfit or "", copied == "true")
+        return cls(
+            parse_lsn(confirmed) if confirmed else 0, lost, unfit or "", copied == "true", read_by or ""
+        )
 
     def checked(self, source: PostgresSource) -> SlotState:
         """Itself, if it can be read.
@@ -138,10 +145,15 @@ class ReplicationStream:
         return self._simple("SELECT pg_catalog.pg_is_in_recovery()") == [("t",)]
 
     def slot(self) -> SlotState | None:
-        """The state of our slot, or None when there is none."""
+        """The state of our slot, or None when there is none; a session that is ending gets a moment to leave it."""
         name = pq.Escaping(self._pg).escape_literal(self._source.slot.encode()).decode()
-        rows = self._simple(f"{SLOT_STATE} WHERE slot_name = {name}")
-        return SlotState.of(*rows[0]) if rows else None
+        until = time.monotonic() + _LEAVING_S
+        while True:
+            rows = self._simple(f"{SLOT_STATE} WHERE slot_name = {name}")
+            state = SlotState.of(*rows[0]) if rows else None
+            if state is None or not state.read_by or time.monotonic() >= until:
+                return state
+            time.sleep(_LOOK_AGAIN_S)
 
     def begin(self, start_lsn: int, confirmed_lsn: int) -> None:
         """START_REPLICATION at ``start_lsn``. Raises GapError, ConnectionFailed (slot in use),
@@ -313,15 +325,8 @@ class ReplicationStream:
         sqlstate = state.decode() if state else None
         words = " ".join(result.error_message.decode(errors="replace").split())
         said = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode(errors="replace")
-        slot = self._source.slot
         if sqlstate == "55006":
-            return ConnectionFailed(
-                f"replication slot {slot!r} is in use by another session",
-                where=self._source.address,
-                cause=words,
-                remedy="end the other migrator process; a dead session goes after wal_sender_timeout",
-                retryable=True,
-            )
+            return slot_in_use(self._source, words)
         if sqlstate in (_NOT_IN_PREREQUISITE_STATE, "58P01", "42704") and ("slot" in said or "WAL" in said):
             return lost_slot(self._source, words)
         if "publication" in said:  # the context names the slot as well
@@ -349,14 +354,29 @@ def fit_slot(
 ) -> SlotState:
     """The slot as it is needed to read on ``after`` a place.
 
-    Raises ``SourceError``, named: it is unfit, gone, or elsewhere, on the primary of this standby.
+    Nobody may read it: what a killed run acknowledged last would move the slot after this look at it, and reading
+    would begin further on than the state says. Raises ``SourceError``, named: it is unfit, gone, or elsewhere, on the
+    primary of this standby; ``ConnectionFailed`` while it is read.
     """
     if slot is not None:
         slot.checked(source)
+        if slot.read_by:
+            raise slot_in_use(source, f"the server's process {slot.read_by} reads it")
         return slot
     if standby and after is not None and has_timeline(token_parts(after)[1]):
         raise not_the_primary(source, "it has no copy of the slot")
     raise lost_slot(source, "the slot doesn't exist")
+
+
+def slot_in_use(source: PostgresSource, cause: str) -> ConnectionFailed:
+    """The error for a slot that another session reads; a session that was killed does so until the server knows."""
+    return ConnectionFailed(
+        f"replication slot {source.slot!r} is in use by another session",
+        where=source.address,
+        cause=cause,
+        remedy="end the other migrator process; a dead session goes after wal_sender_timeout",
+        retryable=True,
+    )
 
 
 def lost_slot(source: PostgresSource, cause: str) -> GapError:
