@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.integration.binlog_engine import MARIADB, BinlogEngine
-from tests.integration.binlog_preflight import obstacles
+from tests.integration.binlog_preflight import found_besides_accounts, obstacles
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -44,3 +46,35 @@ def test_all_obstacles_of_tables_are_found_at_once(engine: BinlogEngine, spare_d
         f"table: {name}.absent",
         f"column name: {name}.types.__sign",
     }
+
+
+def test_a_replica_whose_log_lacks_what_it_replicates_is_refused(
+    engine: BinlogEngine, spare_database: Database
+) -> None:
+    assert obstacles(engine, spare_database) == {}, "the control: no replica"
+    at_it = f"log_slave_updates: {spare_database.host}:{spare_database.port}"
+    spare_database.execute("CHANGE MASTER 'far' TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1")
+    try:
+        assert list(obstacles(engine, spare_database)) == [at_it]
+    finally:
+        spare_database.execute("RESET SLAVE 'far' ALL")
+
+
+def test_who_may_not_see_replicas_goes_by_the_place_in_another_servers_log(
+    engine: BinlogEngine, spare_database: Database
+) -> None:
+    spare_database.execute(
+        "CREATE USER IF NOT EXISTS narrow@'%' IDENTIFIED BY 'p'",
+        f"GRANT SELECT ON {spare_database.database}.* TO narrow@'%'",
+        "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO narrow@'%'",
+    )
+    narrow = replace(spare_database, user="narrow", password="p")
+    assert obstacles(engine, narrow) == {}, "the control: no such place"
+    spare_database.execute("SET GLOBAL gtid_slave_pos = '7-7-7'")
+    try:
+        (found,) = [one for one in found_besides_accounts(engine, narrow) if one.fatal]
+        assert "is or was a replica" in found.problem
+        spare_database.execute("GRANT SLAVE MONITOR ON *.* TO narrow@'%'")
+        assert obstacles(engine, narrow) == {}, "the remedy, followed"
+    finally:
+        spare_database.execute("SET GLOBAL gtid_slave_pos = ''", "DROP USER narrow@'%'")

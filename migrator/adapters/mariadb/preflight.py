@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pymysql
+
 from migrator.adapters.mariadb.types import logical_type
 from migrator.binlog import preflight_checks as checks
 from migrator.binlog.charsets import one_byte_charsets
@@ -19,6 +21,7 @@ from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
 MINIMUM_VERSION = (10, 11)
+_NOT_ALLOWED = 1227
 _SETTINGS = (
     ("log_bin", ("1",), "the binary log is off", "set log_bin in the server's configuration and restart it"),
     ("binlog_format", ("ROW",), "rows must be logged as rows", "SET GLOBAL binlog_format = 'ROW'"),
@@ -53,12 +56,45 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     ((version,),) = query(connection, "SELECT VERSION()")
     yield from checks.version(version, where, "MariaDB", MINIMUM_VERSION)
     yield from checks.settings(connection, where, _SETTINGS)
+    yield from _replica(connection, where)
     yield from checks.own_server_id(connection, source)
     yield from checks.undecided(connection, where)
     if variable(connection, "log_bin") == "1":
         yield from checks.filters(connection, where, source.database)
         yield from who_may_write_past_the_log(connection, where)
     yield from checks.retention(connection, where)
+
+
+def _replica(connection: Any, where: str) -> Iterator[Finding]:
+    """A replica whose own log lacks what it replicates, as MariaDB's does unless it is asked for it.
+
+    Where the user may not see replicas, a place in another server's log, which also a server keeps that was promoted,
+    counts as one: such a log delivers nothing, in silence.
+    """
+    if variable(connection, "log_slave_updates") == "1":
+        return
+    try:
+        if not query(connection, "SHOW ALL SLAVES STATUS"):
+            return
+        problem, more = "this is a replica, and its own log lacks what it replicates", ""
+    except pymysql.err.OperationalError as error:
+        if error.args[0] != _NOT_ALLOWED:
+            raise
+        ((running,),) = query(
+            connection,
+            "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS"
+            " WHERE VARIABLE_NAME = 'SLAVES_RUNNING'",
+        )
+        if running == "0" and not variable(connection, "gtid_slave_pos"):
+            return
+        problem = "this is or was a replica, whose own log lacks what it replicates"
+        more = "; if it is none any more: GRANT SLAVE MONITOR ON *.* TO the user, which shows it"
+    yield Finding(
+        "log_slave_updates",
+        where,
+        f"{problem}: log_slave_updates = 0",
+        f"set log_slave_updates in the server's configuration and restart it{more}",
+    )
 
 
 def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iterator[Finding]:
