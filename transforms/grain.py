@@ -9,7 +9,8 @@
 With ``values={"title.code": lambda title: slug(title.title)}``, ``title.code`` stands for a column in both.
 
 Without ``links=`` the source's foreign keys between the function's tables are the links. They must form a tree: where
-two ways lead from one table to another, only the author knows which of them the function takes.
+two ways lead from one table to another, only the author knows which of them the function takes. They must compare
+exactly, as links do: by a key that takes 'a' for 'A' only the author knows how the function joins.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from migrator.model.reach import VALUE, Node, Reach, Reference, spoken
 from migrator.model.table import Column, TableSchema
+from transforms.link_equality import compared_exactly, spoken_type
 from transforms.registry import TargetMapping
 
 _SIDE = re.compile(r"\s*(?P<role>[^.=]+?)\s*\.\s*(?P<column>[^=]+?)\s*")
@@ -195,12 +197,39 @@ def _table_and_column(text: str, tables: Sequence[str]) -> tuple[str, str, str]:
 def _from_references(
     sources: Sequence[str], schemas: Mapping[str, TableSchema], references: Iterable[Reference]
 ) -> list[_Link]:
+    """The links by foreign keys. Raises ``GrainProblem`` for one whose key joins what a link tells apart."""
     names = {schemas[name].id: name for name in sources}
-    return [
-        _Link(names[one.child], one.columns, names[one.parent], one.parent_columns)
-        for one in sorted(set(references))
-        if one.child in names and one.parent in names
-    ]
+    between = [one for one in sorted(set(references)) if one.child in names and one.parent in names]
+    links = [_Link(names[one.child], one.columns, names[one.parent], one.parent_columns) for one in between]
+    for link, reference in zip(links, between, strict=True):
+        pairs = zip(
+            _columns(schemas[link.left], link.left_columns),
+            _columns(schemas[link.right], link.right_columns),
+            strict=True,
+        )
+        for a, b in pairs:
+            if reference.own_equality or not compared_exactly(a, b):
+                raise _wider_key(link, a, b, links)
+    return links
+
+
+def _columns(schema: TableSchema, names: Sequence[str]) -> list[Column]:
+    by_name = {column.name: column for column in schema.columns}
+    return [by_name.get(name) or Column(name, "", True, "a column that isn't captured") for name in names]
+
+
+def _wider_key(link: _Link, a: Column, b: Column, links: Sequence[_Link]) -> GrainProblem:
+    child, parent = f"{link.left}.{a.name}", f"{link.right}.{b.name}"
+    name, known = f"{a.name}_joined", ", ".join(f'"{one}"' for one in links)
+    return GrainProblem(
+        f"the foreign key {link} may join values that a link tells apart",
+        f"{child} is {spoken_type(a)}, {parent} is {spoken_type(b)}: values of other spelling (case, accents, blanks"
+        " at the end, digits) may be one to the server, and links compare exactly",
+        f"declare what the function joins by. If it compares the columns as they are: links=["
+        f"{known}]. If it computes what it compares, give that a name on both"
+        f' sides: values={{"{link.left}.{name}": lambda t: F.lower(t["{a.name}"]), "{link.right}.{name}":'
+        f' lambda t: F.lower(t["{b.name}"])}}, and write {link.left}.{name} = {link.right}.{name} in links=',
+    )
 
 
 def _declared(target: TargetMapping, text: str, roles: Mapping[str, TableSchema]) -> _Link:

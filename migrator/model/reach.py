@@ -21,12 +21,16 @@ def spoken(column: str) -> str:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Reference:
-    """A foreign key between two source tables, as its catalog tells it; column by column."""
+    """A foreign key between two source tables, as its catalog tells it; column by column.
+
+    ``own_equality``: it compares by an operator that somebody defined, not by one that the server came with.
+    """
 
     child: TableId
     columns: tuple[str, ...]
     parent: TableId
     parent_columns: tuple[str, ...]
+    own_equality: bool = False
 
 
 @dataclass(frozen=True, slots=True)

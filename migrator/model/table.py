@@ -9,6 +9,8 @@ from dataclasses import dataclass
 OURS = "__"
 """How the names of our own columns begin that stand beside a source's."""
 OURS_ONLY = "names beginning with two underscores are ours"
+NONDETERMINISTIC = "(nondeterministic)"
+"""Ends the name of a PostgreSQL collation by which texts of other characters may be equal."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 

@@ -43,7 +43,9 @@ SELECT cn.nspname, cc.relname, pn.nspname, pc.relname,
        (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.conkey) WITH ORDINALITY k (number, place)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.number),
        (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.confkey) WITH ORDINALITY k (number, place)
-        JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.number)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.number),
+       EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oid OPERATOR(pg_catalog.=) ANY (f.conpfeqop)
+               AND o.oprnamespace OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace)
 FROM pg_catalog.pg_constraint f
 JOIN pg_catalog.pg_class cc ON cc.oid = f.conrelid JOIN pg_catalog.pg_namespace cn ON cn.oid = cc.relnamespace
 JOIN pg_catalog.pg_class pc ON pc.oid = f.confrelid JOIN pg_catalog.pg_namespace pn ON pn.oid = pc.relnamespace
@@ -109,8 +111,10 @@ class PostgresCatalog:
         )
         known = {schema.id for schema in tables}
         found = [
-            Reference(TableId(schema, child), tuple(columns), TableId(parent_schema, parent), tuple(parents))
-            for schema, child, parent_schema, parent, columns, parents in rows
+            Reference(
+                TableId(schema, child), tuple(columns), TableId(parent_schema, parent), tuple(parents), own
+            )
+            for schema, child, parent_schema, parent, columns, parents, own in rows
         ]
         return [one for one in found if {one.child, one.parent} <= known]
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from migrator.adapters.postgres.settings import ColumnChoices
 from migrator.adapters.postgres.types import Domains, base_type, logical_type
 from migrator.errors import SchemaError
-from migrator.model.table import Column, TableId, TableSchema
+from migrator.model.table import NONDETERMINISTIC, Column, TableId, TableSchema
 
 Query = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Runs one statement with ``$1`` placeholders; used with psycopg and with ADBC."""
@@ -39,7 +39,9 @@ _COLUMNS = f"""
 SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
        pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated <> '',
        {LOGGED},
-       coalesce(l.collname::text, ''), t.typoutput::pg_catalog.regproc::text,
+       coalesce(l.collname::text || CASE WHEN pg_catalog.to_jsonb(l) ->> 'collisdeterministic' = 'false'
+                                         THEN ' {NONDETERMINISTIC}' ELSE '' END, ''),
+       t.typoutput::pg_catalog.regproc::text,
        CASE WHEN t.typtype <> 'd' AND i.typtype <> 'p' AND i.oid <> t.oid
             THEN '::' || pg_catalog.format_type(i.oid, NULL) ELSE '' END
 FROM pg_catalog.pg_attribute a
