@@ -59,7 +59,12 @@ def person(employee: DataFrame) -> DataFrame:
     )
 
 
-@mapping.target("department", key="dept_id", grain="department.dept_no")
+@mapping.target(
+    "department",
+    key="dept_id",
+    grain="department.dept_no",
+    links=["dept_manager.dept_no = department.dept_no"],
+)
 def department(department: DataFrame, dept_manager: DataFrame) -> DataFrame:
     """Departments and who manages them."""
     return department.join(_managers(dept_manager), "dept_no", "left").select(
