@@ -46,7 +46,7 @@ def _same_texts(child: Column, parent: Column) -> bool:
     """Of columns that reach us as text or as bytes."""
     declared = (child.source_type, parent.source_type)
     one_type = child.source_type == parent.source_type
-    if all(map(_POSTGRES_TEXT.fullmatch, declared)) or one_type and _SPELT_ONE_WAY.fullmatch(declared[0]):
+    if all(map(_POSTGRES_TEXT.fullmatch, declared)) or (one_type and _SPELT_ONE_WAY.fullmatch(declared[0])):
         return not any(column.collation.endswith(NONDETERMINISTIC) for column in (child, parent))
     if child.collation != parent.collation:
         return False
