@@ -77,7 +77,9 @@ def as_lines(table: str, trial: Trial) -> list[str]:
     """A trial for people: old rows on the left, target rows on the right."""
     left = [line for name, rows in trial.old.items() for line in _listed(name, rows)]
     right = ["the mapping fails"] if trial.new is None else list(_listed(table, trial.new))
-    if trial.new is not None and not trial.new.num_rows:
+    if not trial.old:
+        right = []
+    elif trial.new is not None and not trial.new.num_rows:
         right = [f"no row of {table}"]
     return [
         click.style(trial.name, bold=True),

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from migrator.errors import RequestError
@@ -24,12 +24,13 @@ from migrator.model.reach import Reach, entangled
 from migrator.model.request import Scope
 from migrator.model.table import TableSchema
 from migrator.run.dump_order import key_of
+from migrator.run.grain_proof import REMEDY, prove
 from migrator.run.migration import Parts, plans
+from migrator.run.trial_map import TrialMap, united, without
 from migrator.run.trial_rows import TrialRows, texts, tuples
 from transforms.cause import spark_cause
-from transforms.grain import grain_tables
-from transforms.grain_numbers import NUMBER, numbered
-from transforms.pipeline import arrow_frame, map_rows, parquet_frame
+from transforms.grain_numbers import NUMBER
+from transforms.pipeline import map_rows, parquet_frame
 from transforms.plan import MappingPlan
 from transforms.registry import Mapping as TargetMappings
 from transforms.session import named_jvm_end
@@ -75,12 +76,16 @@ def trials(
     made: dict[tuple[object, ...], str] = {}
     try:
         for name in chosen:
-            look = _Look(parts, plan, TrialRows(parts.spark(), reader, plan), limit, keys)
+            rows = TrialRows(parts.spark(), reader, plan)
+            look = _Look(parts, plan, rows, TrialMap(parts.spark(), plan, rows), limit, keys)
             reach = begins[name]
             if reach is None:
                 yield from look.rows(name)
             else:
                 yield from (_with_clashes(trial, plan, reach, made) for trial in look.grains(reach))
+        if plan.reaches and not keys and (wrong := prove(parts, plan, limit).wrong):
+            key = ", ".join(plan.target.key)
+            yield Trial("these grains together", {}, None, [(key, f"{wrong}; {REMEDY}")])
     finally:
         reader.close()
 
@@ -113,12 +118,9 @@ class _Look:
     parts: Parts
     plan: MappingPlan
     source: TrialRows
+    map: TrialMap
     limit: int
     keys: Sequence[str]
-
-    @property
-    def _spark(self) -> SparkSession:
-        return self.parts.spark()
 
     def rows(self, table: str) -> Iterator[Trial]:
         """Row by row, those that a row-wise mapping reads of one table."""
@@ -158,7 +160,7 @@ class _Look:
         begun = self._begun(table)
         columns = list(reach.grain)
         if not columns:
-            begun, columns = self._numbered(reach, begun), [NUMBER]
+            begun, columns = self.map.numbered(reach, begun), [NUMBER]
         wanted = begun.select(columns).group_by(columns, use_threads=False).aggregate([])
         key = list(reach.root.schema.key)
         seen: set[tuple[object, ...]] = set()
@@ -167,7 +169,7 @@ class _Look:
             if any(column.null_count for column in value.columns):
                 continue  # NULL is looked up by no link: such rows are a grain that only the whole table shows
             if columns == [NUMBER]:
-                whole = self._numbered(reach, self.source.whole(table))
+                whole = self.map.numbered(reach, self.source.whole(table))
                 found = whole.filter(pc.equal(whole[NUMBER], value[NUMBER][0]))
                 yield found.drop_columns([NUMBER])
                 continue
@@ -178,15 +180,6 @@ class _Look:
             ):  # the source may take values for one that differ here ('A', 'a'): one grain, shown once
                 yield found
             seen |= own
-
-    def _numbered(self, reach: Reach, rows: pa.Table) -> pa.Table:
-        """Rows of a computed grain's table with the number of its values."""
-        key = list(reach.root.schema.key)
-        tables = grain_tables(self.plan.target)
-        whole = {name: self.source.whole(name) for name in tables}
-        numbers = numbered(self.plan.target, reach, self._frames(whole)).toArrow()
-        known = dict(zip(tuples(numbers, key), numbers[NUMBER].to_pylist(), strict=True))
-        return rows.append_column(NUMBER, pa.array([known.get(one) for one in tuples(rows, key)], pa.int64()))
 
     def _linked(self, reach: Reach, begun: pa.Table) -> tuple[Tables, Tables]:
         """All rows linked to a grain's own, and the same without the grain's own, by table."""
@@ -199,32 +192,23 @@ class _Look:
         for node, rows in zip(reach.nodes, found, strict=True):
             name = node.schema.id.name
             key = list(node.schema.key)
-            every[name] = _united(every.get(name), rows, key)
+            every[name] = united(every.get(name), rows, key)
             others[name] = every[name]
         root = reach.root.schema
-        return every, {**others, root.id.name: _without(every[root.id.name], begun, list(root.key))}
-
-    def _frames(self, tables: Tables) -> dict[str, DataFrame]:
-        return {
-            name: arrow_frame(self._spark, self.source.without_values(name, rows), self.plan.schemas[name])
-            for name, rows in tables.items()
-        }
+        return every, {**others, root.id.name: without(every[root.id.name], begun, list(root.key))}
 
     def _tried(self, name: str, old: Tables, rest: Tables) -> Trial:
         """Maps rows; of rows that stand for other grains too, by half, only what the grain itself makes is kept."""
         shown = {table: self.source.without_values(table, rows) for table, rows in old.items()}
         try:
             with named_jvm_end():
-                new = self._mapped(old)
+                new = self.map.mapped(old)
                 if rest:
                     key = list(self.plan.target.key)
-                    new = _without(new, self._mapped(rest), key)
+                    new = without(new, self.map.mapped(rest), key)
         except (PySparkException, Py4JError) as error:
             return Trial(name, shown, None, self._failing(old) or [("", spark_cause(error))])
         return Trial(name, shown, new, self._unstorable(new))
-
-    def _mapped(self, tables: Tables) -> pa.Table:
-        return map_rows(self._spark, self.plan, self._frames(tables)).toArrow()
 
     def _failing(self, tables: Tables) -> list[tuple[str, str]]:
         """The columns that can't be computed, each asked alone."""
@@ -233,7 +217,7 @@ class _Look:
             # From files: of rows in memory Spark computes every column while it plans, asked for or not.
             frames = {name: self._stored(name, rows, Path(folder)) for name, rows in tables.items()}
             for column in self.plan.columns:
-                alone = map_rows(self._spark, self.plan, frames).select(
+                alone = map_rows(self.map.spark, self.plan, frames).select(
                     F.col(f"`{column.name.replace('`', '``')}`")
                 )
                 try:
@@ -246,7 +230,7 @@ class _Look:
     def _stored(self, table: str, rows: pa.Table, folder: Path) -> DataFrame:
         path = folder / f"{len(list(folder.iterdir()))}.parquet"
         pq.write_table(self.source.without_values(table, rows), path)
-        return parquet_frame(self._spark, [path], self.plan.schemas[table])
+        return parquet_frame(self.map.spark, [path], self.plan.schemas[table])
 
     def _unstorable(self, new: pa.Table) -> list[tuple[str, str]]:
         key = self.plan.target.key
@@ -284,19 +268,6 @@ def _with_clashes(
         f"stop; declare a coarser grain than that of {reach.root.role}, or make another key of each grain"
     )
     return replace(trial, problems=(*trial.problems, (", ".join(plan.target.key), cause)))
-
-
-def _united(found: pa.Table | None, rows: pa.Table, key: list[str]) -> pa.Table:
-    """Rows of both, each once: a table may be reached in several parts."""
-    if found is None:
-        return rows
-    return pa.concat_tables([found, _without(rows, found, key)]).combine_chunks()
-
-
-def _without(rows: pa.Table, others: pa.Table, key: list[str]) -> pa.Table:
-    """The rows whose key no other row has."""
-    known = set(tuples(others, key))
-    return rows.filter(pa.array([one not in known for one in tuples(rows, key)], pa.bool_()))
 
 
 def _named(schema: TableSchema, row: pa.Table) -> str:

@@ -112,7 +112,8 @@ def test_a_key_that_two_grains_make_is_named_with_both(
     )
     wrong.write_text(query.format(key="order_id % 2"))
     found = tried(project, capfd, "order_summary", "--limit", "3", code=1)
-    assert [len(one["problems"]) for one in found] == [0, 0, 1]
+    assert [len(one["problems"]) for one in found] == [0, 0, 1, 1]
+    assert found[3]["of"] == "these grains together"
     [problem] = found[2]["problems"]
     assert problem["column"] == "order_id"
     assert "1 is made of orders order_id=1 too" in problem["cause"]
