@@ -92,12 +92,27 @@ def check_values(spark: SparkSession, target: TargetMapping, schemas: Mapping[st
             _check(spark, value, schemas[table])
 
 
+def _makes_rows(plan: Any) -> bool:
+    children = plan.children()
+    return plan.nodeName() == "Generate" or any(
+        _makes_rows(children.apply(n)) for n in range(children.size())
+    )
+
+
 def _check(spark: SparkSession, value: ValueColumn, schema: TableSchema) -> None:
     marker = f"value of {value.name} {uuid.uuid4()}"
     frame, leaf = marked_frame(spark, schema, marker)
     result = frame.select(value.of(frame).alias("value"))
+    plan = result._jdf.queryExecution().analyzed()
+    if _makes_rows(plan):
+        raise GrainProblem(
+            f"the value {value.name} is several values of one row",
+            "it makes rows (explode, inline): a row has one value to be linked by, and belongs to one grain",
+            "link by a table that has a row for each of them; or make the rows in a target of its own, whose function"
+            " needs no grain for that, and join them in a view of the new schema (docs/mapping.md)",
+        )
     walk = PlanWalk({leaf: schema.id.name}, marker)
-    walk.visit(result._jdf.queryExecution().analyzed())
+    walk.visit(plan)
     if walk.grains or walk.never:
         raise GrainProblem(
             f"the value {value.name} is computed from several rows",

@@ -102,6 +102,7 @@ def test_a_computed_grain_is_called_and_checked(spark: SparkSession) -> None:
         (lambda flights: flights.nothing, "fails when called"),
         (lambda flights: "dest", "fails when called"),
         (lambda flights: F.max(flights.dest), "computed from several rows"),
+        (lambda flights: F.explode(F.split(flights.dest, "/")), "several values of one row"),
         (lambda flights: F.row_number().over(Window.orderBy("id")), "computed from several rows"),
         (lambda flights: F.rand(), "another one each time"),
         (lambda flights: flights.id.cast("double"), "is a double"),
