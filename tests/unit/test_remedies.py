@@ -49,6 +49,21 @@ def test_every_document_that_a_text_cites_is_printed_by_a_command() -> None:
     assert "## Starting anew" in printed.output
 
 
+def anew_without_the_steps(text: str) -> bool:
+    """Whether a text tells to start the migration anew, and not where the steps of that are."""
+    told = re.search(r"start(ing)? (the migration |(the )?migration of \w+ \w+ )?anew", text)
+    return told is not None and "docs/operating.md" not in text
+
+
+def test_who_is_told_to_start_anew_is_told_how() -> None:
+    """It takes five steps, which ``integration/test_ddl_way_out.py`` follows; a slot alone, say, isn't enough."""
+    told = [place for place, text in texts() if "start the migration anew" in text]
+    assert len(told) > 30, "the texts are not found any more"
+    assert [place for place, text in texts() if anew_without_the_steps(text)] == []
+    assert anew_without_the_steps("undo the change, or start the migration anew")
+    assert anew_without_the_steps("start anew")
+
+
 def test_a_text_that_cites_what_nobody_ships_would_be_found() -> None:
     assert cited("see docs/nowhere.md") == ["nowhere"]
     assert "nowhere" not in documents()

@@ -45,7 +45,8 @@ def replaced(query: Query, table: TableId, dumped: int, found: int, needed: Sequ
         remedy="put the other one back; or, to go on with this one, have all of its rows read: "
         + "".join(f"{statement}; " for statement in needed)
         + f"migrator dump start --table {table.name}; then start again (the target's rows of the other one are"
-        " removed; where a target table has rows of several source tables, start the migration anew instead)",
+        " removed; where a target table has rows of several source tables, start the migration anew instead,"
+        " docs/operating.md)",
     )
 
 
@@ -53,7 +54,10 @@ def gone(query: Query, table: TableId, dumped: int) -> SchemaError:
     """The named error for a name that leads to no table any more."""
     called = _called(query, dumped)
     if called is None:
-        remedy = "make a table of that name (the next start says how its rows are read), or start the migration anew"
+        remedy = (
+            "make a table of that name (the next start says how its rows are read), or start the migration anew"
+            " (docs/operating.md)"
+        )
     else:
         back = "; ".join(_back(query, called, table))
         remedy = f"{back}; then start again: what was written to it meanwhile is in its log"

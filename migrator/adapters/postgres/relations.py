@@ -233,5 +233,5 @@ def _renamed(table: TableId, cause: str, where: str) -> SchemaError:
         f"table {table} changed in a way that can't be carried on",
         where=f"{table} at {where}",
         cause=cause,
-        remedy="undo the change, or start the migration of this table anew",
+        remedy="undo the change, or start the migration anew (docs/operating.md)",
     )

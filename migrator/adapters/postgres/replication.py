@@ -385,6 +385,6 @@ def lost_slot(source: PostgresSource, cause: str) -> GapError:
         f"replication slot {source.slot!r} no longer holds the log that is needed",
         where=source.address,
         cause=cause,
-        remedy=f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew (it dumps again); "
-        "raise max_slot_wal_keep_size if the server dropped the log",
+        remedy=f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew"
+        " (docs/operating.md); raise max_slot_wal_keep_size if the server dropped the log",
     )

@@ -72,7 +72,7 @@ def checked_start(
             "the source log doesn't hold the position that is needed",
             where=f"slot {source.slot} at {source.address}",
             cause=problem,
-            remedy="check that this is the same server as before; else start the migration anew (it dumps again)",
+            remedy="check that this is the same server as before; else start the migration anew (docs/operating.md)",
         )
     return lsn
 

@@ -45,7 +45,7 @@ def chosen_otherwise(table: TableId, as_text: frozenset[str], where: str) -> Sch
         f"columns of {table} travel as text that didn't until now, or no longer do",
         where=where,
         cause=f"source.text_columns says {', '.join(sorted(as_text)) or 'none'} of {table.name}",
-        remedy="put source.text_columns back as it was, or start the migration anew",
+        remedy="put source.text_columns back as it was, or start the migration anew (docs/operating.md)",
     )
 
 

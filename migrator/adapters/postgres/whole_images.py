@@ -12,7 +12,8 @@ def incomplete_image(table: TableId, operation: str, where: str) -> SourceError:
         f"an {operation} of {table} came without its full before image",
         where=f"{table} at {where}",
         cause="the table's REPLICA IDENTITY is not FULL (or wasn't when this was written)",
-        remedy=f"ALTER TABLE {quoted(table)} REPLICA IDENTITY FULL; then start the migration of this table anew",
+        remedy=f"ALTER TABLE {quoted(table)} REPLICA IDENTITY FULL; then start the migration anew"
+        " (docs/operating.md)",
     )
 
 

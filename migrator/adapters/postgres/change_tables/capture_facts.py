@@ -29,7 +29,7 @@ from migrator.model.finding import Finding
 from migrator.model.table import TableId, TableSchema
 
 REMEDY = "as the owner of the tables, run what `migrator changetables` prints"
-_ANEW = "start the migration of this table anew"
+_ANEW = "start the migration anew (docs/operating.md)"
 
 _DIGESTS = """
 SELECT w.table_schema, w.table_name, pg_catalog.md5(pg_catalog.concat_ws('|',

@@ -172,7 +172,7 @@ class ChangeTableLogReader:
                     "captured changes that were not read yet have been deleted",
                     where=f"{self._source.address} after {where}",
                     cause=f"changes of transactions below {below} were deleted, needed from {place.at.xmin} on",
-                    remedy="start the migration anew (it dumps again); two migrations of one source must not both"
+                    remedy="start the migration anew (docs/operating.md); two migrations of one source must not both"
                     " delete what they have read",
                 )
             if not self._tables:
@@ -198,7 +198,8 @@ class ChangeTableLogReader:
                 "the change tables don't go on from the position that is needed",
                 where=self._source.address,
                 cause=problem,
-                remedy="check that this is the same server as before; else start the migration anew (it dumps again)",
+                remedy="check that this is the same server as before; else start the migration anew"
+                " (docs/operating.md)",
             )
 
     # -- delivering ---------------------------------------------------------------------------------------------

@@ -88,7 +88,8 @@ class Place:
                 "the position isn't one of change tables",
                 where=position.token[:80],
                 cause=str(error),
-                remedy="source.log can't be changed during a migration: set it back, or start the migration anew",
+                remedy="source.log can't be changed during a migration: set it back, or start the"
+                " migration anew (docs/operating.md)",
             ) from error
 
 
