@@ -12,6 +12,7 @@ from migrator.model.ledger import Ledger
 from migrator.model.ledger_codec import ledger_from_json, ledger_to_json
 from migrator.model.progress import Checkpoint
 from migrator.schema import MYSQL_LEDGER
+from migrator.sqltarget.lost_row import lost_row
 
 _READ = f"SELECT epoch, segment, format, checkpoint FROM {MYSQL_LEDGER} WHERE migration = %s"
 _CREATE = f"INSERT IGNORE INTO {MYSQL_LEDGER} (migration, epoch, segment, format) VALUES (%s, 0, 0, %s)"
@@ -31,12 +32,7 @@ def known(session: Session, migration: str, lock: str = "") -> Ledger:
     """The ledger as committed now. Raises ``TargetError`` when it has no row."""
     found = session.rows(f"{_READ}{lock}", [migration])
     if not found:
-        raise TargetError(
-            f"the target's ledger has no row for migration {migration}",
-            where=MYSQL_LEDGER,
-            cause="it was deleted, or another database is configured now",
-            remedy="start again with `migrator run`; it will dump anew",
-        )
+        raise lost_row(migration, MYSQL_LEDGER)
     return ledger_of(migration, *found[0])
 
 

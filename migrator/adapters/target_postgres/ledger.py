@@ -11,6 +11,7 @@ from migrator.model.codec import FORMAT, FormatError, check_number
 from migrator.model.ledger import Ledger
 from migrator.model.ledger_codec import ledger_from_json, ledger_to_json
 from migrator.model.progress import Checkpoint
+from migrator.sqltarget.lost_row import lost_row
 
 _COLUMNS = "epoch, segment, format, checkpoint::text"
 _READ = f"SELECT {_COLUMNS} FROM migrator.ledger WHERE migration = $1::text FOR UPDATE"
@@ -30,12 +31,7 @@ def lock(session: Session, migration: str) -> Ledger:
     """The ledger under its row lock, held until the transaction ends. Raises ``TargetError`` when it has no row."""
     found = session.rows(_READ, [migration])
     if not found:
-        raise TargetError(
-            f"the target's ledger has no row for migration {migration}",
-            where="migrator.ledger",
-            cause="it was deleted, or another database is configured now",
-            remedy="start again with `migrator run`; it will dump anew",
-        )
+        raise lost_row(migration, "migrator.ledger")
     epoch, segment, number, checkpoint = found[0]
     return ledger_of(migration, int(epoch), int(segment), int(number), checkpoint)
 
