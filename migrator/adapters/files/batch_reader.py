@@ -35,6 +35,10 @@ _RESTORED = (
     "was the target restored from a backup? Then move the event log's directory away and start again: capture goes "
     "on from the target's ledger if the source still holds its log from there, else it names what is missing"
 )
+_NOTHING_APPLIED = (
+    "put the ledger's row back as a backup of the target has it; else start the migration anew (docs/operating.md): a"
+    " dump over rows that the target has already would leave those that are gone from the source"
+)
 
 
 class FileBatchReader:
@@ -68,7 +72,8 @@ class FileBatchReader:
         released although the target doesn't hold it.
         """
         deadline = time.monotonic() + timeout_s
-        self._sequence.check_released(after, f"the target's ledger stands at segment {after}", _RESTORED)
+        remedy = _RESTORED if after else _NOTHING_APPLIED
+        self._sequence.check_released(after, f"the target's ledger stands at segment {after}", remedy)
         self._sequence.forget(after)
         self._fresh.forget(after)
         while True:
