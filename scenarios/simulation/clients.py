@@ -51,6 +51,7 @@ class Client:
         session: from 1.
         source: where it writes.
         truncates: whether it sometimes empties the register by TRUNCATE.
+        most_puts: rows of the register that one transaction writes at most.
         tried: every row write, with the log entry that it became (None: rolled back).
         answered: of every transaction, its outcome and when the client learnt it.
     """
@@ -58,6 +59,7 @@ class Client:
     session: int
     source: Source
     truncates: bool = False
+    most_puts: int = 3
     tried: list[Tried] = field(default_factory=list)
     answered: dict[int, tuple[str, int]] = field(default_factory=dict)
     _number: int = 0
@@ -127,7 +129,7 @@ class Client:
     def put(self, dice: Dice) -> list[Write]:
         """New values for a few rows of the register, present or not."""
         free = [*self._present(REGISTER.id), *self._absent()]
-        return [self._put(key) for key in dice.some_of(free, 1 + dice.below(3))]
+        return [self._put(key) for key in dice.some_of(free, 1 + dice.below(self.most_puts))]
 
     def delete(self, dice: Dice) -> list[Write]:
         """Rows of the register vanish; others may put them back."""

@@ -26,7 +26,7 @@ from migrator.run.progress import Progress
 from migrator.run.resume import resume
 from migrator.run.source_threads import ChunkPump, Inputs
 from scenarios.simulation.dice import Dice
-from scenarios.simulation.setup import Setup
+from scenarios.simulation.setup import Setup, edited
 from scenarios.simulation.source import (
     Link,
     SimulatedChunkReader,
@@ -92,7 +92,7 @@ class Process:
     def __init__(self, name: str, shared: Shared, setup: Setup):
         self.name = name
         self._shared = shared
-        self._setup = setup
+        self._written = self._setup = setup
         self._attempt = 0
         self.stop()
 
@@ -122,11 +122,16 @@ class Process:
         self._stopping = Stopping()
         self.link = Link(self._shared.source, self._setup.part_rows, self._setup.witness)
 
-    def lead(self) -> None:
-        """The next step on the way to leading. Raises ``FencedError`` where another process leads."""
+    def lead(self, number: int = 0) -> None:
+        """The next step on the way to leading; ``number``: which settings a start has, if they are edited.
+
+        Raises ``FencedError`` where another process leads.
+        """
         if self.leads:
             return
         if self._starting is None:
+            self._setup = edited(self._written, number)
+            self.link = Link(self._shared.source, self._setup.part_rows, self._setup.witness)
             self._starting = self._start()
         if next(self._starting, "done") == "done":
             self._starting = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,9 +32,11 @@ class Setup:
         max_keys: keys that the core remembers per transaction or window.
         workers: of a dump; a seed has one of these numbers.
         steps: decisions of a run.
+        most_puts: rows of the register that a client's transaction writes at most.
         requests: an operator asks for further dumps.
         truncates: clients empty a table by TRUNCATE now and then.
         faults: crashes, lost leases, broken connections.
+        changes: somebody edits the settings before each start (see ``edited``).
         mutant: name of the broken variant, or "".
         patches: what breaks it.
     """
@@ -47,9 +50,11 @@ class Setup:
     max_keys: int = 20_000
     workers: tuple[int, ...] = (1, 2, 3)
     steps: int = 260
+    most_puts: int = 3
     requests: bool = False
     truncates: bool = False
     faults: bool = True
+    changes: bool = False
     mutant: str = ""
     patches: tuple[Patch, ...] = ()
 
@@ -62,6 +67,8 @@ BOTH = Setup("both", watermarks=True)
 """Watermarks and witness on an engine whose commits become visible in any order."""
 TRUNCATES = replace(WITNESS, name="truncates", truncates=True, requests=True)
 """A table is emptied now and then, also while it is dumped, or dumped again."""
+CHANGES = replace(TRUNCATES, name="changes", ordered=True, steps=360, most_puts=9, changes=True)
+"""Every start has other settings than the one before, wherever that was killed."""
 SETUPS = (
     WITNESS,
     WATERMARK,
@@ -74,12 +81,32 @@ SETUPS = (
     replace(BOTH, name="requests-both", requests=True, chunk_rows=2),
     TRUNCATES,
     replace(TRUNCATES, name="truncates-watermark", ordered=True, watermarks=True, witness=False),
+    CHANGES,
 )
+_PLACEMENTS = ((False, True), (True, False), (True, True))
+"""Watermarks, witness: on a server that makes commits visible in log order all of them are right."""
 
 
 def setup_of(seed: int, setups: Sequence[Setup] = SETUPS) -> Setup:
     """The setup that a seed runs; neighbours run different ones."""
     return setups[seed % len(setups)]
+
+
+def edited(setup: Setup, number: int) -> Setup:
+    """The settings of one start, where somebody edits them: those that may be changed during a migration."""
+    if not setup.changes:
+        return setup
+    rng = random.Random(number)
+    watermarks, witness = rng.choice(_PLACEMENTS)
+    return replace(
+        setup,
+        watermarks=watermarks,
+        witness=witness,
+        part_rows=rng.choice((1, 2, 5)),
+        chunk_rows=rng.choice((1, 3, 7)),
+        max_keys=rng.choice((1, 20_000)),
+        workers=(rng.choice((1, 2, 3)),),
+    )
 
 
 @contextmanager

@@ -67,6 +67,8 @@ _ROUND = (
 _LONGEST_DRAIN = 500
 """Rounds of all actors; a run that isn't done by then is stuck."""
 _TICK_US = 100
+_SETTINGS = 1000
+"""So many different settings a start may have, where somebody edits them."""
 
 
 def decisions(seed: int, setup: Setup) -> tuple[Decision, ...]:
@@ -101,7 +103,10 @@ class World:
             self._source, MemoryElection(), MemoryEventLog(), MemoryDatabase(TARGETS), self.requests
         )
         self._operator = Operator(self.requests) if setup.requests else None
-        self._clients = [Client(session, self._source, setup.truncates) for session in range(1, CLIENTS + 1)]
+        self._clients = [
+            Client(session, self._source, setup.truncates, setup.most_puts)
+            for session in range(1, CLIENTS + 1)
+        ]
         self._processes = [Process(name, self._shared, setup) for name in ("a", "b")]
         self._recorder = Recorder(self._shared)
         self._actions: dict[str, Callable[[Dice], None]] = {
@@ -163,12 +168,13 @@ class World:
     def _lead(self, dice: Dice) -> None:
         idle = [process for process in self._processes if not process.leads]
         if idle:
-            self._start(idle[dice.below(len(idle))], times_out=dice.below(3) == 0)
+            process, times_out = idle[dice.below(len(idle))], dice.below(3) == 0
+            self._start(process, times_out, dice.below(_SETTINGS))
 
-    def _start(self, process: Process, times_out: bool) -> None:
+    def _start(self, process: Process, times_out: bool, number: int) -> None:
         if times_out and not self._holder():
             self._shared.election.expire()  # the lease of a process that is gone
-        self._guarded(process, process.lead)
+        self._guarded(process, partial(process.lead, number))
 
     def _holder(self) -> Process | None:
         return next((each for each in self._processes if each.alive and each.leadership.held()), None)
@@ -238,7 +244,7 @@ class World:
             self._guarded(process, lambda: step(process, dice))
 
     def _begin(self, process: Process, _: Dice) -> None:
-        self._start(process, times_out=True)
+        self._start(process, times_out=True, number=0)
 
     def _caught_up(self) -> bool:
         checkpoint = self._shared.target.ledger.checkpoint
