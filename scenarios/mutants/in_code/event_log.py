@@ -110,7 +110,7 @@ READER = (
         ("what another reader needs is released", "if n <= up_to and (needed is None or n < needed)]", "if n <= up_to]"),
         ("what isn't applied is released", "if n <= up_to and (needed is None or n < needed)]", "if (needed is None or n < needed)]"),
         ("released segments that the ledger lacks are passed over",
-            'self._sequence.check_released(after, f"the target\'s ledger stands at segment {after}", _RESTORED)', "pass"),
+            'self._sequence.check_released(after, f"the target\'s ledger stands at segment {after}", remedy)', "pass"),
         ("a lost manifest ends the log quietly", "self._sequence.check_gap(end + 1)\n            if not", "if not"),
         ("any change of columns is netted", "if before is not None and not extends(file.schema, before):", "if False:"),
         ("beside dump rows images are netted by their ends", "every_before=schema.id in dumped", "every_before=False"),
