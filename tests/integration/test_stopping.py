@@ -83,7 +83,7 @@ class Started:
                     break
             os.close(self._master)
             self._master = None
-        code = self.process.wait(60)
+        code = self.process.wait(180)  # a machine that is busy starts Spark in a minute, and ends it then
         return code, (shown or self.said.read_bytes()).decode(errors="replace")
 
     def kill(self) -> None:
