@@ -5,7 +5,9 @@ it is read by a grammar that holds what rows are chosen by, and everything else 
 aren't listed (they may write, sleep, lock or read files), casts, operators that somebody may have made, parameters,
 whole rows, other tables. Pure.
 
-Texts hold no backslash: whether one escapes depends on the server's settings.
+What servers read differently is left out, lest one sees what the grammar didn't: a backslash in a text escapes or
+doesn't, by a setting; a comment begins at ``--`` or at ``-- ``, and ends at a carriage return or doesn't; a blank or a
+digit beyond ASCII is a letter to PostgreSQL.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from migrator.model.table import TableSchema
 MOST_CHARACTERS = 4_000
 _DEEPEST = 30
 _TOKEN = re.compile(
-    r"""(?P<space>\s+|--(?:\s[^\n]*)?(?=\n|\Z))
-    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w$]))
+    r"""(?P<space>[ \t\n\r\f]+)
+    |(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w$]))
     |(?P<text>'(?:[^'\\]|'')*')
     |(?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
     |(?P<word>[^\W\d][\w$]*)
-    |(?P<sign><>|!=|<=|>=|\|\||[<>=(),+\-*/%.])""",
+    |(?P<sign><>|!=|<=|>=|\|\||-(?!-)|[<>=(),+*/%.])""",
     re.VERBOSE,
 )
 _OF_TEXTS = (

@@ -160,6 +160,10 @@ def test_what_cannot_be_read_is_refused_by_name_and_changes_nothing(old: Databas
         "open comment": (Scope(predicate="number = 1 /* x"), "--where"),
         "two statements": (Scope(predicate="number = 1; DELETE FROM t"), "--where"),
         "escape": (Scope(predicate="1 = 1 THEN 1 END = 1; DELETE FROM t; --"), "--where"),
+        "behind a comment": (
+            Scope(predicate="number = 1 -- x\r OR (SELECT count(*) FROM t) > 0"),
+            "--where",
+        ),
         "aggregate": (Scope(predicate="count(*) > 1"), "--where"),
         "order": (Scope(predicate="1 = 1 ORDER BY 1"), "--where"),
     }
