@@ -40,7 +40,8 @@ _WRITE_NO_ROWS = frozenset(
         "TRUNCATE",
     )
 )
-"""First words of statements that write no rows of an existing table; whatever begins otherwise might."""
+"""First words of statements that write no rows of an existing table; whatever begins otherwise might. A table that
+is made from a query is the exception, see ``_fills``."""
 _INDEX_GONE = re.compile(
     r"(?:DROP|RENAME) (?:INDEX|KEY|CONSTRAINT) (?:IF EXISTS )?(`(?:[^`]|``)*`|\S+)", re.IGNORECASE
 )
@@ -209,8 +210,9 @@ def _defined(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     if cursor.skip("RENAME TABLE", "RENAME TABLES"):
         cursor.skip("IF EXISTS")
         return _emptied(renamed_tables(cursor), "RENAME TABLE", captured)
-    if cursor.skip("CREATE OR REPLACE TABLE"):
-        return _emptied([cursor.table()], "CREATE OR REPLACE TABLE", captured)
+    for replacing in ("CREATE OR REPLACE TABLE", "CREATE OR REPLACE SEQUENCE"):  # that one drops a table, too
+        if cursor.skip(replacing):
+            return _emptied([cursor.table()], replacing, captured)
     if cursor.skip("DROP INDEX"):
         return _index_dropped(cursor, captured)
     if starts_alter(cursor):
@@ -259,7 +261,22 @@ def _writes_no_rows(cursor: Words) -> bool:
         table = cursor.skip("TABLE", "TABLES")  # ANALYZE UPDATE ... runs the update
         cursor.at = start
         return table
+    if _fills(cursor.words[cursor.at :]):
+        return False
     return cursor.at >= len(cursor.words) or cursor.words[cursor.at].upper() in _WRITE_NO_ROWS
+
+
+def _fills(words: Sequence[str]) -> bool:
+    """CREATE TABLE from a query, which may call what changes rows. Logged row by row it has lost its query."""
+    upper = [word.upper() for word in words]
+    table = next((place for place in (1, 2, 3, 4) if upper[place : place + 1] == ["TABLE"]), None)
+    if upper[:1] != ["CREATE"] or table is None or not set(upper[1:table]) <= {"OR", "REPLACE", "TEMPORARY"}:
+        return False
+    queried = zip(upper[table + 1 :], [*upper[table + 2 :], ""], strict=True)
+    return any(
+        word in ("SELECT", "TABLE") or (word == "VALUES" and following not in ("LESS", "IN"))
+        for word, following in queried
+    )
 
 
 def _rows(

@@ -6,7 +6,7 @@ aren't listed (they may write, sleep, lock or read files), casts, operators that
 whole rows, other tables. Pure.
 
 What servers read differently is left out, lest one sees what the grammar didn't: a backslash in a text escapes or
-doesn't, by a setting; a comment begins at ``--`` or at ``-- ``, and ends at a carriage return or doesn't; a blank or a
+doesn't, by a setting; a comment begins at ``--`` or at ``-- ``, and ends at a carriage return or doesn't; a blank or
 digit beyond ASCII is a letter to PostgreSQL.
 """
 

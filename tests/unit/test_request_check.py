@@ -120,6 +120,7 @@ def test_there_are_so_many_open_requests_and_no_more() -> None:
         Pace(delay_s=float("nan")),
         Pace(delay_s=float("inf")),
         Pace(p95_s=10.0**6),
+        Pace(delay_s=10**400),
         Pace(workers=10_000),
         Pace(share=2.0),
         Pace(delay_s="1"),  # type: ignore[arg-type]
