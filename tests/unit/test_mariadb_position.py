@@ -87,6 +87,21 @@ def test_the_track_says_what_a_place_says(steps: list[tuple[int, int]], undecide
             assert (found.order, found.token) == (expected.order, expected.token)
 
 
+def gtid_event(sequence: int) -> Event:
+    return Event(162, 1_700_000_000, 1, 77, 0, sequence.to_bytes(8, "little") + bytes(4) + bytes(7))
+
+
+def test_a_lower_number_is_known_only_where_the_log_is_read_again() -> None:
+    again = DomainTrack(parse_gtids("0-1-9"), Undecided("0-1-3", ("X'61',X'',1",), "abc"))
+    straight = DomainTrack(parse_gtids("0-1-9"))
+    for track in (again, straight):
+        track.in_file("binlog.000001")
+    assert [again.begin(gtid_event(number)).known for number in (5, 9, 10)] == [True, True, False]
+    for track, number in ((again, 5), (straight, 5), (straight, 9)):
+        with pytest.raises(SourceError, match="out of order"):
+            track.begin(gtid_event(number))
+
+
 def test_the_log_names_the_xa_transaction_that_is_decided() -> None:
     head = (9).to_bytes(8, "little") + bytes(4)
     number = xid_number("X'61',X'62',1")

@@ -27,6 +27,9 @@ _new = tuple.__new__
 class DomainTrack:
     """A ``Track``. ``start`` is the GTID state to begin after, ``undecided`` what that place remembers.
 
+    Whoever sets ``gtid_seq_no`` where ``gtid_strict_mode`` is off gives a transaction a number below those before it.
+    It isn't one that was read before, and is refused: behind a restart the server couldn't find our place.
+
     MariaDB's GTID event has no time but its header's (seen on 10.11).
     """
 
@@ -34,6 +37,8 @@ class DomainTrack:
         self._start = dict(start)
         self._gtids = dict(start)
         self._undecided = undecided
+        again = LogPlace(self._start, "", 0, undecided).read_from()
+        self._again = {domain for domain, gtid in start.items() if again.get(domain) != gtid}
         self._proof = proof
         self._tokens = Tokens(undecided, proof)
         self._at_s = 0
@@ -50,8 +55,8 @@ class DomainTrack:
         """A GTID event came; see ``Track``."""
         sequence, domain, flags = _HEAD.unpack_from(event.body)
         gtid = Gtid(domain, event.server, sequence)
-        began, last = self._start.get(domain), self._gtids.get(domain)
-        known = began is not None and sequence <= began.sequence
+        last = self._gtids.get(domain)
+        known = self._is_known(gtid)
         if not known and last is not None and sequence <= last.sequence:
             raise SourceError(
                 "the log's GTIDs are out of order",
@@ -70,6 +75,15 @@ class DomainTrack:
             bool(flags & _PREPARED_XA),
             known,
         )
+
+    def _is_known(self, gtid: Gtid) -> bool:
+        """Whether it was read before: only where the log is read from an earlier place, and up to ours."""
+        if gtid.domain not in self._again:
+            return False
+        began = self._start[gtid.domain]
+        if gtid.sequence >= began.sequence:
+            self._again.discard(gtid.domain)
+        return gtid.sequence <= began.sequence
 
     def begin_next(self, raw: bytes) -> TransactionId | None:
         """See ``Track``."""
