@@ -34,6 +34,12 @@ _PYTHONS = {
     "ujis": "euc_jp", "eucjpms": "euc_jp", "euckr": "euc_kr",
 }  # fmt: skip
 """Near enough to tell names and quotes by, where the server wasn't asked for its own table."""
+_NO_BREAK_SPACE = "\xa0"
+_SPACED = frozenset(
+    ("armscii8", "cp1250", "cp852", "cp866", "dec8", "geostd8", "greek", "hebrew", "keybcs2", "latin1", "latin2",
+     "latin5", "latin7")
+)  # fmt: skip
+"""Character sets of clients in which servers take a no-break space for space; in others it is part of a name."""
 
 
 ANY_SERVER = Lexer()
@@ -89,20 +95,23 @@ class QueryEvents:
         text_at = events.query_text_at(event)
         status = _status(event.body[fixed:start])
         mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
+        charset = self._charsets.names.get(int.from_bytes(status.get(_CHARSET, b"")[:2], "little"), "")
         lexer = Lexer(
-            self._mariadb, self._version, not mode & _NO_BACKSLASH_ESCAPES, bool(mode & _ANSI_QUOTES)
+            self._mariadb,
+            self._version,
+            not mode & _NO_BACKSLASH_ESCAPES,
+            bool(mode & _ANSI_QUOTES),
+            _NO_BREAK_SPACE if charset in _SPACED else "",
         )
         database = event.body[start : text_at - 1].decode("utf-8", "replace")
         raw = event.body[text_at:]
-        text, readable = self._text(raw, status)
+        text, readable = self._text(raw, charset)
         return QueryText(database, text, lexer, _updated(status.get(_UPDATED)), _in_utf8(raw, text), readable)
 
-    def _text(self, raw: bytes, status: dict[int, bytes]) -> tuple[str, bool]:
+    def _text(self, raw: bytes, charset: str) -> tuple[str, bool]:
         """The text by the character set of its client."""
         if raw.isascii():
             return raw.decode("ascii"), True
-        number = int.from_bytes(status.get(_CHARSET, b"")[:2], "little")
-        charset = self._charsets.names.get(number, "")
         try:
             if charset in UNICODE_CODECS or not charset:
                 return raw.decode("utf-8"), bool(charset)

@@ -26,12 +26,14 @@ class Lexer:
         version: of the server, such as 80045 or 101115; for executable comments.
         backslash_escapes: whether a backslash escapes in strings (no NO_BACKSLASH_ESCAPES).
         ansi_quotes: whether double quotes stand around names.
+        blanks: further characters that are space in the client's character set.
     """
 
     mariadb: bool = True
     version: int = 101100
     backslash_escapes: bool = True
     ansi_quotes: bool = False
+    blanks: str = ""
 
     def runs(self, marked: bool, version: int) -> bool:
         """Whether an executable comment is code. ``marked``: it begins with ``/*M!``."""
@@ -55,9 +57,9 @@ def words(text: str, lexer: Lexer) -> list[str]:
     at, in_code = 0, False
     while at < len(text):
         two = text[at : at + 2]
-        if text[at] in _SPACE or text[at] == "\0":
+        if text[at] in _SPACE or text[at] == "\0" or text[at] in lexer.blanks:
             at += 1
-        elif text[at] == "#" or (two == "--" and (text[at + 2 : at + 3] or " ") <= " "):
+        elif text[at] == "#" or (two == "--" and _ends_dashes(text[at + 2 : at + 3], lexer)):
             at = _behind(text, "\n", at)
         elif two == "/*":
             at, opened = _comment(text, at, lexer)
@@ -69,8 +71,9 @@ def words(text: str, lexer: Lexer) -> list[str]:
             found.append(text[at:end])
             at = end
         elif name := _NAME.match(text, at):
-            found.append(name[0])
-            at = name.end()
+            end = next((at + n for n, char in enumerate(name[0]) if char in lexer.blanks), name.end())
+            found.append(text[at:end])
+            at = end
         else:
             found.append(text[at])
             at += 1
@@ -83,6 +86,13 @@ def unquoted(word: str, ansi_quotes: bool = True) -> str:
     if len(word) > 1 and word[0] in quotes + "'" and word[-1] == word[0]:
         return word[1:-1].replace(word[0] * 2, word[0])
     return word
+
+
+def _ends_dashes(char: str, lexer: Lexer) -> bool:
+    """Whether two dashes before it begin a comment: before space and control characters, of which sets differ."""
+    if char > "~" and char not in lexer.blanks:
+        raise Unreadable(f"whether there is a comment behind -- depends on {char!r}")
+    return char <= " " or char in lexer.blanks
 
 
 def _behind(text: str, end: str, at: int) -> int:

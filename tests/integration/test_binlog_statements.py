@@ -158,13 +158,62 @@ def test_the_comparison_notices_what_is_read_otherwise_than_the_server_reads_it(
         monkeypatch.setattr(Lexer, "runs", lambda lexer, marked, version: False)
     else:
         monkeypatch.setattr(
-            QueryEvents, "_text", lambda self, raw, status: (raw.decode("utf-8", "replace"), True)
+            QueryEvents, "_text", lambda self, raw, charset: (raw.decode("utf-8", "replace"), True)
         )
     try:
         wrong, _, _ = wrongly_told(engine, old, other)
     except SourceError:
         return  # what is left of a statement is none, or one that writes rows
     assert wrong
+
+
+def test_blanks_are_those_of_the_clients_character_set(engine: BinlogEngine, old: Database) -> None:
+    """Every byte in every character set that clients may have: space to the server is space to us."""
+    source = source_of(old)
+    reader, _ = engine.started(source, "mark", *NAMES)
+    writer, plain = old.connect(), old.connect()
+    truth: dict[int, set[str]] = {}
+    said: dict[int, tuple[str, int]] = {}
+    with writer.cursor() as cursor, plain.cursor() as marker:
+        marker.execute("SHOW CHARACTER SET")
+        for charset, *_ in marker.fetchall():
+            try:
+                cursor.execute(f"SET NAMES {charset}")
+            except pymysql.err.Error:
+                continue  # none of a client
+            for byte in (*range(1, 32), *range(127, 256)):
+                if not ran(writer, b"TRUNCATE TABLE%ct" % byte):
+                    continue
+                said[len(said)] = charset, byte
+                marker.execute(f"INSERT INTO mark VALUES ({len(said)})")
+                truth[len(said)] = emptied(plain, old.database)
+    found = told_before_marks(read_to(reader, engine.end(source)))
+    reader.close()
+    assert {said[number - 1] for number in truth if truth[number] != found.get(number, set())} == set()
+    assert ("latin1", 0xA0) in said.values(), "the control: some blanks are beyond ASCII"
+
+
+def ran(connection: Any, statement: bytes) -> bool:
+    """Whether the server took a statement of these bytes."""
+    try:
+        connection._execute_command(3, statement)
+        connection._read_query_result()
+    except pymysql.err.Error:
+        return False
+    return True
+
+
+def told_before_marks(read: Read) -> dict[int, set[str]]:
+    """By the number of the mark behind it: the tables that the log reader says were emptied."""
+    found: dict[int, set[str]] = {}
+    emptied_now: set[str] = set()
+    for change in read.changes():
+        if change.table.name == "mark":
+            assert change.after is not None
+            found[int(str(change.after[0]))], emptied_now = emptied_now, set()
+        elif change.operation is Operation.TRUNCATE:
+            emptied_now.add(change.table.name)
+    return found
 
 
 def stops(engine: BinlogEngine, old: Database, statements: list[str], **options: Any) -> str:
@@ -249,6 +298,7 @@ def test_a_table_made_from_a_query_that_changes_our_rows_stops_by_name(
         "CREATE VIEW w AS SELECT f() AS a",
     )
     assert "CREATE logged as a statement" in stops(MARIADB, old_maria, [STATEMENT_FORMAT, made])
+    old_maria.execute("DELETE FROM mark")
     assert stops(MARIADB, old_maria, [made.replace(" x ", " y ")]) == "", "the control: rows are logged"
     assert old_maria.query("SELECT COUNT(*) FROM t") == [(0 if "SELECT 1" not in made else 1,)]
 

@@ -409,13 +409,15 @@ def test_result_rows_are_parsed_from_any_slicing(size: int) -> None:
         ('"a\\"" b', Lexer(), ['"a\\""', "b"]),
         ('"a\\" b', Lexer(ansi_quotes=True), ['"a\\"', "b"]),
         ("größe€", Lexer(), ["größe€"]),
+        ("a\xa0b --\n", Lexer(), ["a\xa0b"]),
+        ("a\xa0b\xa0--\xa0c\n/*!\xa0d */", Lexer(blanks="\xa0"), ["a", "b", "d"]),
     ],
 )
 def test_words_are_those_that_the_server_took(text: str, lexer: Lexer, expected: list[str]) -> None:
     assert words(text, lexer) == expected
 
 
-@pytest.mark.parametrize("text", ["TRUNCATE `t", "TRUNCATE 't", "TRUNCATE t 'x\\'"])
+@pytest.mark.parametrize("text", ["TRUNCATE `t", "TRUNCATE 't", "TRUNCATE t 'x\\'", "TRUNCATE --\x7f x\n t"])
 def test_what_cannot_have_run_as_it_is_read_is_refused_where_it_may_be_ours(text: str) -> None:
     """The server ran it, so it was read otherwise than the server reads it."""
     assert "certainty" in judged(text).refused
