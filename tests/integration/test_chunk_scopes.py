@@ -42,7 +42,7 @@ SCOPES: dict[str, tuple[Scope, str]] = {
         Scope(keys=(("2", "it's"), ("-3", "back\\slash"), ("99", "no"), ("02", 'say "x"'), ("0", "ö"))),
         "(number, word) IN ((2, 'it''s'), (-3, {backslash}), (2, 'say \"x\"'), (0, 'ö'))",
     ),
-    "predicate": (Scope(predicate="note LIKE '%3' OR word = 'Z' -- (two of them"), "note LIKE '%3' OR word = 'Z'"),
+    "predicate": (Scope(predicate="note LIKE '%3' OR word = 'Z'"), "note LIKE '%3' OR word = 'Z'"),
     "predicate that holds for nothing": (Scope(predicate="number > 100"), "1 = 0"),
     "predicate that is unknown": (Scope(predicate="NULLIF(number, 1) > 0"), "number > 1"),
 }  # fmt: skip
