@@ -48,13 +48,14 @@ class Act:
     detail: str
 
     def line(self) -> str:
-        """In one line."""
+        """In one line, whatever a reason holds: a line break would begin one that looks like another act."""
         who = f"{self.os_user} on {self.host} (process {self.process}) as {self.login}"
         led = f", epoch {self.epoch}" if self.epoch is not None else ""
         more = "".join(
             f": {each}" for each in (self.detail, self.reason and f"because {self.reason}") if each
         )
-        return f"{self.at}  {self.act} by {who}, version {self.version}{led}{more}"
+        whole = f"{self.at}  {self.act} by {who}, version {self.version}{led}{more}"
+        return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in whole)
 
 
 @dataclass(frozen=True, slots=True)
