@@ -14,11 +14,12 @@ from pymysql.constants.COMMAND import COM_QUERY
 from pymysql.cursors import Cursor
 
 from migrator.errors import VerifyError
-from verify.text_hash import TEXT_MAX_BYTES
 
 _RESET_CONNECTION = COM_QUERY + 28
 _EVERY_ROW = 2**64 - 1
 _UTF8 = "utf8mb4"
+_TEXT_MAX_BYTES = 64 << 20
+"""Of the texts of a chunk's rows, gathered into one."""
 _PINS: Mapping[str, Mapping[str, str | int]] = {
     "both": {
         # what is read
@@ -33,7 +34,7 @@ _PINS: Mapping[str, Mapping[str, str | int]] = {
         "character_set_client": _UTF8,
         "character_set_connection": _UTF8,
         "character_set_results": _UTF8,
-        "group_concat_max_len": TEXT_MAX_BYTES,
+        "group_concat_max_len": _TEXT_MAX_BYTES,
         "max_sort_length": 1 << 14,
         "sort_buffer_size": 1 << 21,
         "div_precision_increment": 4,

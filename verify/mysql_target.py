@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.errors import VerifyError
-from verify.as_printed import as_printed
 from verify.hexadecimal import hexadecimal
 from verify.ledger_row import ledger_state
+from verify.mariadb_printed import as_printed
 from verify.mysql_chunks import MySQLTargetChunks
 from verify.mysql_rows import row_batches
 from verify.mysql_session import open_session, quoted, rows_of
@@ -126,7 +126,7 @@ class MySQLTarget:
                 _base(str(kind).lower(), str(native).lower(), bases),
                 str(generated) == "1",
                 collation,
-                as_printed(self._settings, str(kind).lower(), str(native)),
+                as_printed(self._settings, str(kind).lower()),
             )
             for column, native, kind, generated, collation in rows
         )

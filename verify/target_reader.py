@@ -13,11 +13,11 @@ from pathlib import Path
 from psycopg import sql
 
 from migrator.errors import VerifyError
-from verify.as_printed import as_printed
 from verify.mysql_target import MySQLTarget
 from verify.postgres_chunks import PostgresTargetChunks, as_strings
 from verify.postgres_ledger import PostgresLedger
 from verify.postgres_operators import operator_path
+from verify.postgres_printed import as_printed
 from verify.postgres_session import connect_postgres
 from verify.postgres_snapshot import PostgresSnapshot, open_snapshot, open_views
 from verify.settings import ServerSettings

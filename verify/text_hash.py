@@ -28,8 +28,6 @@ from secrets import token_hex
 
 CELLS_MAX = 500_000
 """In a piece: each is a kibibyte at the very most, and some ten or twenty bytes mostly."""
-TEXT_MAX_BYTES = 64 << 20
-"""``group_concat_max_len`` of the judge's sessions on MySQL and MariaDB."""
 _LONG = 255
 """Characters of a text, or bytes of a binary value: longer ones are hashed by themselves."""
 _END = "\x1f"

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrator.binlog.settings import BinlogSource
-from migrator.binlog.sql import quote, quote_table
+from migrator.binlog.sql import account, quote, quote_table
 from migrator.binlog.watermark import WATERMARK_TABLE
 from migrator.model.grants import Grants
 from migrator.model.table import TableId
 
 _MONITOR = {"mysql": "REPLICATION CLIENT", "mariadb": "BINLOG MONITOR"}
-
-
-def account(user: str) -> str:
-    """The login from any host: from which one it comes, the configuration doesn't tell."""
-    return f"{quote(user)}@'%'"
 
 
 def source_grants(source: BinlogSource, kind: str, names: Sequence[str]) -> Grants:

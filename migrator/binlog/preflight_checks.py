@@ -12,9 +12,8 @@ from migrator.binlog.cascade_guard import read_cascading
 from migrator.binlog.catalog import LogicalType
 from migrator.binlog.charsets import is_supported
 from migrator.binlog.foreign_keys import ForeignKey
-from migrator.binlog.grants import account
 from migrator.binlog.settings import BinlogSource
-from migrator.binlog.sql import query, quote, quote_table, variable
+from migrator.binlog.sql import account, query, quote, quote_table, variable
 from migrator.binlog.undecided import prepared_now
 from migrator.binlog.watermark import WATERMARK_TABLE, WRITE
 from migrator.model.finding import Finding

@@ -30,3 +30,8 @@ def variable(connection: Any, name: str) -> str:
     rows = query(connection, "SHOW GLOBAL VARIABLES LIKE %s", (name.replace("_", "\\_"),))
     value = str(rows[0][1]) if rows else ""
     return {"ON": "1", "OFF": "0"}.get(value.upper(), value)
+
+
+def account(user: str) -> str:
+    """The login from any host: from which one it comes, the configuration doesn't tell."""
+    return f"{quote(user)}@'%'"

@@ -133,10 +133,10 @@ def test_text_that_the_target_cant_read_stays_as_it_is(new_pg: Database) -> None
     texts = ["nonsense {", "a\0b", *(f"bad {n}" for n in range(20)), "{"]
     for column in found:
         assert column.printed is not None
-        with column.printed.asking() as ask:
+        with column.printed.type.asking() as ask:
             assert ask(texts) == texts
             assert "password" not in repr(column.printed)
-    with found[2].printed.asking() as ask:  # type: ignore[union-attr]
+    with found[2].printed.type.asking() as ask:  # type: ignore[union-attr]
         assert ask(["1e2", "x", "2e2"]) == ["100", "x", "200"], "one that can't be read spoils no other"
 
 
@@ -184,7 +184,7 @@ def test_addresses_of_mariadb(spark: SparkSession, new_maria: Database) -> None:
     assert text.printed is None
     assert six.printed is not None
     assert four.printed is not None
-    with six.printed.asking() as ask:
+    with six.printed.type.asking() as ask:
         assert ask(["0:0:0:0:0:0:0:1", "::FFFF:1.2.3.4", "x"]) == ["::1", "::ffff:1.2.3.4", "x"]
-    with four.printed.asking() as ask:
+    with four.printed.type.asking() as ask:
         assert ask(["1.2.3.4", "x"]) == ["1.2.3.4", "x"]

@@ -16,6 +16,9 @@ from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 from migrator.postgres_session import Login
 
+RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
+"""Whether the server is a standby."""
+
 # (words of the server or libpq, what, remedy, retryable). A failed connect carries no SQLSTATE, only text;
 # the texts are English unless the server's lc_messages says otherwise, then the last resort below keeps its
 # words.

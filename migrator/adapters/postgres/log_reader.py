@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from migrator.adapters.postgres.connection import RECOVERY
 from migrator.adapters.postgres.lsn import (
     commit_position,
     format_lsn,
@@ -36,7 +37,6 @@ from migrator.adapters.postgres.pgoutput import (
     Update,
     parse,
 )
-from migrator.adapters.postgres.preflight import RECOVERY
 from migrator.adapters.postgres.publication import missing_for
 from migrator.adapters.postgres.read_view import present_position
 from migrator.adapters.postgres.ready_records import ReadyRecords

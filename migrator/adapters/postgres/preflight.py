@@ -29,7 +29,6 @@ SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN (
   'max_slot_wal_keep_size', 'idle_replication_slot_timeout', 'wal_sender_timeout', 'synchronous_standby_names',
   'hot_standby_feedback')
 """
-RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
 _FACTS = """
 SELECT pg_catalog.pg_is_in_recovery(),
        (SELECT count(*) FROM pg_catalog.pg_replication_slots),

@@ -9,7 +9,7 @@ from migrator.adapters.target_mysql.merge import qualified, quoted
 from migrator.adapters.target_mysql.mirror_names import mirror_database
 from migrator.adapters.target_mysql.mirror_tables import RIGHTS
 from migrator.adapters.target_mysql.settings import MysqlTarget
-from migrator.binlog.grants import account
+from migrator.binlog.sql import account
 from migrator.model.grants import Grants
 from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER

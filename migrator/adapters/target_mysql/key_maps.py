@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrator.adapters.target_mysql.merge import quoted
 from migrator.adapters.target_mysql.settings import MysqlTarget
-from migrator.binlog.grants import account
+from migrator.binlog.sql import account
 from migrator.schema.key_maps import KEY_BYTES, KeyMapTables, SqlKeyMaps
 
 TABLES = ENTRIES, COUNTERS = "migrator_key_map", "migrator_key_map_counter"

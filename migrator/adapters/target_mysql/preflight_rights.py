@@ -18,7 +18,7 @@ from migrator.adapters.target_mysql.mirror_tables import RIGHTS
 from migrator.adapters.target_mysql.reflect import Catalog
 from migrator.adapters.target_mysql.refusal import NO_PRIVILEGE
 from migrator.adapters.target_mysql.settings import MysqlTarget
-from migrator.binlog.grants import account
+from migrator.binlog.sql import account
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 

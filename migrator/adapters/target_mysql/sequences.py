@@ -12,8 +12,8 @@ from migrator.adapters.target_mysql.merge import qualified, quoted
 from migrator.adapters.target_mysql.reflect import Catalog, catalog
 from migrator.adapters.target_mysql.refusal import LOCK_WAIT, NO_PRIVILEGE
 from migrator.adapters.target_mysql.settings import MysqlTarget
-from migrator.binlog.grants import account
 from migrator.binlog.sequences import Counter, NextValue, counters, next_values, state
+from migrator.binlog.sql import account
 from migrator.errors import TargetError
 from migrator.model.sequence import Advance, NumberSequence
 from migrator.model.table import TableId

@@ -21,7 +21,8 @@ from migrator.adapters.postgres.change_tables.layout import (
     script,
 )
 from migrator.adapters.postgres.change_tables.view import VIEW, View
-from migrator.adapters.postgres.preflight import RECOVERY, SETTINGS, standby, version
+from migrator.adapters.postgres.connection import RECOVERY
+from migrator.adapters.postgres.preflight import SETTINGS, standby, version
 from migrator.adapters.postgres.preflight_tables import table_findings
 from migrator.adapters.postgres.preflight_values import text_column_findings
 from migrator.adapters.postgres.reflection import Query, ReflectedTable, psycopg_query, reflect
