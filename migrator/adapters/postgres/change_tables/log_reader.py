@@ -19,6 +19,7 @@ from migrator.adapters.postgres.change_tables.capture_facts import undisturbed
 from migrator.adapters.postgres.change_tables.layout import SCHEMA
 from migrator.adapters.postgres.change_tables.place import Place, ended, text
 from migrator.adapters.postgres.change_tables.polls import Fresh, Part, between, fresh, read_part
+from migrator.adapters.postgres.change_tables.same_changes import LastChange, check_same, last_change, shown
 from migrator.adapters.postgres.change_tables.view import FLUSH_S, VIEW, View, not_on_disk, on_disk
 from migrator.adapters.postgres.reflection import ReflectedTable, psycopg_query, reflect
 from migrator.adapters.postgres.settings import PostgresSource
@@ -60,6 +61,7 @@ class ChangeTableLogReader:
         self._place: Place | None = None
         self._tables: list[ReflectedTable] = []
         self._records: list[LogRecord] = []
+        self._proved_on: object = None
         self._pending: View | None = None
         self._found: list[Fresh] | None = None
         self._clock_us = 0
@@ -77,8 +79,10 @@ class ChangeTableLogReader:
         place = view.place() if after is None else Place.parse(after)
         self._check_server(place, view)
         known = None if after is None else dict(place.capture)
-        capture = self._connection.call(_OPENING, lambda connection: self._checked(connection, place, known))
-        self._place = place = replace(place, capture=capture)
+        capture, last = self._connection.call(
+            _OPENING, lambda connection: self._checked(connection, place, known)
+        )
+        self._place = place = replace(place, capture=capture, last=last)
         self._high = self._index = 0
         self._clock_us = view.clock_us
         started = place.position()
@@ -102,7 +106,7 @@ class ChangeTableLogReader:
         if not self._source.forget_changes or not self._to_forget or resting:
             return
         self._forgot_at = time.monotonic()
-        below = Place.parse(position).at.xmin
+        below = Place.parse(position).forgettable()
         statement = f"SELECT {SCHEMA}.forget($1::pg_catalog.xid8, $2::int4)"
         rows = self._forgetting.call(
             "captured changes can't be deleted",
@@ -146,22 +150,28 @@ class ChangeTableLogReader:
             self._pending = view  # this one, not a newer one: its end of the log stays where it is
             return
         self._step("changes.poll")
-        self._begin(replace(place, to=view.snapshot), view.clock_us)
+        self._begin(place, replace(place, to=view.snapshot), view.clock_us)
 
-    def _begin(self, place: Place, clock_us: int) -> None:
+    def _begin(self, told: Place, place: Place, clock_us: int) -> None:
+        """Begins the poll that ``place`` names; ``told``: the place whose last change is known."""
         known = dict(place.capture)
 
-        def find(connection: Any) -> list[Fresh]:
-            self._checked(connection, place, known)
+        def find(connection: Any) -> tuple[list[Fresh], LastChange]:
+            _, before = self._checked(connection, told, known)
             with _read_only(connection):
-                return fresh(connection, self._tables, _condition(place))
+                found = fresh(connection, self._tables, _condition(place))
+                return found, last_change(connection, self._tables, _condition(place), before)
 
-        self._found = self._connection.call(_OPENING, find)
+        self._found, last = self._connection.call(_OPENING, find)
         self._clock_us, self._high, self._index = clock_us, 0, 0
-        self._place = place
+        self._place = replace(place, last=last)
 
-    def _checked(self, connection: Any, place: Place, known: dict[str, str] | None) -> dict[str, str]:
-        """That capture went on undisturbed and nothing needed was deleted. Raises GapError, SchemaError."""
+    def _checked(
+        self, connection: Any, place: Place, known: dict[str, str] | None
+    ) -> tuple[dict[str, str], LastChange]:
+        """That these are the change tables that were read, that capture went on undisturbed, and that nothing needed
+        was deleted. Raises GapError, SchemaError.
+        """
         with _read_only(connection):
             query = psycopg_query(connection)
             where = f"snapshot {text(place.at)}"
@@ -180,7 +190,18 @@ class ChangeTableLogReader:
                     reflect(query, schema.id, self._source.choices(schema.id)) for schema in self._schemas
                 ]
                 self._tables = [table for table in found if table is not None]
-        return capture
+            last = self._proved(connection, place)
+        return capture, last
+
+    def _proved(self, connection: Any, place: Place) -> LastChange:
+        """The last change before the place, on each connection that is new. Raises ``GapError``."""
+        if place.last is None:
+            return last_change(connection, self._tables, shown(place.shows()), LastChange())
+        if connection is not self._proved_on:
+            (below,) = connection.execute(_FORGOTTEN).fetchone()
+            check_same(connection, self._tables, place.last, place.shows(), int(below), self._source.address)
+            self._proved_on = connection
+        return place.last
 
     def _check_server(self, place: Place, view: View) -> None:
         problem = ""
@@ -207,7 +228,7 @@ class ChangeTableLogReader:
     def _deliver(self, place: Place) -> None:
         """Reads the next part of the poll that was begun."""
         if self._found is None:  # begun before a restart
-            self._begin(place, self._clock_us)
+            self._begin(place, place, self._clock_us)
         part = self._connection.call(_OPENING, lambda connection: self._part(connection, place))
         reached = replace(place.reached(), capture=place.capture)
         position = reached.position()
@@ -234,6 +255,7 @@ class ChangeTableLogReader:
 
     def _part(self, connection: Any, place: Place) -> Part:
         with _read_only(connection):
+            self._proved(connection, place)
             return read_part(
                 connection,
                 self._found or [],

@@ -21,6 +21,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from migrator.adapters.postgres.change_tables.same_changes import LastChange
 from migrator.adapters.postgres.witness import SnapshotWitness
 from migrator.errors import SourceError
 from migrator.model.event import TransactionId
@@ -54,12 +55,15 @@ class Place:
         at: everything that it shows was delivered.
         to: the poll that is being delivered in parts, if there is one.
         capture: digest of what captures each table (see ``capture_facts``), by the table's name.
+        last: the last change that was delivered, or is being delivered (see ``same_changes``); None: the place of an
+            earlier version, which doesn't tell.
     """
 
     server: Server
     at: SnapshotWitness
     to: SnapshotWitness | None = None
     capture: Mapping[str, str] = field(default_factory=dict)
+    last: LastChange | None = None
 
     def position(self) -> Position:
         """The place as the core knows it."""
@@ -69,7 +73,19 @@ class Place:
         token.update(system=self.server.system, timeline=self.server.timeline)
         if self.capture:
             token["capture"] = dict(self.capture)
+        if self.last is not None:
+            token["last"] = self.last.parts()
         return Position(2 * ended(self.at) + (self.to is not None), json.dumps(token, separators=(",", ":")))
+
+    def shows(self) -> SnapshotWitness:
+        """All that this shows was delivered, or is being delivered."""
+        return self.at if self.to is None else self.to
+
+    def forgettable(self) -> int:
+        """Changes of transactions below were delivered, and prove nothing any more."""
+        if self.last is None or not self.last.table:
+            return self.at.xmin
+        return min(self.at.xmin, self.last.transaction)
 
     def reached(self) -> Place:
         """The place once the poll was delivered as a whole."""
@@ -82,7 +98,8 @@ class Place:
             token = json.loads(position.token)
             server = Server(str(token["system"]), int(token["timeline"]))
             to = SnapshotWitness.parse(token["to"]) if "to" in token else None
-            return cls(server, SnapshotWitness.parse(token["at"]), to, dict(token.get("capture", {})))
+            last = LastChange.of(token["last"]) if "last" in token else None
+            return cls(server, SnapshotWitness.parse(token["at"]), to, dict(token.get("capture", {})), last)
         except (ValueError, KeyError, TypeError) as error:
             raise SourceError(
                 "the position isn't one of change tables",
