@@ -31,7 +31,7 @@ from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import DumpRequest, RequestBook
+from migrator.model.request import DumpRequest, RequestBook, new_token
 from migrator.model.sequence import Advance
 from migrator.model.table import TableId
 from migrator.ports.output import EventOutput
@@ -149,7 +149,7 @@ def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
     """Checks an order against mapping and source, and files it as the book's last request."""
     known = source_tables(mapping(settings))
     tables, scope = checked(order, known, source_catalog(settings))
-    return requests(settings).update(lambda book: book.start(tables, scope))
+    return requests(settings).update(lambda book: book.start(tables, scope, token=new_token()))
 
 
 def dumps_asked_for(settings: Settings) -> tuple[RequestBook, tuple[TableDump, ...]]:

@@ -17,7 +17,7 @@ from migrator.cli.options import Amount, config_option
 from migrator.errors import RequestError
 from migrator.model.limits import LONGEST_PAUSE_S, MOST_CHUNK_ROWS, MOST_WORKERS
 from migrator.model.progress import TableDump
-from migrator.model.request import DumpRequest, RequestBook
+from migrator.model.request import DumpRequest, RequestBook, new_token
 from migrator.run.dump_order import DumpOrder
 
 
@@ -106,7 +106,11 @@ for command in (
     _step("pause", RequestBook.pause, "Read no further chunk of REQUEST until it is resumed."),
     _step("resume", RequestBook.resume, "Let REQUEST go on where it was."),
     _step("cancel", RequestBook.cancel, "End REQUEST where it is; what it brought stays."),
-    _step("restart", RequestBook.restart, "Begin REQUEST anew, whatever became of it."),
+    _step(
+        "restart",
+        lambda book, request: book.restart(request, new_token()),
+        "Begin REQUEST anew, whatever became of it.",
+    ),
 ):
     dump.add_command(command)
 

@@ -207,6 +207,7 @@ def requests_to_json(book: RequestBook) -> dict[str, Any]:
                 "generation": request.generation,
                 "reason": text_to_json(request.reason),
                 **({"doubts": [_doubt(doubt) for doubt in request.doubts]} if request.doubts else {}),
+                **({"token": request.token} if request.token else {}),
             }
             for request in book.requests
         ],
@@ -249,6 +250,7 @@ def _to_request(document: Json) -> DumpRequest:
         generation=document["generation"],
         reason=text_from_json(document["reason"]),
         doubts=_to_doubts(document),
+        token=document.get("token", ""),
     )
 
 

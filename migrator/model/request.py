@@ -6,6 +6,7 @@ A book is one frozen document. Its methods are pure and return the next book; a 
 from __future__ import annotations
 
 import re
+import secrets
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -14,6 +15,7 @@ from migrator.model.event import Key
 from migrator.model.table import TableId
 
 _ID = re.compile(r"r[1-9][0-9]{0,17}")
+_TOKEN = re.compile(r"[0-9a-f]{0,32}")
 KEPT_CLOSED = 50
 """Closed requests that a book remembers."""
 MOST_KEYS = 10_000
@@ -93,6 +95,8 @@ class DumpRequest:
         generation: rises with every restart; progress of an earlier generation counts for nothing.
         reason: why it failed, or what it brought.
         doubts: target rows that this dump decides on (see ``core.hold``); none for an ordinary dump.
+        token: tells it from a request of the same number in another machine's book, or in one that was begun anew:
+            the target's ledger keeps progress by name. Empty in earlier versions' books.
     """
 
     id: str
@@ -102,6 +106,7 @@ class DumpRequest:
     generation: int = 1
     reason: str = ""
     doubts: tuple[Doubt, ...] = ()
+    token: str = ""
 
     def is_open(self) -> bool:
         """Whether there is, or may be, something left to do."""
@@ -109,7 +114,12 @@ class DumpRequest:
 
     def name(self) -> str:
         """What tells its rows from those of every other dump, an earlier generation included."""
-        return f"{self.id}.{self.generation}"
+        return f"{self.id}.{self.generation}" + (f".{self.token}" if self.token else "")
+
+
+def new_token() -> str:
+    """One that no other request has."""
+    return secrets.token_hex(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +165,8 @@ class RequestBook:
         numbers = [self.started, *(request.generation for request in self.requests)]
         if not all(isinstance(each, str) and _ID.fullmatch(each) for each in ids) or len(set(ids)) < len(ids):
             raise ValueError("ids of requests are r1, r2, ..., each once")
+        if not all(_TOKEN.fullmatch(request.token) for request in self.requests):
+            raise ValueError("a request's token is of hexadecimal digits")
         if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
             raise ValueError("the numbers of a book are whole and count from 0")
         return self
@@ -176,15 +188,16 @@ class RequestBook:
         """How many requests run."""
         return sum(request.state is RequestState.RUNNING for request in self.requests)
 
-    def start(self, tables: tuple[TableId, ...], scope: Scope, doubts: tuple[Doubt, ...] = ()) -> RequestBook:
+    def start(
+        self, tables: tuple[TableId, ...], scope: Scope, doubts: tuple[Doubt, ...] = (), token: str = ""
+    ) -> RequestBook:
         """With one more request, the last one. Closed ones beyond ``KEPT_CLOSED`` are forgotten, oldest first."""
         number = self.started + 1
         closed = [request for request in self.requests if not request.is_open()]
         forgotten = {request.id for request in closed[: max(0, len(closed) - KEPT_CLOSED)]}
         kept = tuple(request for request in self.requests if request.id not in forgotten)
-        return replace(
-            self, requests=(*kept, DumpRequest(f"r{number}", tables, scope, doubts=doubts)), started=number
-        )
+        new = DumpRequest(f"r{number}", tables, scope, doubts=doubts, token=token)
+        return replace(self, requests=(*kept, new), started=number)
 
     def pause(self, request_id: str) -> RequestBook:
         """Its chunks are read no further until it is resumed."""
@@ -198,10 +211,11 @@ class RequestBook:
         """It ends where it is; what was dumped stays."""
         return self._moved(request_id, _OPEN, RequestState.CANCELLED)
 
-    def restart(self, request_id: str) -> RequestBook:
+    def restart(self, request_id: str, token: str = "") -> RequestBook:
         """It begins anew, whatever became of it."""
         old = self.request(request_id)
-        new = replace(old, state=RequestState.RUNNING, generation=old.generation + 1, reason="")
+        generation = old.generation + 1
+        new = replace(old, state=RequestState.RUNNING, generation=generation, reason="", token=token)
         return self._with(new)
 
     def close(self, name: str, state: RequestState, reason: str = "") -> RequestBook:

@@ -15,7 +15,7 @@ from migrator.core.hold import MOST_ROWS
 from migrator.errors import RequestError
 from migrator.model.chunk import MOST_LISTED
 from migrator.model.event import Key
-from migrator.model.request import WHOLE, Doubt, DumpRequest, RequestBook, Scope
+from migrator.model.request import WHOLE, Doubt, DumpRequest, RequestBook, Scope, new_token
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.requests import RequestStore
@@ -114,7 +114,7 @@ def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:
 
     def started(book: RequestBook) -> RequestBook:
         for step in steps:
-            book = book.start(step.tables, step.scope, step.doubts())
+            book = book.start(step.tables, step.scope, step.doubts(), new_token())
         return book
 
     return [request.name() for request in store.update(started).requests[-count:]] if count else []

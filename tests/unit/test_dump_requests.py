@@ -13,7 +13,7 @@ from migrator.core.capture import Capture, EmitChunk, Output
 from migrator.core.dump import DumpPlan
 from migrator.errors import MigratorError, RequestError
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.codec import requests_from_json, requests_to_json
+from migrator.model.codec import FormatError, requests_from_json, requests_to_json
 from migrator.model.event import LogProgress
 from migrator.model.finding import Finding
 from migrator.model.position import Position
@@ -27,6 +27,7 @@ from migrator.model.request import (
     RequestBook,
     RequestState,
     Scope,
+    new_token,
 )
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.run.dump_order import DumpOrder, checked
@@ -118,6 +119,24 @@ books = st.builds(
 @given(books)
 def test_a_book_comes_back_as_it_was(book: RequestBook) -> None:
     assert requests_from_json(requests_to_json(book)) == book
+
+
+def test_a_request_isnt_taken_for_one_of_the_same_number_in_another_book() -> None:
+    """Of a machine with an empty state folder, or a copied one: the ledger keeps progress by the request's name."""
+    ours, theirs = (RequestBook().start((TABLE,), WHOLE, token=new_token()) for _ in range(2))
+    done = TableDump(TABLE, chunks=3, done=True, request=theirs.request("r1").name())
+    for book in (ours, theirs.restart("r1", new_token())):
+        assert requests_from_json(requests_to_json(book)) == book
+        (request,) = book.requests
+        plan = DumpPlan([TableDump(TABLE, done=True)], 1, requests=[done])
+        plan.follow(book.requests, {})
+        assert plan.open(request.name())
+        assert [dump.chunks for dump in plan.requests()] == [0]
+    plan = DumpPlan([TableDump(TABLE, done=True)], 1, requests=[done])
+    plan.follow(theirs.requests, {})
+    assert not plan.open(done.request), "the control: its own is done"
+    with pytest.raises(FormatError, match="hexadecimal"):
+        requests_from_json(requests_to_json(RequestBook().start((TABLE,), WHOLE, token="../x")))
 
 
 # -- what was typed -------------------------------------------------------------------------------------------------
