@@ -37,7 +37,8 @@ def resume(ledger: Ledger, last: Manifest | None, segments: Segments) -> Checkpo
             where=other,
             cause="another machine has gone on from the target meanwhile, the state folder was copied or restored, or"
             " the target was",
-            remedy=f"see that no other process runs this migration, then {_AWAY}",
+            remedy="start on the machine that moved the target last, whose event log leads on; or see that no other"
+            f" process runs this migration, then {_AWAY}, if the source still holds its log from there",
         )
     if last.number > ledger.segment and segments.manifest(ledger.segment + 1) is None:
         segments.read(ledger.segment, 1, 0.0)  # says that it was released, or lost

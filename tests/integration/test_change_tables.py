@@ -270,7 +270,12 @@ def test_what_was_acknowledged_is_deleted_if_that_is_configured_and_nothing_else
         *_, last = parts(read_all(reader, source))
         reader._forgot_at = 0.0  # it does so once a second
         reader.acknowledge(last.position)
-        assert old.query(keys) == []
+        assert old.query(keys) == [(3,), (4,), (9,)], "the last one proves the place: older than the others"
+        old.execute("INSERT INTO t VALUES (5, 'z')")
+        *_, last = parts(read_all(reader, source))
+        reader._forgot_at = 0.0
+        reader.acknowledge(last.position)
+        assert old.query(keys) == [(5,)]
         xids = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
         before = old.query(xids)
         for _ in range(3):

@@ -72,7 +72,8 @@ def checked_start(
             "the source log doesn't hold the position that is needed",
             where=f"slot {source.slot} at {source.address}",
             cause=problem,
-            remedy="check that this is the same server as before; else start the migration anew (docs/operating.md)",
+            remedy="check that this is the same server as before, and that no event log which leads on was moved away"
+            " or is on another machine; else start the migration anew (docs/operating.md)",
         )
     return lsn
 
