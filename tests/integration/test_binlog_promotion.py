@@ -15,6 +15,7 @@ from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_reading import DEADLINE_S, Read, fold, read_to, source_of
+from tests.integration.restored import Snapshots
 from tests.servers import Database, embedded_mariadb, embedded_mysql, unpacked_mysql
 
 pytestmark = pytest.mark.integration
@@ -127,3 +128,33 @@ def test_a_replica_that_lacks_transactions_is_a_gap(
     reader = engine.log_reader(promoted, engine.catalog(promoted).tables(["t"]))
     with pytest.raises(GapError, match=r"ends before|has diverged"):
         reader.start(position)
+
+
+def test_a_replica_put_back_with_its_primary_is_refused_and_one_that_catches_up_again_is_not(
+    engine: BinlogEngine, pair: tuple[Server, Server]
+) -> None:
+    """What the replica lost alone it gets again, the very same; what the primary lost as well is gone."""
+    primary, replica = pair
+    old, source = database_of(primary), source_of(database_of(replica))
+    old.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    await_same(primary, replica)
+    copies = [Snapshots(server, server._directory) for server in pair]
+    for copy in copies:
+        copy.take()
+    old.execute("INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (3)")
+    await_same(primary, replica)
+    reader, _ = engine.started(source, "t")
+    place = reader.start(None)
+    reader.close()
+    copies[1].restore()
+    await_same(primary, replica)
+    assert reader.start(place) == place, "the control: it caught up again"
+    reader.close()
+    time.sleep(1.05 if engine is not MYSQL else 0)  # MariaDB's log has whole seconds
+    for copy in copies:
+        copy.restore()
+    old.execute(*(f"INSERT INTO t VALUES ({key})" for key in (12, 13, 14)))
+    await_same(primary, replica)
+    with pytest.raises(GapError, match="isn't the log that was read"):
+        reader.start(place)
+    reader.close()
