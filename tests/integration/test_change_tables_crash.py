@@ -65,8 +65,9 @@ def test_what_a_crash_forgets_was_not_delivered_and_what_takes_its_id_is(fragile
 def test_a_reader_that_does_not_wait_for_the_disk_invents_one_row_and_loses_the_other(
     fragile: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Negative control."""
+    """Negative control, without the proof that these are the tables that were read: it would notice as well."""
     monkeypatch.setattr(log_reader, "on_disk", lambda execute, view, until: True)
+    monkeypatch.setattr(log_reader, "check_same", lambda *told: None)
     before, after = forgotten_and_real(fragile)
     assert [change.after for change in before] == [("7", "forgotten")]
     assert after == []
