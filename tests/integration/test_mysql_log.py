@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from migrator.adapters.mysql.log_request import open_stream
+from migrator.adapters.mysql.position import parse_position
 from migrator.binlog.log_reader import BinlogReader
 from migrator.errors import SourceError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_hot_writes import PLAIN, expect_between, hot_writes
-from tests.integration.binlog_reading import fold, now_us, read_to, read_until, source_of
+from tests.integration.binlog_reading import Read, fold, now_us, read_to, read_until, source_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -129,3 +131,36 @@ def test_partial_updates_of_json_are_refused_by_name(engine: BinlogEngine, accou
     with pytest.raises(SourceError, match="PARTIAL_JSON"):
         read_until(log, lambda _: False)
     log.close()
+
+
+def test_a_transaction_without_a_gtid_while_we_are_stopped_stops_by_name(
+    engine: BinlogEngine, one_row: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in no set of GTIDs, so a server that is asked by one alone begins behind it."""
+    source = source_of(one_row)
+    reader, _ = engine.started(source, "t")
+    one_row.execute("UPDATE t SET v = 'read'")
+    place = read_until(reader, lambda read: bool(read.parts())).parts()[-1].position
+    reader.close()
+    try:
+        one_row.execute(*(f"SET GLOBAL gtid_mode = {mode}" for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE")))
+        one_row.execute("DELETE FROM t")
+    finally:
+        one_row.execute(*(f"SET GLOBAL gtid_mode = {mode}" for mode in ("ON_PERMISSIVE", "ON")))
+    one_row.execute("INSERT INTO t VALUES (6, 'later')")
+
+    def gone_on() -> Read:
+        reader.start(place)
+        return read_until(reader, lambda read: bool(read.parts()))
+
+    with pytest.raises(SourceError, match="without a GTID"):
+        gone_on()
+    reader.close()
+    monkeypatch.setattr(
+        engine.log_reader,
+        "_open_stream",
+        lambda self, begin: open_stream(source, parse_position(begin).read_from()),
+    )
+    (change,) = gone_on().changes()
+    assert change.after == ("6", "later"), "the control: nothing tells of the DELETE"
+    reader.close()

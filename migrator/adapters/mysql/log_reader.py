@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from migrator.adapters.mysql.catalog import executed, log_end, read_table, server_name
@@ -72,4 +73,14 @@ class MysqlLogReader(BinlogReader):
         return None
 
     def _open_stream(self, begin: Position) -> PacketStream:
-        return open_stream(self._source, parse_position(begin).read_from())
+        """Begins in the file of the last transaction that was read, which is passed over.
+
+        The server begins in the latest file behind which it has all that is missing. A transaction that has no GTID
+        (``gtid_mode`` was off for a while) is in no set, and might stand before that; on its way the server meets it.
+        """
+        place = parse_position(begin)
+        asked = place.read_from()
+        if place.proof is not None:
+            with suppress(GapError):  # purged; then what comes after it is enough, see ``_proved``
+                return open_stream(self._source, asked.without(parse_set(place.proof.gtid)))
+        return open_stream(self._source, asked)
