@@ -76,10 +76,14 @@ class PreparedTransactions:
 
     Args:
         known: what the place that reading begins at remembers of them.
+
+    Attributes:
+        again: whether what comes by again may be one of them; else it is only passed over.
     """
 
     def __init__(self, known: Undecided):
         self._looking_back = known.read_from
+        self.again = known.read_from is not None
         self._foreign = dict.fromkeys(known.foreign)
         self._held: dict[str, HeldTransaction] = {}
 

@@ -87,7 +87,7 @@ class TransactionAssembler:
         self._records: list[LogRecord] = []
         self._progress = False
         self._rows = 0
-        self._beyond_start = False
+        self._beyond_start = self._passing = False
         self._clear()
         self._remember()
 
@@ -207,6 +207,7 @@ class TransactionAssembler:
         self._clear()
         opening = self._track.begin(event)
         self._state = _State.LOOKING_BACK if opening.known else _State.IN_TRANSACTION
+        self._passing = opening.known and not self._prepared.again
         if not opening.known and self._prepared.looked_back():
             self._remember()
         self._beyond_start = not opening.known
@@ -286,7 +287,8 @@ class TransactionAssembler:
     # -- statements
 
     def _statement(self, event: Event) -> None:
-        if self._held is None and events.is_begin(event):  # what every transaction of MySQL begins with
+        # every transaction of MySQL begins with BEGIN
+        if self._passing or (self._held is None and events.is_begin(event)):
             self._begun = True
             return
         query, statement = self._statements.read(event, self._tables.captured)
@@ -351,6 +353,8 @@ class TransactionAssembler:
 
     def _xa_prepared(self, event: Event) -> None:
         """XA PREPARE, or XA COMMIT ... ONE PHASE, which is logged as one."""
+        if self._passing:
+            return
         held, self._held = self._held, None
         if held is None:
             raise refusals.broken("an XA PREPARE without its transaction", cause="no XA START before it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from migrator.model.codec import (
@@ -31,11 +32,22 @@ def hint_to_json(hint: Hint) -> dict[str, Any]:
     }
 
 
+def hint_of(content: str | bytes) -> Hint | None:
+    """What a file or node tells; None where that is no hint of ours. Anybody may have written it."""
+    try:
+        return hint_from_json(json.loads(content))
+    except (ValueError, RecursionError):  # FormatError is a ValueError
+        return None
+
+
 def hint_from_json(document: Json) -> Hint:
     """Inverse of ``hint_to_json``. Raises ``FormatError``."""
     check_format("progress hint", document)
     try:
         checkpoint = document["checkpoint"]
+        numbers = [document[name] for name in ("epoch", "at_us", "segment", "event_log_bytes")]
+        if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+            raise ValueError("its numbers are whole and count from 0")
         return Hint(
             epoch=document["epoch"],
             at_us=document["at_us"],

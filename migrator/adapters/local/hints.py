@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 
 from migrator.errors import MigratorError
-from migrator.model.codec import FormatError
 from migrator.model.hint import Hint
-from migrator.model.hint_codec import hint_from_json, hint_to_json
+from migrator.model.hint_codec import hint_of, hint_to_json
 
 
 class FileHints:
@@ -37,13 +36,11 @@ class FileHints:
     def read(self) -> Hint | None:
         """The last hint. Raises ``MigratorError`` naming the file."""
         try:
-            return hint_from_json(json.loads(self._path.read_text("utf-8")))
+            return hint_of(self._path.read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:
             raise self._refused(error) from error
-        except (FormatError, ValueError):
-            return None
 
     def _refused(self, error: OSError) -> MigratorError:
         return MigratorError(

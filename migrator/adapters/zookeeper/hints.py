@@ -8,9 +8,8 @@ from dataclasses import replace
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from migrator.adapters.zookeeper.connection import ZooKeeperSession
-from migrator.model.codec import FormatError
 from migrator.model.hint import Hint
-from migrator.model.hint_codec import hint_from_json, hint_to_json
+from migrator.model.hint_codec import hint_of, hint_to_json
 
 _MOST_BYTES = 1_000_000
 
@@ -49,10 +48,7 @@ class ZooKeeperHints:
             content, _ = self._session.ask(lambda client: client.get_async(self._path))
         except NoNodeError:
             return None
-        try:
-            return hint_from_json(json.loads(content))
-        except (FormatError, ValueError):
-            return None
+        return hint_of(content)
 
 
 def _encoded(hint: Hint) -> bytes:

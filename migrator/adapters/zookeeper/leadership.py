@@ -279,5 +279,5 @@ def _named(content: bytes) -> str:
     try:
         found = json.loads(content)
         return f"process {found['pid']} on {found['host']}"
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return "another process"
