@@ -44,19 +44,28 @@ def link(reach: Reach, node: Node) -> str:
 
 
 def grain(reach: Reach) -> str:
-    """The values by which rows of the grain's table belong together."""
-    root = reach.root.role
-    return ", ".join(f"{root}.{spoken(name)}" for name in reach.grain) or f"values computed from {root}"
+    """The values by which rows of the grain's tables belong together."""
+    if not reach.grain:
+        return f"values computed from {reach.root.role}"
+    columns = zip(*(_named(reach, index) for index in reach.roots()), strict=True)
+    return ", ".join(" = ".join(same) for same in columns)
+
+
+def _named(reach: Reach, index: int) -> list[str]:
+    return [f"{reach.nodes[index].role}.{spoken(name)}" for name in reach.grain_of(index)]
+
+
+def links(reach: Reach) -> list[tuple[Node, str]]:
+    """The nodes that are linked, each with its link as it is declared."""
+    return [(node, link(reach, node)) for node in reach.nodes if node.above is not None]
 
 
 def _grain(plan: MappingPlan) -> Iterator[str]:
     for reach in plan.reaches:
         yield f"grain    {grain(reach)}"
-        for node in reach.nodes[1:]:
+        for node, text in links(reach):
             table = node.schema.id.name
-            yield f"link     {link(reach, node)}" + (
-                "" if node.role == table else f"  ({node.role} is {table})"
-            )
+            yield f"link     {text}" + ("" if node.role == table else f"  ({node.role} is {table})")
 
 
 def _changes(plan: MappingPlan) -> Iterator[str]:

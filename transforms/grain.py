@@ -3,6 +3,7 @@
     grain="orders.order_id"                       one column of one of the function's tables
     grain=["film_actor.film_id", "film_actor.actor_id"]     several columns of one table: one grain
     grain=["customer.customer_id", "staff.staff_id"]        columns of several tables: one grain each (a union)
+    grain="customer.city = staff.city = supplier.city"      one grain whose values are in several tables
     grain=lambda actor: [F.trim(actor.first_name)]          computed from rows of the first table, to which the others
                                                             are linked many-to-one
 
@@ -15,14 +16,21 @@ exactly, as links do: by a key that takes 'a' for 'A' only the author knows how 
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrator.model.reach import VALUE, Node, Reach, Reference, spoken
 from migrator.model.table import Column, TableSchema
+from transforms.declared_grain import (
+    DeclaredGrain,
+    GrainProblem,
+    check_grain_types,
+    columns_of,
+    declared_grains,
+    named_column,
+    value_column,
+)
 from transforms.link_equality import compared_exactly, spoken_type
 from transforms.registry import TargetMapping
 
@@ -35,15 +43,6 @@ _FAMILIES = {
     "float32": "float",
     "float64": "float",
 }
-
-
-@dataclass
-class GrainProblem(Exception):
-    """Why no reach can be derived, and what to declare."""
-
-    what: str
-    cause: str
-    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +77,17 @@ def reaches(
     """
     schemas = _with_values(target, schemas)
     roles = _roles(target, schemas)
-    grains = _grains(target, schemas)
+    grains = declared_grains(target, schemas)
+    check_grain_types(grains, schemas)
     if target.links is None:
         links = _from_references(target.sources, schemas, references)
     else:
         links = [_declared(target, text, roles) for text in target.links]
-    found = tuple(_reach(target, roles, links, table, columns) for table, columns in grains)
+    found = tuple(_reach(target, roles, links, grain) for grain in grains)
     met = {node.role for reach in found for node in reach.nodes}
     lost = [role for role in roles if role not in met]
     if lost:
-        grain = " and ".join(reach.root.role for reach in found)
+        grain = " and ".join(reach.nodes[index].role for reach in found for index in reach.roots())
         known = "; ".join(map(str, links)) or "none"
         raise GrainProblem(
             f"nothing links table {', '.join(lost)} to the grain's table {grain}",
@@ -95,11 +95,6 @@ def reaches(
             f"declare them all: links=[{', '.join(_quoted(links, lost[0], grain))}]",
         )
     return found
-
-
-def value_column(target: str, name: str) -> str:
-    """The column of the mirror that keeps the hash of a computed value: short, whatever the names are."""
-    return f"{VALUE}{name[:30]}~{hashlib.sha256(f'{target} {name}'.encode()).hexdigest()[:12]}"
 
 
 def _with_values(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> dict[str, TableSchema]:
@@ -119,19 +114,6 @@ def _with_values(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> d
         more = Column(value_column(target.name, name), "int64", True, "bigint")
         found[table] = replace(found[table], columns=(*found[table].columns, more))
     return found
-
-
-def _named(target: TargetMapping, schema: TableSchema, name: str) -> str:
-    """The column that a name in ``grain=`` or ``links=`` stands for."""
-    value = value_column(target.name, name)
-    return value if value in schema.names() else name
-
-
-def grain_tables(target: TargetMapping) -> tuple[str, ...]:
-    """The parameters of a computed grain: tables, the grain's own first; empty for a grain of columns."""
-    if not callable(target.grain):
-        return ()
-    return tuple(inspect.signature(target.grain).parameters)
 
 
 def _quoted(links: Sequence[_Link], lost: str, grain: str) -> list[str]:
@@ -156,44 +138,6 @@ def _roles(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> dict[st
     return roles
 
 
-def _grains(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> list[tuple[str, tuple[str, ...]]]:
-    """Per grain its table, and its columns: none if it is computed."""
-    if callable(target.grain):
-        tables = grain_tables(target)
-        unknown = [name for name in tables if name not in target.sources]
-        if not tables or unknown:
-            raise GrainProblem(
-                "the computed grain's parameters are no tables of the function",
-                f"{', '.join(unknown) or 'it has none'}; the function reads {', '.join(target.sources)}",
-                "name its parameters after tables: the grain's own first, then tables linked many-to-one to it",
-            )
-        return [(tables[0], ())]
-    given = (target.grain,) if isinstance(target.grain, str) else tuple(target.grain or ())
-    found: dict[str, list[str]] = {}
-    for text in given:
-        table, dot, column = _table_and_column(str(text), target.sources)
-        if table in target.sources:
-            column = _named(target, schemas[table], column)
-        if not dot or table not in target.sources or column not in schemas[table].names():
-            raise GrainProblem(
-                f"grain {text!r} names no column of the function's tables",
-                f"it reads {', '.join(target.sources)}",
-                'write "table.column", with a parameter of the function as the table; what is computed: values=',
-            )
-        found.setdefault(table, []).append(column)
-    if not found:
-        raise GrainProblem("grain= names no column", "", 'write grain="table.column"')
-    return [(table, tuple(columns)) for table, columns in found.items()]
-
-
-def _table_and_column(text: str, tables: Sequence[str]) -> tuple[str, str, str]:
-    """``table.column`` in its parts; both may have dots in their names, so known tables decide, the longest first."""
-    for table in sorted(tables, key=len, reverse=True):
-        if text.startswith(f"{table}."):
-            return table, ".", text[len(table) + 1 :]
-    return text.partition(".")
-
-
 def _from_references(
     sources: Sequence[str], schemas: Mapping[str, TableSchema], references: Iterable[Reference]
 ) -> list[_Link]:
@@ -203,19 +147,14 @@ def _from_references(
     links = [_Link(names[one.child], one.columns, names[one.parent], one.parent_columns) for one in between]
     for link, reference in zip(links, between, strict=True):
         pairs = zip(
-            _columns(schemas[link.left], link.left_columns),
-            _columns(schemas[link.right], link.right_columns),
+            columns_of(schemas[link.left], link.left_columns),
+            columns_of(schemas[link.right], link.right_columns),
             strict=True,
         )
         for a, b in pairs:
             if reference.own_equality or not compared_exactly(a, b):
                 raise _wider_key(link, a, b, links)
     return links
-
-
-def _columns(schema: TableSchema, names: Sequence[str]) -> list[Column]:
-    by_name = {column.name: column for column in schema.columns}
-    return [by_name.get(name) or Column(name, "", True, "a column that isn't captured") for name in names]
 
 
 def _wider_key(link: _Link, a: Column, b: Column, links: Sequence[_Link]) -> GrainProblem:
@@ -242,7 +181,7 @@ def _declared(target: TargetMapping, text: str, roles: Mapping[str, TableSchema]
         named = []
         for side in sides:
             role, column = side.group("role", "column")  # type: ignore[union-attr]
-            column = _named(target, roles[role], column) if role in roles else column
+            column = named_column(target, roles[role], column) if role in roles else column
             _check_column(text, role, column, roles)
             named.append((role, column))
         (role_a, column_a), (role_b, column_b) = named
@@ -300,12 +239,12 @@ def _reach(
     target: TargetMapping,
     roles: Mapping[str, TableSchema],
     links: Sequence[_Link],
-    table: str,
-    columns: tuple[str, ...],
+    grain: DeclaredGrain,
 ) -> Reach:
-    """Walks the links from the grain's table outwards. Raises ``GrainProblem`` where two ways meet."""
-    nodes = [Node(table, roles[table])]
-    places = {table: 0}
+    """Walks the links from the grain's tables outwards. Raises ``GrainProblem`` where two ways meet."""
+    (table, columns), *others = grain.items()
+    nodes = [Node(table, roles[table]), *(Node(one, roles[one], columns=own) for one, own in others)]
+    places = {node.role: place for place, node in enumerate(nodes)}
     used: set[int] = set()
     for place, node in enumerate(nodes):  # grows while it is walked
         for number, given in enumerate(links):
@@ -314,15 +253,22 @@ def _reach(
             used.add(number)
             link = given if given.left == node.role else given.turned()
             if link.right in places:
-                raise _two_ways(target, nodes[places[link.right]].role, node.role, links)
+                raise _two_ways(target, nodes[places[link.right]].role, node.role, links, grain.keys())
             places[link.right] = len(nodes)
             nodes.append(Node(link.right, roles[link.right], place, link.right_columns, link.left_columns))
     return Reach(columns, tuple(nodes), "" if columns else f"{target.name} grain")
 
 
-def _two_ways(target: TargetMapping, a: str, b: str, links: Sequence[_Link]) -> GrainProblem:
+def _two_ways(
+    target: TargetMapping, a: str, b: str, links: Sequence[_Link], shared: Collection[str]
+) -> GrainProblem:
     pair = f"table {a} with itself" if a == b else f"tables {a} and {b}"
-    if target.links is not None:
+    if {a, b} <= set(shared):
+        remedy = (
+            "they share the grain: declare with links= what the function joins by other columns (links=[] for none),"
+            f" with another name for the part that is joined so: roles={{'other_{b}': '{b}'}}"
+        )
+    elif target.links is not None:
         remedy = f'give one of them another name for its second part: roles={{"second_{b}": "{b}"}}'
     else:
         remedy = (

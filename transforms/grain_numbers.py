@@ -16,8 +16,8 @@ from migrator.errors import MappingError
 from migrator.model.reach import Reach
 from migrator.model.table import TableSchema
 from transforms.cause import spark_cause
+from transforms.declared_grain import GrainProblem, grain_tables
 from transforms.frames import empty_frame
-from transforms.grain import GrainProblem, grain_tables
 from transforms.registry import TargetMapping
 
 NUMBER = "~number"

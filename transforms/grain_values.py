@@ -23,8 +23,8 @@ from migrator.errors import MappingError
 from migrator.model.reach import Reach
 from migrator.model.table import Column, TableSchema
 from transforms.cause import spark_cause
+from transforms.declared_grain import GrainProblem, value_column
 from transforms.frames import arrow_frame, marked_frame
-from transforms.grain import GrainProblem, value_column
 from transforms.registry import TargetMapping
 from transforms.row_wise import PlanWalk
 
@@ -109,7 +109,7 @@ def _check(spark: SparkSession, value: ValueColumn, schema: TableSchema) -> None
             f"the value {value.name} is several values of one row",
             "it makes rows (explode, inline): a row has one value to be linked by, and belongs to one grain",
             "link by a table that has a row for each of them; or make the rows in a target of its own, whose function"
-            " needs no grain for that, and join them in a view of the new schema (docs/mapping.md)",
+            " needs no grain for that, and count or join them in a view of the new schema (docs/grains.md)",
         )
     walk = PlanWalk({leaf: schema.id.name}, marker)
     walk.visit(plan)
@@ -147,7 +147,9 @@ def check_links(
     for reach in reaches:
         for node in reach.nodes[1:]:
             tables = node.schema.id.name, reach.nodes[node.above or 0].schema.id.name
-            for pair in zip(node.columns, node.above_columns, strict=True):
+            for pair in zip(
+                node.columns, reach.grain if node.above is None else node.above_columns, strict=True
+            ):
                 (a, kind_a), (b, kind_b) = (types.get(at, ("", "")) for at in zip(tables, pair, strict=True))
                 if kind_a != kind_b:
                     raise GrainProblem(

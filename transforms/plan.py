@@ -22,9 +22,10 @@ from migrator.model.table import TableSchema
 from migrator.model.target import TargetColumn
 from transforms.casts import cast_problem, spark_type
 from transforms.cause import spark_cause
+from transforms.declared_grain import GrainProblem
 from transforms.frames import marked_frame
 from transforms.gaps import METADATA
-from transforms.grain import GrainProblem, reaches
+from transforms.grain import reaches
 from transforms.grain_numbers import check_grain
 from transforms.grain_values import check_links, check_values
 from transforms.registry import TargetMapping

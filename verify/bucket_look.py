@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.model.reach import Reach
-from transforms.grain import GrainProblem
+from transforms.declared_grain import GrainProblem
 from transforms.plan import depends_on
 from transforms.registry import TargetMapping
 from verify.bucket_owners import owners

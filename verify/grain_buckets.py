@@ -75,12 +75,16 @@ class GrainBuckets:
         for number, (reach, count) in enumerate(zip(reaches, counts, strict=True)):
             wanted = None if only is None else [each.number for each in only if each.reach == number]
             if wanted is None or wanted:
-                self._store(number, reach, _roots(target, reach, plain, wider, count), wider, wanted)
+                roots = {index: _roots(target, reach, index, plain, wider, count) for index in reach.roots()}
+                self._store(number, reach, roots, wider, wanted)
 
     def all(self) -> Iterator[Bucket]:
         """Those that have rows, each after the one before it."""
         for number in range(len(self._reaches)):
-            found = [int(path.name.partition("=")[2]) for path in self._part(number, 0).glob(f"{_BUCKET}=*")]
+            folders = [self._part(number, index) for index in self._reaches[number].roots()]
+            found = {
+                int(path.name.partition("=")[2]) for folder in folders for path in folder.glob(f"{_BUCKET}=*")
+            }
             yield from (Bucket(number, each) for each in sorted(found))
 
     def frames(self, buckets: Sequence[Bucket]) -> dict[str, DataFrame]:
@@ -122,14 +126,16 @@ class GrainBuckets:
         self,
         number: int,
         reach: Reach,
-        roots: DataFrame,
+        roots: Mapping[int, DataFrame],
         frames: Mapping[str, DataFrame],
         wanted: Sequence[int] | None,
     ) -> None:
         stored: list[DataFrame] = []
         for index, node in enumerate(reach.nodes):
             if node.above is None:
-                rows = roots if wanted is None else roots.where(F.col(_BUCKET).isin(list(wanted)))
+                rows = roots[index]
+                if wanted is not None:
+                    rows = rows.where(F.col(_BUCKET).isin(list(wanted)))
             else:
                 rows = _linked(
                     frames[node.schema.id.name], node.columns, stored[node.above], node.above_columns
@@ -164,14 +170,15 @@ def _with_values(target: TargetMapping, table: str, rows: DataFrame) -> DataFram
 def _roots(
     target: TargetMapping,
     reach: Reach,
+    index: int,
     plain: Mapping[str, DataFrame],
     wider: Mapping[str, DataFrame],
     count: int,
 ) -> DataFrame:
-    """The rows of the grain's own table, with their bucket."""
-    rows = wider[reach.root.schema.id.name]
+    """The rows of a table that has the grain, with their bucket: that of the grain's value."""
+    rows = wider[reach.nodes[index].schema.id.name]
     if reach.grain or not reach.name:
-        grain = reach.grain or reach.root.schema.key
+        grain = reach.grain_of(index) or reach.root.schema.key
         return rows.withColumn(_BUCKET, F.pmod(F.xxhash64(*map(place, grain)), F.lit(count)))
     key = reach.root.schema.key
     own = [f"__root_{place_}" for place_ in range(len(key))]

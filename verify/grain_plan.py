@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from migrator.model.reach import VALUE, Node, Reach, entangled
 from migrator.model.table import Column, TableSchema
-from transforms.grain import GrainProblem
+from transforms.declared_grain import GrainProblem
 from transforms.plan import depends_on
 from transforms.registry import TargetMapping
 from verify.chunk_keys import Dialect, Key, KeyColumn, KeyRange, condition, cut
@@ -140,6 +140,8 @@ def grain_plan(
         return problem.what
     if entangled(reaches):
         return "rows of the grain's table also come in by another link"
+    if any(reach.shared for reach in reaches):
+        return "a grain's values are in several tables"
     found = []
     for reach in reaches:
         grain = _grain(reach, kinds[0], tables)

@@ -9,7 +9,7 @@ from migrator.cli.options import OnSpark, on_spark
 from migrator.errors import MigratorError, readable
 from migrator.run.grain_proof import REMEDY, prove
 from migrator.run.migration import Parts, plans, preflight
-from transforms.explained import grain, link
+from transforms.explained import grain, links
 from transforms.plan import MappingPlan
 
 GRAIN_ROWS = 200
@@ -66,7 +66,7 @@ def _check_mapping(parts: Parts, grain_rows: int) -> int:
         reads = ", ".join(f"{table} (key {', '.join(keys[table])})" for table in plan.reads)
         click.echo(f"ok       mapping: {plan.target.name} is {plan.kind.value}, from {reads or 'constants'}")
         for reach in plan.reaches:
-            ways = "; ".join(link(reach, node) for node in reach.nodes[1:])
+            ways = "; ".join(text for _, text in links(reach))
             click.echo(f"             grain {grain(reach)}{f'; links {ways}' if ways else ''}")
         if plan.reaches and grain_rows:
             wrong += _try_grains(parts, plan, grain_rows)

@@ -123,7 +123,7 @@ class BatchMirror:
     def slices(self, target: JoinedTarget, grains: int) -> Iterator[Sides]:
         """The rows of the grains found by ``trace``, at most so many grains at a time.
 
-        Of the grain's table a slice holds the rows of its own grains, on each side: a row that moves to a grain of
+        Of the grain's tables a slice holds the rows of its own grains, on each side: a row that moves to a grain of
         another slice is on one side only. All at once where rows of the grain's table also come in by another link:
         such rows stand for grains of which a slice holds a part only, different ones on each side perhaps.
         """
@@ -160,8 +160,9 @@ class BatchMirror:
         before: dict[str, pa.Table] = {}
         after: dict[str, pa.Table] = {}
         for name, schema in target.sources.items():
-            if slice_of is not None and schema.id == slice_of.sql.root:
-                before[name], after[name] = self._of_grains(self._mirrored(schema), slice_of)
+            root = None if slice_of is None else slice_of.sql.root_of(schema.id)
+            if slice_of is not None and root is not None:
+                before[name], after[name] = self._of_grains(self._mirrored(schema), slice_of, root)
                 continue
             queries = [query for found in followed for query in found.sql.keys_of(name)]
             if queries:
@@ -175,8 +176,8 @@ class BatchMirror:
         then = self._store.selected(table.then(keys), table)
         return pa.concat_tables([after.filter(pc.invert(changed)), then]), after
 
-    def _of_grains(self, table: Mirrored, found: _Followed) -> tuple[pa.Table, pa.Table]:
-        queries = found.sql.root_rows()
+    def _of_grains(self, table: Mirrored, found: _Followed, root: int) -> tuple[pa.Table, pa.Table]:
+        queries = found.sql.root_rows(root)
         asked = {
             query: self._store.flagged(query, table) for query in dict.fromkeys((queries.now, *queries.then))
         }
@@ -263,12 +264,16 @@ class BatchMirror:
         scratch = self._store.scratch
         tables = {name: self._mirrored(schema) for name, schema in reach.tables().items()}
         root = tables[reach.root.schema.id.name]
-        up, down = [], []
+        up: list[str] = []
+        down: list[str] = []
         for index, node in enumerate(reach.nodes):
             table = tables[node.schema.id.name]
-            traced = _NUMBERS if index == 0 and reach.grain else table.typed(reach.up_columns(index))
-            by = table.places(table.key) if index == 0 and not reach.grain else ()
-            up.append(scratch(f"up {index} {reach}", traced, by))
+            if index and node.above is None:
+                up.append(up[0])
+            else:
+                traced = _NUMBERS if index == 0 and reach.grain else table.typed(reach.up_columns(index))
+                by = table.places(table.key) if index == 0 and not reach.grain else ()
+                up.append(scratch(f"up {index} {reach}", traced, by))
             down.append(scratch(f"down {index} {reach}", table.typed(reach.down_columns(index))))
         part = scratch(f"part {reach}", _NUMBERS)
         if reach.grain:

@@ -55,14 +55,15 @@ class Mirrored(ABC):
         """Joins ``m``: the columns ``names``, by place, of the mirror's rows where ``by`` has these values."""
 
     @abstractmethod
-    def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str) -> str:
+    def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str, shared: bool) -> str:
         """Joins ``m``: the columns ``names``, by place, of the mirror's rows whose grain has this number."""
 
     @abstractmethod
-    def number_of(self, grain: Sequence[str], alias: str) -> str:
+    def number_of(self, grain: Sequence[str], alias: str, shared: bool) -> str:
         """A grain's number in a temporary table's row: equal values have equal numbers, NULLs included.
 
         Different values may share one: then more grains are looked at than were touched, which changes nothing.
+        ``shared``: values of columns of other tables have the same numbers, if their types are the same.
         """
 
     @abstractmethod
@@ -117,9 +118,9 @@ class Mirrored(ABC):
         lookup = self.lookup(self.columns, self.key, self.places(self.key, "k"))
         return self._flagged(f"({keys}) k {lookup}")
 
-    def now_of_grain(self, numbers: str, grain: Sequence[str]) -> str:
+    def now_of_grain(self, numbers: str, grain: Sequence[str], shared: bool) -> str:
         """The same of the rows whose grain's number is in a temporary table."""
-        return self._flagged(f"{numbers} p {self.of_grain(self.columns, grain, 'p.number')}")
+        return self._flagged(f"{numbers} p {self.of_grain(self.columns, grain, 'p.number', shared)}")
 
     def _flagged(self, found: str) -> str:
         every = ", ".join(self.places(self.columns, "m"))

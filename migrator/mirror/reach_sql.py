@@ -36,8 +36,8 @@ class ReachSql:
     Args:
         reach: of a joined target.
         tables: mirrored tables by source table name; those that the batch doesn't change have no temporary tables.
-        up: per node, the temporary table of values by which the node above is found; the first holds grain numbers,
-            or keys where the grain is computed.
+        up: per node, the temporary table of values by which the node above is found; that of the grain's tables,
+            one for all, holds grain numbers, or keys where the grain is computed.
         down: per node, the temporary table of keys and of the values by which nodes below are found.
         part: temporary table of the grain numbers of one slice.
         numbers: quoted name of a computed grain's table, or empty.
@@ -53,10 +53,11 @@ class ReachSql:
         self._up, self._down, self._part = up, down, part
         self._numbers, self._numbers_before = numbers, numbers_before
 
-    @property
-    def root(self) -> TableId:
-        """The grain's table."""
-        return self._reach.root.schema.id
+    def root_of(self, table: TableId) -> int | None:
+        """The node of a table that has the grain; None of others."""
+        return next(
+            (index for index in self._reach.roots() if self._reach.nodes[index].schema.id == table), None
+        )
 
     def _table(self, index: int) -> Mirrored:
         return self._tables[self._reach.nodes[index].schema.id.name]
@@ -79,15 +80,18 @@ class ReachSql:
                     yield self._climb(index, f"{met} JOIN {table.before} m ON {same}")
 
     def _needed(self, index: int) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys([*self._reach.up_columns(index), *(self._reach.grain if index == 0 else ())])
-        )
+        root = self._reach.nodes[index].above is None
+        own = self._reach.grain_of(index) if root else ()
+        return tuple(dict.fromkeys([*self._reach.up_columns(index), *own]))
+
+    def _number(self, index: int, alias: str) -> str:
+        """A grain's number in a temporary table's row of a root."""
+        return self._table(index).number_of(self._reach.grain_of(index), alias, self._reach.shared)
 
     def _climb(self, index: int, rows: str) -> str:
         table = self._table(index)
-        if index == 0 and self._reach.grain:
-            number = table.number_of(self._reach.grain, "m")
-            return f"INSERT INTO {self._up[0]} SELECT DISTINCT {number} FROM {rows}"
+        if self._reach.nodes[index].above is None and self._reach.grain:
+            return f"INSERT INTO {self._up[index]} SELECT DISTINCT {self._number(index, 'm')} FROM {rows}"
         values = ", ".join(table.places(self._reach.up_columns(index), "m"))
         return f"INSERT INTO {self._up[index]} SELECT DISTINCT {values} FROM {rows}"
 
@@ -118,9 +122,9 @@ class ReachSql:
     def collect(self) -> Iterator[str]:
         """From the grains of a slice down to every row they depend on, the grain's table first."""
         yield from self._collect_roots()
-        for index in range(1, len(self._reach.nodes)):
-            node = self._reach.nodes[index]
-            assert node.above is not None
+        for index, node in enumerate(self._reach.nodes):
+            if node.above is None:
+                continue
             table, above = self._table(index), self._table(node.above)
             came = above.places(node.above_columns)
             met = f"(SELECT DISTINCT {', '.join(dict.fromkeys(came))} FROM {self._down[node.above]}) x"
@@ -132,17 +136,23 @@ class ReachSql:
                 yield self._gather(index, f"{met} JOIN {table.before} m ON {same}")
 
     def _collect_roots(self) -> Iterator[str]:
-        table, wanted = self._table(0), self._reach.down_columns(0)
         if self._reach.grain:
-            yield self._gather(0, f"{self._part} p {table.of_grain(wanted, self._reach.grain, 'p.number')}")
-            if table.before:
-                number = table.number_of(self._reach.grain, "m")
-                yield self._gather(0, f"{self._part} p JOIN {table.before} m ON {number} = p.number")
+            for index in self._reach.roots():
+                yield from self._collect_of_grain(index)
             return
+        table, wanted = self._table(0), self._reach.down_columns(0)
         for found in (self._numbered_now(), self._numbered_then()):
             yield self._gather(0, f"({found}) k {table.lookup(wanted, table.key, self._keys('k'))}")
             if table.before:
                 yield self._gather(0, f"({found}) k JOIN {table.before} m ON {table.same('m', 'k')}")
+
+    def _collect_of_grain(self, index: int) -> Iterator[str]:
+        table, grain = self._table(index), self._reach.grain_of(index)
+        there = table.of_grain(self._reach.down_columns(index), grain, "p.number", self._reach.shared)
+        yield self._gather(index, f"{self._part} p {there}")
+        if table.before:
+            number = self._number(index, "m")
+            yield self._gather(index, f"{self._part} p JOIN {table.before} m ON {number} = p.number")
 
     def _numbered_now(self) -> str:
         """Keys that a computed grain has in the slice."""
@@ -162,14 +172,14 @@ class ReachSql:
         values = ", ".join(self._table(index).places(self._reach.down_columns(index), "m"))
         return f"INSERT INTO {self._down[index]} SELECT DISTINCT {values} FROM {rows}"
 
-    def root_rows(self) -> RootRows:
-        """The rows of the grain's table that belong to the slice."""
-        table = self._table(0)
+    def root_rows(self, index: int) -> RootRows:
+        """The rows of a table that has the grain which belong to the slice."""
+        table = self._table(index)
         if self._reach.grain:
-            now = table.now_of_grain(self._part, self._reach.grain)
+            now = table.now_of_grain(self._part, self._reach.grain_of(index), self._reach.shared)
             if not table.before:
                 return RootRows(now, (now,), ())
-            number = table.number_of(self._reach.grain, "b")
+            number = self._number(index, "b")
             values = ", ".join(table.places(table.columns, "b"))
             changed = f"SELECT {values} FROM {table.before} b JOIN {self._part} p ON p.number = {number}"
             return RootRows(now, (now,), (changed,))

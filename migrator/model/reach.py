@@ -40,8 +40,10 @@ class Node:
     Attributes:
         role: name of the part: the table's own name unless the mapping gave it another.
         schema: the source table.
-        above: index of the node towards the grain's table; None for that table itself.
-        columns: columns whose values equal those of ``above_columns`` in the linked row above.
+        above: index of the node towards the grain's table; None for that table itself, and for others that share the
+            grain with it.
+        columns: columns whose values equal those of ``above_columns`` in the linked row above; of a table that shares
+            the grain, its columns that hold the grain's value.
         above_columns: the other end of the link.
     """
 
@@ -58,7 +60,7 @@ class Reach:
 
     Attributes:
         grain: columns of the first node's table; rows with equal values belong together.
-        nodes: the grain's table first, each other node after the one above it.
+        nodes: the grain's table first, then those that share the grain with it; each other node after the one above.
         name: what tells a computed grain from others: its values are kept beside the mirror under this name. Empty
             for a grain of plain columns.
     """
@@ -69,8 +71,31 @@ class Reach:
 
     @property
     def root(self) -> Node:
-        """The grain's table."""
+        """The grain's table, the first one where several share it."""
         return self.nodes[0]
+
+    @property
+    def shared(self) -> bool:
+        """Whether several tables have values of the grain: each value may be in some of them only."""
+        return len(self.roots()) > 1
+
+    def roots(self) -> list[int]:
+        """The nodes whose rows have a value of the grain."""
+        return [number for number, node in enumerate(self.nodes) if node.above is None]
+
+    def grain_of(self, index: int) -> tuple[str, ...]:
+        """The columns of a root that hold the grain's value."""
+        return self.nodes[index].columns if index else self.grain
+
+    def begun_at(self, index: int) -> Reach:
+        """The same with another of its roots as the first node."""
+        places = list(range(len(self.nodes)))
+        places[0], places[index] = index, 0
+        nodes = [self.nodes[place] for place in places]
+        nodes = [node if node.above is None else replace(node, above=places[node.above]) for node in nodes]
+        first, other = replace(nodes[0], columns=()), replace(nodes[index], columns=self.grain_of(0))
+        nodes[index], nodes[0] = other, first
+        return Reach(self.grain_of(index), tuple(nodes), self.name)
 
     def tables(self) -> dict[str, TableSchema]:
         """The source tables it reaches, by name."""
@@ -81,7 +106,7 @@ class Reach:
         return [number for number, node in enumerate(self.nodes) if node.above == index]
 
     def path(self, index: int) -> list[int]:
-        """From a node up to the grain's table, both included."""
+        """From a node up to the table that has the grain, both included."""
         found = [index]
         while (above := self.nodes[found[-1]].above) is not None:
             found.append(above)
@@ -101,10 +126,11 @@ class Reach:
 def entangled(reaches: tuple[Reach, ...]) -> bool:
     """Whether rows of a grain's table also come in by another link (a hierarchy, tables that are each other's grain).
 
-    Then rows read for some grains stand for other grains too, of which only a part is there.
+    Then rows read for some grains stand for other grains too, of which only a part is there. Of a grain that several
+    tables share nothing is there by half: of each table the rows with its values are read.
     """
-    roots = [reach.root.schema.id for reach in reaches]
-    others = {node.schema.id for reach in reaches for node in reach.nodes[1:]}
+    roots = [reach.nodes[index].schema.id for reach in reaches for index in reach.roots()]
+    others = {node.schema.id for reach in reaches for node in reach.nodes if node.above is not None}
     return bool(set(roots) & others) or len(set(roots)) < len(roots)
 
 

@@ -11,7 +11,7 @@ grain.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from zlib import crc32
@@ -33,7 +33,8 @@ from transforms.session import named_jvm_end
 
 REMEDY = (
     "declare a coarser grain, so that all rows which a target row depends on belong to one, and link what the"
-    " function joins or groups by (docs/mapping.md)"
+    ' function joins or groups by; if values in several tables are one grain, write so: grain="a.x = b.x"'
+    " (docs/grains.md, docs/mapping.md)"
 )
 _HALVINGS = 3
 _MOST_COLUMNS = 3
@@ -57,17 +58,24 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Some grains of one reach: rows by node, and the number of the grain of each row of the first."""
+    """Some grains of one reach: rows by node, and of each row that has a value of the grain that one's number."""
 
     reach: Reach
     rows: Sequence[pa.Table]
-    numbers: Sequence[int]
+    numbers: Mapping[int, Sequence[int]]
+
+    def grains(self) -> int:
+        """How many."""
+        return len({number for numbers in self.numbers.values() for number in numbers})
 
     def part(self, chosen: Callable[[int], bool]) -> list[pa.Table]:
         """The rows of some of the grains, by node."""
-        found = [_kept(self.rows[0], [chosen(number) for number in self.numbers])]
-        for node, rows in zip(self.reach.nodes[1:], self.rows[1:], strict=True):
-            above = set(tuples(found[node.above or 0], node.above_columns))
+        found: list[pa.Table] = []
+        for index, (node, rows) in enumerate(zip(self.reach.nodes, self.rows, strict=True)):
+            if node.above is None:
+                found.append(_kept(rows, [chosen(number) for number in self.numbers[index]]))
+                continue
+            above = set(tuples(found[node.above], node.above_columns))
             linked = [one in above and None not in one for one in tuples(rows, node.columns)]
             found.append(_kept(rows, linked))
         return found
@@ -89,8 +97,8 @@ def prove(parts: Parts, plan: MappingPlan, rows: int) -> Verdict:
         mapping = TrialMap(parts.spark(), plan, trial_rows)
         samples: list[_Sample] = []
         for reach in plan.reaches:
-            samples.append(_sample(mapping, reach, rows, sum(len(set(one.numbers)) for one in samples)))
-        grains = sum(len(set(one.numbers)) for one in samples)
+            samples.append(_sample(mapping, reach, rows, sum(one.grains() for one in samples)))
+        grains = sum(one.grains() for one in samples)
         with named_jvm_end():
             return Verdict(grains, _difference(mapping, samples) if grains > 1 else "")
     except SourceError as error:
@@ -105,24 +113,41 @@ def prove(parts: Parts, plan: MappingPlan, rows: int) -> Verdict:
 
 def _sample(mapping: TrialMap, reach: Reach, limit: int, before: int) -> _Sample:
     """Whole grains, with all rows linked to them; ``before``: how many grains have a number already."""
+    own = _roots(mapping, reach, limit)
+    values = {index: tuples(rows, columns) for index, (rows, columns) in own.items()}
+    every = dict.fromkeys(value for found in values.values() for value in found)
+    known = {value: before + number for number, value in enumerate(every)}
+    rows: list[pa.Table] = []
+    for index, node in enumerate(reach.nodes):
+        if node.above is None:
+            rows.append(own[index][0].drop_columns([NUMBER] if own[index][1] == [NUMBER] else []))
+            continue
+        above = rows[node.above].select(list(node.above_columns))
+        rows.append(mapping.source.linked(node.schema.id.name, node.columns, above))
+    numbers = {index: [known[value] for value in found] for index, found in values.items()}
+    return _Sample(reach, rows, numbers)
+
+
+def _roots(mapping: TrialMap, reach: Reach, limit: int) -> dict[int, tuple[pa.Table, list[str]]]:
+    """Of each table that has the grain all rows of the grains that its first rows are of, and the columns with it."""
     source, root = mapping.source, reach.root
     table, columns = root.schema.id.name, list(reach.grain)
-    first = source.first(table, limit)
     if columns:
-        own = source.linked(table, columns, first.select(columns))
-    else:
-        whole, columns = mapping.numbered(reach, source.whole(table)), [NUMBER]
-        wanted = mapping.numbered(reach, first)[NUMBER]
-        own = whole.filter(pc.is_in(whole[NUMBER], wanted.combine_chunks())).filter(
-            pc.field(NUMBER).is_valid()
-        )
-    values = tuples(own, columns)
-    known = {value: before + number for number, value in enumerate(dict.fromkeys(values))}
-    found = [own.drop_columns([NUMBER]) if columns == [NUMBER] else own]
-    for node in reach.nodes[1:]:
-        above = found[node.above or 0].select(list(node.above_columns))
-        found.append(source.linked(node.schema.id.name, node.columns, above))
-    return _Sample(reach, found, [known[value] for value in values])
+        roots = {index: reach.nodes[index].schema.id.name for index in reach.roots()}
+        firsts = [
+            source.first(name, limit).select(reach.grain_of(index)).rename_columns(columns)
+            for index, name in roots.items()
+        ]
+        wanted = pa.concat_tables(firsts, promote_options="permissive")
+        return {
+            index: (source.linked(name, reach.grain_of(index), wanted), list(reach.grain_of(index)))
+            for index, name in roots.items()
+        }
+    first = source.first(table, limit)
+    whole, columns = mapping.numbered(reach, source.whole(table)), [NUMBER]
+    wanted = mapping.numbered(reach, first)[NUMBER]
+    own = whole.filter(pc.is_in(whole[NUMBER], wanted.combine_chunks())).filter(pc.field(NUMBER).is_valid())
+    return {0: (own, columns)}
 
 
 def _difference(mapping: TrialMap, samples: Sequence[_Sample]) -> str:

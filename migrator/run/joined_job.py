@@ -37,8 +37,8 @@ from migrator.run.difference import difference, parted
 from migrator.run.joined_values import JoinedValues
 from migrator.run.spark_jobs import Job, SparkJobs
 from migrator.run.steps import Step, no_step
+from transforms.declared_grain import grain_tables
 from transforms.frames import file_uri
-from transforms.grain import grain_tables
 from transforms.grain_numbers import numbered
 from transforms.pipeline import SIDE, arrow_frame, map_delta, map_rows, parquet_frame
 from transforms.plan import MappingPlan

@@ -70,10 +70,11 @@ def trials(
     Raises ``MappingError``, ``RequestError``, ``SourceError``, ``TargetError``, ``ConnectionFailed``.
     """
     plan = _plan(parts, table)
-    begins = {reach.root.schema.id.name: reach for reach in plan.reaches} or dict.fromkeys(plan.reads)
+    begins = _begins(plan)
     chosen = _chosen(begins, source, keys)
     reader = parts.source(list(plan.schemas.values())).chunk_reader()
     made: dict[tuple[object, ...], str] = {}
+    shown: set[tuple[object, ...]] = set()
     try:
         for name in chosen:
             rows = TrialRows(parts.spark(), reader, plan)
@@ -82,12 +83,21 @@ def trials(
             if reach is None:
                 yield from look.rows(name)
             else:
-                yield from (_with_clashes(trial, plan, reach, made) for trial in look.grains(reach))
+                yield from (_with_clashes(trial, plan, reach, made) for trial in look.grains(reach, shown))
         if plan.reaches and not keys and (wrong := prove(parts, plan, limit).wrong):
             key = ", ".join(plan.target.key)
             yield Trial("these grains together", {}, None, [(key, f"{wrong}; {REMEDY}")])
     finally:
         reader.close()
+
+
+def _begins(plan: MappingPlan) -> dict[str, Reach | None]:
+    """The tables that a look may begin at, each with the reach that has it first; None of a row-wise mapping."""
+    found: dict[str, Reach | None] = {}
+    for reach in plan.reaches:
+        for index in reach.roots():
+            found[reach.nodes[index].schema.id.name] = reach.begun_at(index) if index else reach
+    return found or dict.fromkeys(plan.reads)
 
 
 def _plan(parts: Parts, table: str) -> MappingPlan:
@@ -129,10 +139,17 @@ class _Look:
             row = found.slice(index, 1)
             yield self._tried(_named(self.plan.schemas[table], row), {table: row}, {})
 
-    def grains(self, reach: Reach) -> Iterator[Trial]:
-        """Grain by grain, each with all rows linked to it."""
+    def grains(self, reach: Reach, shown: set[tuple[object, ...]]) -> Iterator[Trial]:
+        """Grain by grain, each with all rows linked to it.
+
+        ``shown``: values of a grain that tables share which are shown already, from another of them; gets these.
+        """
         root = reach.root
         for begun in self._grains(reach):
+            values = set(tuples(begun, reach.grain)) if reach.shared else set()
+            if values and values <= shown:
+                continue
+            shown |= values
             old, others = self._linked(reach, begun)
             rest = others if entangled(self.plan.reaches) else {}
             more = f" and {begun.num_rows - 1} more" if begun.num_rows > 1 else ""
@@ -185,17 +202,20 @@ class _Look:
         """All rows linked to a grain's own, and the same without the grain's own, by table."""
         found = [begun]
         for node in reach.nodes[1:]:
-            above = found[node.above or 0].select(list(node.above_columns))
+            if node.above is None:
+                above = begun.select(list(reach.grain))
+            else:
+                above = found[node.above].select(list(node.above_columns))
             found.append(self.source.linked(node.schema.id.name, node.columns, above))
         every: Tables = {}
-        others: Tables = {}
         for node, rows in zip(reach.nodes, found, strict=True):
             name = node.schema.id.name
-            key = list(node.schema.key)
-            every[name] = united(every.get(name), rows, key)
-            others[name] = every[name]
-        root = reach.root.schema
-        return every, {**others, root.id.name: without(every[root.id.name], begun, list(root.key))}
+            every[name] = united(every.get(name), rows, list(node.schema.key))
+        others = dict(every)
+        for index in reach.roots():
+            schema = reach.nodes[index].schema
+            others[schema.id.name] = without(others[schema.id.name], found[index], list(schema.key))
+        return every, others
 
     def _tried(self, name: str, old: Tables, rest: Tables) -> Trial:
         """Maps rows; of rows that stand for other grains too, by half, only what the grain itself makes is kept."""

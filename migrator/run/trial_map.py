@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from migrator.model.reach import Reach
 from migrator.run.trial_rows import TrialRows, tuples
-from transforms.grain import grain_tables
+from transforms.declared_grain import grain_tables
 from transforms.grain_numbers import NUMBER, numbered
 from transforms.pipeline import arrow_frame, map_rows
 from transforms.plan import MappingPlan

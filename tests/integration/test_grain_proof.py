@@ -82,15 +82,16 @@ def test_a_grain_of_two_tables_that_meet_in_one_row_is_found(
 ) -> None:
     """A customer and a category of one number: one row counts both, though they are a grain each."""
     both = "(SELECT customer_id AS id FROM customer UNION ALL SELECT category_id FROM category)"
-    of_one_file(
-        project,
-        "id",
-        "customer.customer_id, category.category_id",
-        f"'x' AS customer_name, count(*) AS line_count, cast(1.5 AS decimal(12,2)) AS total FROM {both} GROUP BY id",
-    )
+    counted = "'x' AS customer_name, count(*) AS line_count, cast(1.5 AS decimal(12,2)) AS total"
+    query = f"{counted} FROM {both} GROUP BY id"
+    of_one_file(project, "id", "customer.customer_id, category.category_id", query)
     capfd.readouterr()
     assert project.command("check") == 2
-    assert "the grains together make 1 row(s) of it, each for itself 2" in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert "the grains together make 1 row(s) of it, each for itself 2" in said
+    assert 'grain="a.x = b.x"' in said
+    of_one_file(project, "id", "customer.customer_id = category.category_id", query)
+    assert project.command("check") == 0, "the remedy followed"
 
 
 def test_what_cant_be_tried_is_a_warning(project: Project, capfd: pytest.CaptureFixture[str]) -> None:

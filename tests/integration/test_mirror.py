@@ -200,7 +200,7 @@ def test_lookups_go_by_an_index(mysql_bench: Bench) -> None:
             for lookup in (
                 use.lookup(("id",), ("word_name",), ["x.name"]),
                 word.lookup(("id",), ("id",), ["x.id"]),
-                word.of_grain(("id",), ("name",), "x.id"),
+                word.of_grain(("id",), ("name",), "x.id", False),
             )
         ]
 
@@ -231,7 +231,7 @@ def test_a_whole_number_key_is_its_grains_number(new_pg: Database, tmp_path: Pat
 
     def lookup(mirror: Mirror) -> str:
         assert isinstance(mirror, BatchMirror)
-        return mirror._store.mirrored(WORD).of_grain(("id", "name"), ("id",), "p.number")
+        return mirror._store.mirrored(WORD).of_grain(("id", "name"), ("id",), "p.number", False)
 
     rows = [(number, f"name {number}") for number in range(-2000, 2000)]
     found = bench.apply(lookup, bench.dumped(WORD, *rows))

@@ -7,8 +7,8 @@ from dataclasses import replace
 from migrator.model.reach import Node, Reach
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
+from transforms.declared_grain import value_column
 from transforms.explained import explained
-from transforms.grain import value_column
 from transforms.plan import MappingKind, MappingPlan
 from transforms.registry import TargetMapping
 

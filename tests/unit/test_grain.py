@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from migrator.model.reach import Reference, entangled, linked_columns, spoken, united
 from migrator.model.table import Column, TableId, TableSchema
-from transforms.grain import GrainProblem, reaches, value_column
+from transforms.declared_grain import GrainProblem, value_column
+from transforms.grain import reaches
 from transforms.registry import Mapping
 
 COLUMNS = {
@@ -80,6 +82,49 @@ def test_columns_of_one_table_are_one_grain_and_of_several_tables_several() -> N
     assert [[node.role for node in reach.nodes] for reach in both] == [["customer", "orders"], ["product"]]
 
 
+def test_equals_between_columns_is_one_grain_in_several_tables() -> None:
+    [reach] = found(
+        "order_line", "orders", "clerk", "product", grain=" order_line.product_id =clerk.boss_of= orders.clerk_id",
+        links=["product.product_id = orders.customer_id"],
+    )  # fmt: skip
+    assert [reach.nodes[index].role for index in reach.roots()] == ["order_line", "clerk", "orders"]
+    assert [reach.grain_of(index) for index in reach.roots()] == [
+        ("product_id",),
+        ("boss_of",),
+        ("clerk_id",),
+    ]
+    assert (reach.nodes[3].role, reach.nodes[3].above) == ("product", 2)
+    assert reach.shared
+    assert not entangled((reach,)), "of a grain's value all rows are read, nothing is there by half"
+    linked = replace(reach.nodes[3], schema=SCHEMAS["clerk"])
+    assert entangled((replace(reach, nodes=(*reach.nodes, linked)),)), (
+        "rows of its table come in by a link too"
+    )
+
+
+def test_a_shared_grain_may_have_several_columns() -> None:
+    grain = ["orders.customer_id = clerk.clerk_id", "clerk.boss_of = orders.clerk_id"]
+    [reach] = found("orders", "clerk", grain=grain, links=[])
+    assert [reach.grain_of(index) for index in reach.roots()] == [
+        ("customer_id", "clerk_id"),
+        ("clerk_id", "boss_of"),
+    ]
+
+
+def test_a_column_may_be_named_like_a_shared_grain() -> None:
+    name = "customer_id = clerk.clerk_id"
+    odd = replace(
+        SCHEMAS["orders"], columns=(*SCHEMAS["orders"].columns, Column(name, "int32", False, "int"))
+    )
+    mapping = Mapping()
+
+    @mapping.target("t", key="k", grain=f"orders.{name}", links=[])
+    def function(orders: Any) -> None: ...
+
+    [reach] = reaches(mapping["t"], {"orders": odd}, [])
+    assert (reach.grain, reach.shared) == ((name,), False)
+
+
 def test_a_hierarchy_takes_roles() -> None:
     links = ["customer.referrer_id = above.customer_id", "customer.customer_id = below.referrer_id"]
     [reach] = found(
@@ -140,6 +185,26 @@ REFUSED: dict[str, tuple[tuple[str, ...], dict[str, Any], str, str]] = {
     ),
     "unknown column": (("orders",), {"grain": "orders.id"}, "grain 'orders.id' names no column", "table.column"),
     "no column": (("orders",), {"grain": []}, "grain= names no column", "table.column"),
+    "grain of a stranger in several": (
+        ("orders",), {"grain": "orders.order_id = clerk.clerk_id"}, "'clerk.clerk_id'", "table.column"
+    ),
+    "shared by itself": (
+        ("orders",), {"grain": "orders.order_id = orders.clerk_id"},
+        "names two columns of table orders", "roles=",
+    ),
+    "shared and alone": (
+        ("orders", "clerk"), {"grain": ["orders.order_id = clerk.clerk_id", "clerk.boss_of"], "links": []},
+        "names table clerk in two grains", "a column of every table in each text",
+    ),
+    "shared and of other types": (
+        ("orders", "product"), {"grain": "orders.order_id = product.name", "links": []},
+        "orders.order_id and product.name are of two types", "orders.shared = product.shared",
+    ),
+    "shared and linked": (
+        ("orders", "clerk"),
+        {"grain": "orders.order_id = clerk.clerk_id", "links": ["orders.clerk_id = clerk.clerk_id"]},
+        "more than one way links tables", "links=[] for none",
+    ),
     "unread role": (
         ("orders",), {"grain": "orders.order_id", "roles": {"boss": "clerk"}},
         "the role 'boss' names table 'clerk'", "parameters",

@@ -6,7 +6,8 @@ import pytest
 
 from migrator.model.reach import Reference
 from migrator.model.table import NONDETERMINISTIC, Column, TableId, TableSchema
-from transforms.grain import GrainProblem, reaches
+from transforms.declared_grain import GrainProblem
+from transforms.grain import reaches
 from transforms.link_equality import compared_exactly
 from transforms.registry import Mapping
 

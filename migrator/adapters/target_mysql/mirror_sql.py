@@ -42,13 +42,13 @@ class MysqlMirrored(Mirrored):
         """Joins the mirror's table ``m`` by these columns."""
         return self._found(self.table, "m", by, values)
 
-    def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str) -> str:
+    def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str, shared: bool) -> str:
         """Joins the mirror's table ``m`` by a grain's number."""
         column = grain_column(grain)
         return _joined(self.table, "m", index_name([column]), f"m.{quoted(column)} = {number}")
 
-    def number_of(self, grain: Sequence[str], alias: str) -> str:
-        """A grain's number in a temporary table's row."""
+    def number_of(self, grain: Sequence[str], alias: str, shared: bool) -> str:
+        """A grain's number in a temporary table's row, from values alone: whichever table they are of."""
         return number_of(self.places(grain, alias))
 
     def number_by_key(self, numbers: str, alias: str) -> str:

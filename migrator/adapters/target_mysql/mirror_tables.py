@@ -37,7 +37,7 @@ from migrator.mirror.columns import (
     wrong_columns,
 )
 from migrator.model.ledger import Ledger
-from migrator.model.reach import VALUE, Reach, linked_columns
+from migrator.model.reach import VALUE, linked_columns
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.mirror import JoinedTarget
 
@@ -193,21 +193,23 @@ class MirrorTables:
                     parts = index_parts(list(map(place, names)), kinds)
                     self._index(mirror_table(target, migration, table), index_name(names), parts)
         for reach in reaches:
-            schema = reach.root.schema
             if reach.grain:
-                self._grain(mirror_table(target, migration, schema.id), schema, reach)
+                for index in reach.roots():
+                    schema = reach.nodes[index].schema
+                    self._grain(mirror_table(target, migration, schema.id), schema, reach.grain_of(index))
                 continue
+            schema = reach.root.schema
             there = number_table(target, migration, reach)
             body = [f"{place(name)} {_declared(schema, name)}" for name in schema.key]
             more = ["number BIGINT NOT NULL", *key_body(schema), f"KEY {quoted(BY_NUMBER)} (number)"]
             self._make(qualified(there), ", ".join([*body, *more]))
             self._lengthen(there, schema)
 
-    def _grain(self, table: TableId, schema: TableSchema, reach: Reach) -> None:
-        _refuse_floats(schema, reach.grain)
-        column = grain_column(reach.grain)
+    def _grain(self, table: TableId, schema: TableSchema, grain: Sequence[str]) -> None:
+        _refuse_floats(schema, grain)
+        column = grain_column(grain)
         if quoted(column) not in self._present(table):
-            computed = number_of([place(name) for name in reach.grain])
+            computed = number_of([place(name) for name in grain])
             self._session.run(
                 f"ALTER TABLE {qualified(table)} ADD COLUMN {quoted(column)} BIGINT AS ({computed}) VIRTUAL"
             )

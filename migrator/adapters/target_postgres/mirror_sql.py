@@ -39,14 +39,14 @@ class PostgresMirrored(Mirrored):
         """``LATERAL`` subquery ``m``: the columns ``names``, by place, of the rows where ``by`` has these values."""
         return self._lateral("m", names, self.table, found(self.schema, by, self.named(by, "i"), values))
 
-    def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str) -> str:
+    def of_grain(self, names: Sequence[str], grain: Sequence[str], number: str, shared: bool) -> str:
         """``LATERAL`` subquery ``m``: the columns ``names``, by place, of the rows whose grain has this number."""
-        own = number_of(self.schema, grain, self.named(grain, "i"))
+        own = number_of(self.schema, grain, self.named(grain, "i"), shared)
         return self._lateral("m", names, self.table, f"{own} = {number}")
 
-    def number_of(self, grain: Sequence[str], alias: str) -> str:
+    def number_of(self, grain: Sequence[str], alias: str, shared: bool) -> str:
         """A grain's number in a temporary table's row."""
-        return number_of(self.schema, grain, self.places(grain, alias))
+        return number_of(self.schema, grain, self.places(grain, alias), shared)
 
     def number_by_key(self, numbers: str, alias: str) -> str:
         """``LATERAL`` subquery ``n``: the numbers of rows with these keys."""

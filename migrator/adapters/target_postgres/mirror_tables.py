@@ -129,12 +129,13 @@ def numbers_itself(schema: TableSchema, grain: Sequence[str]) -> bool:
     )
 
 
-def number_of(schema: TableSchema, grain: Sequence[str], expressions: Iterable[str]) -> str:
+def number_of(schema: TableSchema, grain: Sequence[str], expressions: Iterable[str], shared: bool) -> str:
     """SQL of a grain's number, from those of its columns: equal values have equal numbers, NULLs included.
 
     Different values may share one: then more grains are looked at than were touched, which changes nothing.
+    Where tables share the grain, all have the number that is computed: of one it may be the key, of others not.
     """
-    if numbers_itself(schema, grain):
+    if not shared and numbers_itself(schema, grain):
         (value,) = expressions
         return value
     return _hashed(expressions)
@@ -266,22 +267,35 @@ def _indexes(session: Session, migration: str, targets: Sequence[JoinedTarget]) 
             if of_bytes(schema) & set(names):  # an older mirror has one of whole values
                 session.run(f"DROP INDEX IF EXISTS {SCHEMA}.{_index_name(place, quoted_columns(names))}")
             _index(session, place, _indexed(schema, names))
+    _grain_indexes(session, migration, [reach for reach in reaches if reach.grain])
     for reach in reaches:
-        root = reach.root.schema
         if reach.grain:
-            table = mirror_table(migration, root.id)
-            hashed = f"({_hashed(quoted(name) for name in reach.grain)})"
-            if not numbers_itself(root, reach.grain):
-                _index(session, table, hashed)
-            else:  # an older mirror has it
-                session.run(f"DROP INDEX IF EXISTS {SCHEMA}.{_index_name(table, hashed)}")
             continue
+        root = reach.root.schema
         name = number_table(migration, reach)
         if present := _present(session, name):
             _bring_up_to_date(session, name, root, present)
         else:
             _make(session, name, root, root.key, f", {NUMBER} bigint NOT NULL")
         _index(session, name, NUMBER)
+
+
+def _grain_indexes(session: Session, migration: str, reaches: Sequence[Reach]) -> None:
+    """Those by the numbers of grains of columns, without those that nobody needs any more."""
+    wanted, unwanted = dict[str, tuple[TableId, str]](), dict[str, TableId]()
+    for reach in reaches:
+        for index in reach.roots():
+            schema, grain = reach.nodes[index].schema, reach.grain_of(index)
+            table = mirror_table(migration, schema.id)
+            hashed = f"({_hashed(quoted(name) for name in grain)})"
+            if reach.shared or not numbers_itself(schema, grain):
+                wanted[_index_name(table, hashed)] = (table, hashed)
+            else:  # an older mirror has it
+                unwanted[_index_name(table, hashed)] = table
+    for table, hashed in wanted.values():
+        _index(session, table, hashed)
+    for name in unwanted.keys() - wanted.keys():
+        session.run(f"DROP INDEX IF EXISTS {SCHEMA}.{name}")
 
 
 def _indexed(schema: TableSchema, names: Sequence[str]) -> str:

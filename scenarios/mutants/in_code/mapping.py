@@ -8,6 +8,7 @@ from __future__ import annotations
 from scenarios.mutants.in_code.change import mutants_of
 
 _PLAN = ("tests/integration/test_transforms_plan.py",)
+_SHARED = ("tests/integration/test_shared_grains.py",)
 _REACH = ("tests/integration/test_mirror.py", "tests/integration/test_joined_bench.py")
 
 MAPPING = (
@@ -39,11 +40,23 @@ MAPPING = (
         ("nobody climbs through rows as they were", 'yield self._climb(index, f"{met} JOIN {table.before} m ON {same}")', "pass"),
         ("nearest nodes first", "for index in reversed(range(len(self._reach.nodes))):", "for index in range(len(self._reach.nodes)):"),
         ("rows as they were are not collected", 'yield self._gather(index, f"{met} JOIN {table.before} m ON {same}")', "pass"),
-        ("roots as they were are not collected", 'yield self._gather(0, f"{self._part} p JOIN {table.before} m ON {number} = p.number")', "pass"),
+        ("roots as they were are not collected", 'yield self._gather(index, f"{self._part} p JOIN {table.before} m ON {number} = p.number")', "pass"),
         ("of a computed grain only the number of now counts",
             "SELECT number FROM {self._numbers_before} UNION SELECT n.number", "SELECT n.number"),
         ("rows that left a grain are not its rows of before", "(table.now(untouched), table.now(had))", "(table.now(untouched),)"),
         ("changed rows belong to no grain of before", "return RootRows(now, (now,), (changed,))", "return RootRows(now, (now,), ())"),
+    ),
+    *mutants_of(
+        "migrator/mirror/reach_sql.py", _SHARED,
+        ("of the tables that share a grain the first is collected", "for index in self._reach.roots():\n", "for index in [0]:\n"),
+        ("a slice has all versions of rows of the other tables that share the grain",
+            "for index in self._reach.roots() if self", "for index in [0] if self"),
+        ("a table that shares a grain is climbed like a linked one",
+            "if self._reach.nodes[index].above is None and self._reach.grain:", "if index == 0 and self._reach.grain:"),
+    ),
+    *mutants_of(
+        "migrator/adapters/target_postgres/mirror_tables.py", _SHARED,
+        ("a key is its own number beside tables where it is none", "if not shared and numbers_itself(schema, grain):", "if numbers_itself(schema, grain):"),
     ),
     *mutants_of(
         "migrator/mirror/followed.py", _REACH,
