@@ -82,18 +82,7 @@ def _elsewhere(
 def _postgres(settings: Settings, step: Step, executors: RunThere | None) -> Source:
     source = _postgres_source(settings)
     if source.log == CHANGE_TABLES:
-        return ChangeTableCatalog(source), lambda schemas: SourcePorts(
-            lambda: ChangeTableLogReader(source, schemas, step),
-            lambda: change_table_chunks(source, step),
-            None,
-            lambda: PostgresLoadMeter(source),
-            elsewhere=_elsewhere(
-                executors,
-                partial(change_table_chunks, source),
-                lambda: change_table_chunks(source, step),
-                SameServer(),
-            ),
-        )
+        return ChangeTableCatalog(source), lambda schemas: _change_tables(source, schemas, step, executors)
 
     catalog = PostgresCatalog(source)
 
@@ -114,6 +103,24 @@ def _postgres(settings: Settings, step: Step, executors: RunThere | None) -> Sou
         )
 
     return catalog, ports
+
+
+def _change_tables(
+    source: PostgresSource, schemas: Sequence[TableSchema], step: Step, executors: RunThere | None
+) -> SourcePorts:
+    same, notes = SameServer(), LogNotes()
+
+    def here() -> PostgresChunkReader:
+        return change_table_chunks(source, step, same)
+
+    return SourcePorts(
+        lambda: ChangeTableLogReader(source, schemas, step, same, notes),
+        here,
+        None,
+        lambda: PostgresLoadMeter(source),
+        elsewhere=_elsewhere(executors, partial(change_table_chunks, source, same=same), here, same),
+        notes=notes,
+    )
 
 
 def _postgres_source(settings: Settings) -> PostgresSource:

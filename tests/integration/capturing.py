@@ -23,6 +23,9 @@ from migrator.adapters.mysql.catalog import MysqlCatalog
 from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
 from migrator.adapters.mysql.log_reader import MysqlLogReader
 from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader as change_table_chunks
+from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.load import PostgresLoadMeter
 from migrator.adapters.postgres.log_reader import PostgresLogReader
@@ -38,6 +41,8 @@ from migrator.run.capture_loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
+from migrator.same_server import SameServer
+from tests.fix_change_tables import captured as captured_by_triggers
 from tests.fix_postgres_source import WATERMARK_TABLE
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_reading import make_watermark_table
@@ -154,9 +159,24 @@ def capturing(
     limits: CaptureLimits,
     placement: str = "witness",
     metered: bool = False,
+    change_tables: bool = False,
 ) -> Capturing:
-    """A capture of these tables, which exist. ``metered``: it sees how busy the source is, and may give way."""
+    """A capture of these tables, which exist. ``metered``: it sees how busy the source is, and may give way.
+
+    ``change_tables``: by triggers, which are made.
+    """
     catalog: SourceCatalog
+    if change_tables:
+        source, schemas = captured_by_triggers(database, *tables)
+        same, notes, known = SameServer(), LogNotes(), {schema.id: schema for schema in schemas}
+        return Capturing(
+            ChangeTableCatalog(source),
+            lambda: change_table_chunks(source, same=same),
+            lambda: ChangeTableLogReader(source, list(known.values()), same=same, notes=notes),
+            known,
+            limits,
+            notes=notes,
+        )
     if database.kind == "postgresql":
         if placement == "watermark":
             database.execute(*WATERMARK_TABLE)

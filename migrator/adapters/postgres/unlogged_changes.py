@@ -112,18 +112,14 @@ class UnloggedChanges:
 
         ``beside``: other tables that have to be in the publication.
         """
-        self._look_at_numbers(query, tables)
+        self.look_at_numbers(query, tables)
         check_covers(self._source, query, [*tables, *beside])
         self._look_at_memberships(query, [*tables, *beside])
         self._look_at_partitions(query, tables)
-        self._look_at_values(query, tables)
+        self.look_at_values(query, tables)
 
-    def look_at_rows(self, query: Query, tables: Sequence[TableId]) -> None:
-        """The same without what concerns the server's own log. Raises SchemaError, named."""
-        self._look_at_numbers(query, tables)
-        self._look_at_values(query, tables)
-
-    def _look_at_values(self, query: Query, tables: Sequence[TableId]) -> None:
+    def look_at_values(self, query: Query, tables: Sequence[TableId]) -> None:
+        """What became of rows without a change of them. Raises SchemaError, named."""
         self._look_at_labels(query, tables)
         self._look_at_choices(tables)
         self._look_at_columns(query, tables)
@@ -132,12 +128,19 @@ class UnloggedChanges:
         """Which tables are captured, by their numbers."""
         return dict(self._numbers)
 
-    def former(self) -> dict[TableId, int]:
-        """Up to which place of the log another table may have had the name of one that is captured."""
+    def former(self) -> dict[TableId, Any]:
+        """Up to which place of the log another table may have had the name of one that is captured.
+
+        Of what ``first_seen_at`` was told.
+        """
         noted = {table: _parsed(self._notes.of(table)).get(_FORMER) for table in self._numbers}
         return {table: place for table, place in noted.items() if place is not None}
 
-    def first_seen_at(self, place: Callable[[], int]) -> None:
+    def first_seen(self) -> frozenset[TableId]:
+        """Tables that a look has seen for the first time, while their place isn't known yet."""
+        return frozenset(self._first_seen)
+
+    def first_seen_at(self, place: Callable[[], int | str]) -> None:
         """``place``: somewhere in the log behind everything that looks have seen so far; asked if it is needed.
 
         Of a table that is seen for the first time all rows are dumped after it. Whatever the log has before it of a
@@ -149,7 +152,8 @@ class UnloggedChanges:
                 self._note(table, _FORMER, at)
             self._first_seen.clear()
 
-    def _look_at_numbers(self, query: Query, tables: Sequence[TableId]) -> None:
+    def look_at_numbers(self, query: Query, tables: Sequence[TableId]) -> None:
+        """Whether each name leads to the table that was dumped. Raises SchemaError, named."""
         found = table_numbers(query, tables)
         for table in tables:
             known, number = self._known_number(self._notes.of(table)), found.get(table)

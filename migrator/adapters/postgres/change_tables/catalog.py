@@ -17,6 +17,7 @@ from migrator.adapters.postgres.change_tables.layout import (
     FORMAT,
     SCHEMA,
     change_table,
+    check_names,
     identifier,
     script,
 )
@@ -35,6 +36,10 @@ from migrator.model.position import Position
 from migrator.model.table import TableSchema
 
 _ROLE = "SELECT current_user::text, pg_catalog.to_regnamespace($1::text) IS NOT NULL"
+_BODIES = """
+SELECT p.proname::text, p.prosrc FROM pg_catalog.pg_proc p
+WHERE p.pronamespace = pg_catalog.to_regnamespace($1::text) AND p.proname IN ('command', 'forget')
+"""
 _MAY_USE = "SELECT pg_catalog.has_schema_privilege($1::text, 'USAGE')"
 _MAY_READ = """
 SELECT coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass($1::text), 'SELECT'), true)
@@ -78,7 +83,12 @@ class ChangeTableCatalog(PostgresCatalog):
                     remedy="correct the names in the mapping, or source.schema",
                 )
             present = [table for table in found if table is not None]
-            return script(present, self._source.user, self._source.forget_changes)
+            check_names([table.schema.id for table in present])
+            bodies: dict[str, str] = {}
+            if query(_ROLE, [SCHEMA])[0][1] and query(_MAY_USE, [SCHEMA])[0][0]:
+                bodies = dict(query(_BODIES, [SCHEMA]))
+                present = [table for table in present if list(capture_findings(query, table))]
+            return script(present, self._source.user, self._source.forget_changes, bodies)
 
         return self._with_connection("the source's tables can't be read", make)
 

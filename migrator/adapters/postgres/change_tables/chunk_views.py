@@ -11,10 +11,13 @@ from migrator.adapters.postgres.change_tables.view import FLUSH_S, VIEW, View, n
 from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
 from migrator.adapters.postgres.read_view import ReadView, Views
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.same_server import SameServer
 
 
 def chunk_reader(
-    source: PostgresSource, step: Callable[[str], None] = lambda name: None
+    source: PostgresSource,
+    step: Callable[[str], None] = lambda name: None,
+    same: SameServer | None = None,
 ) -> PostgresChunkReader:
     """A chunk reader for use beside ``ChangeTableLogReader``."""
 
@@ -35,4 +38,4 @@ def chunk_reader(
 
         return ReadView(PollWitness(high.order), high, settled)
 
-    return PostgresChunkReader(source, step, Views(lambda cursor: None, take, beside_wal=False))
+    return PostgresChunkReader(source, step, Views(lambda cursor: None, take, beside_wal=False), same)

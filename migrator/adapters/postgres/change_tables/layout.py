@@ -16,7 +16,7 @@ Sources: sys.sp_cdc_enable_table and cdc.<capture_instance>_CT in the documentat
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from migrator.adapters.postgres.reflection import ReflectedTable
 from migrator.adapters.postgres.whole_images import quoted
@@ -122,18 +122,25 @@ END
 """
 
 
-def script(tables: Sequence[ReflectedTable], role: str, forget: bool) -> str:
+def script(
+    tables: Sequence[ReflectedTable], role: str, forget: bool, bodies: Mapping[str, str] | None = None
+) -> str:
     """The SQL that an owner of the tables runs once. Running it again adds what is missing.
 
+    What is as it must be isn't made again: it would then look as if it had been off for a moment.
+
     Args:
-        tables: the captured tables.
+        tables: the captured tables that lack something.
         role: who will read.
         forget: whether the role may delete what was read.
+        bodies: of the functions that there are.
 
     Raises ``SourceError`` if two tables would share a change table.
     """
-    _check_names([table.schema.id for table in tables])
-    parts = [_COMMON.strip(), *(_table_script(table) for table in tables), _grants(role, forget)]
+    check_names([table.schema.id for table in tables])
+    common = [_COMMON.strip()]
+    common += [made for name, body, made in _FUNCTIONS if (bodies or {}).get(name) != body]
+    parts = ["\n".join(common), *(_table_script(table) for table in tables), _grants(role, forget)]
     return "BEGIN;\nSET LOCAL lock_timeout = '10s';\n\n" + "\n\n".join(parts) + "\n\nCOMMIT;\n"
 
 
@@ -146,11 +153,21 @@ COMMENT ON SCHEMA {SCHEMA} IS '{COMMENT}{FORMAT}';
 CREATE SEQUENCE IF NOT EXISTS {SEQUENCE} CACHE 1;
 CREATE TABLE IF NOT EXISTS {SCHEMA}.forgotten (one boolean PRIMARY KEY DEFAULT true CHECK (one), below xid8 NOT NULL);
 INSERT INTO {SCHEMA}.forgotten (below) VALUES ('0') ON CONFLICT DO NOTHING;
-CREATE OR REPLACE FUNCTION {SCHEMA}.command() RETURNS trigger {_FUNCTION} AS $f${COMMAND_BODY}$f$;
-CREATE OR REPLACE FUNCTION {SCHEMA}.forget(below xid8, most integer) RETURNS bigint
-{_FUNCTION} AS $f${_FORGET_BODY}$f$;
-REVOKE ALL ON FUNCTION {FORGET} FROM PUBLIC;
 """
+_FUNCTIONS = (
+    (
+        "command",
+        COMMAND_BODY,
+        f"CREATE OR REPLACE FUNCTION {SCHEMA}.command() RETURNS trigger {_FUNCTION} AS $f${COMMAND_BODY}$f$;",
+    ),
+    (
+        "forget",
+        _FORGET_BODY,
+        f"CREATE OR REPLACE FUNCTION {SCHEMA}.forget(below xid8, most integer) RETURNS bigint\n"
+        f"{_FUNCTION} AS $f${_FORGET_BODY}$f$;\nREVOKE ALL ON FUNCTION {FORGET} FROM PUBLIC;",
+    ),
+)
+"""Name, body, and the statements that make it, of functions that all tables share."""
 
 
 def _table_script(table: ReflectedTable) -> str:
@@ -189,7 +206,8 @@ def _grants(role: str, forget: bool) -> str:
     return "\n".join([*lines, f"GRANT EXECUTE ON FUNCTION {FORGET} TO {to};"] if forget else lines)
 
 
-def _check_names(tables: Sequence[TableId]) -> None:
+def check_names(tables: Sequence[TableId]) -> None:
+    """Raises ``SourceError`` if two tables would share a change table."""
     taken: dict[TableId, TableId] = {}
     for table in tables:
         other = taken.setdefault(change_table(table), table)

@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from migrator.adapters.postgres.change_tables.capture_facts import undisturbed
+from migrator.adapters.postgres.change_tables.capture_facts import missing_for, undisturbed
 from migrator.adapters.postgres.change_tables.layout import SCHEMA
 from migrator.adapters.postgres.change_tables.place import Place, ended, text
 from migrator.adapters.postgres.change_tables.polls import Fresh, Part, between, fresh, read_part
@@ -23,12 +24,16 @@ from migrator.adapters.postgres.change_tables.same_changes import LastChange, ch
 from migrator.adapters.postgres.change_tables.view import FLUSH_S, VIEW, View, not_on_disk, on_disk
 from migrator.adapters.postgres.reflection import ReflectedTable, psycopg_query, reflect
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import PatientConnection
+from migrator.adapters.postgres.witness import SnapshotWitness
 from migrator.columnar.text_codec import TextCodec, text_runs
 from migrator.errors import GapError, SourceError
+from migrator.log_notes import LogNotes
 from migrator.model.event import LogProgress, LogRecord, TransactionPart
 from migrator.model.position import Position
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
+from migrator.same_server import SameServer
 
 _OPENING = "the change tables can't be read"
 _MOMENT_S = 0.02
@@ -44,6 +49,9 @@ class ChangeTableLogReader:
     Args:
         source: where to read.
         schemas: row schemas of the captured tables.
+        step: hook at named points.
+        same: is told which tables chunks have to come from.
+        notes: what looks at the catalog saw; kept up to date (see ``UnloggedChanges``).
     """
 
     def __init__(
@@ -51,8 +59,13 @@ class ChangeTableLogReader:
         source: PostgresSource,
         schemas: Sequence[TableSchema],
         step: Callable[[str], None] = lambda name: None,
+        same: SameServer | None = None,
+        notes: LogNotes | None = None,
     ):
         self._source = source
+        self._same = same or SameServer()
+        self._notes = notes or LogNotes()
+        self._unlogged = UnloggedChanges(source, self._notes, resumed=False)
         self._schemas = list(schemas)
         self._codecs = {schema.id: TextCodec(schema) for schema in schemas}
         self._step = step
@@ -60,6 +73,7 @@ class ChangeTableLogReader:
         self._forgetting = PatientConnection(source, "forgetting")
         self._place: Place | None = None
         self._tables: list[ReflectedTable] = []
+        self._former: dict[TableId, SnapshotWitness] = {}
         self._records: list[LogRecord] = []
         self._proved_on: object = None
         self._pending: View | None = None
@@ -75,6 +89,8 @@ class ChangeTableLogReader:
         """See ``LogReader.start``; None starts with what is visible now."""
         self.close()
         self._pending = self._found = None
+        needed = partial(missing_for, self._source.choices)
+        self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed)
         view = self._connection.call(_OPENING, self._durable_view)
         place = view.place() if after is None else Place.parse(after)
         self._check_server(place, view)
@@ -82,12 +98,28 @@ class ChangeTableLogReader:
         capture, last = self._connection.call(
             _OPENING, lambda connection: self._checked(connection, place, known)
         )
+        self._begin_with_tables()
         self._place = place = replace(place, capture=capture, last=last)
         self._high = self._index = 0
         self._clock_us = view.clock_us
         started = place.position()
         self._records = [LogProgress(started)]
         return started
+
+    def _begin_with_tables(self) -> None:
+        """Chunks come from the tables that the first look has found.
+
+        A look sees who writes into the change tables; whoever did before had ended its transactions by then, because
+        a trigger comes and goes under a lock that waits for them. So changes of a table that is seen for the first
+        time are its own from the next snapshot on, and all of its rows are read after it.
+        """
+        self._unlogged.first_seen_at(
+            lambda: text(self._connection.call(_OPENING, self._durable_view).snapshot)
+        )
+        self._former = {
+            table: SnapshotWitness.parse(snapshot) for table, snapshot in self._unlogged.former().items()
+        }
+        self._same.follows(self._unlogged.numbers())
 
     def read(self, timeout_s: float) -> list[LogRecord]:
         """See ``LogReader.read``: at most one poll, or one part of a large one."""
@@ -116,7 +148,11 @@ class ChangeTableLogReader:
         self._to_forget = rows is None or rows[0] > 0
 
     def finish(self) -> None:
-        """See ``LogReader.finish``: nothing is looked at beside the polls."""
+        """See ``LogReader.finish``."""
+        place = self._started()
+        self._connection.call(
+            _OPENING, lambda connection: self._checked(connection, place, dict(place.capture))
+        )
 
     def close(self) -> None:
         """See ``LogReader.close``."""
@@ -159,8 +195,9 @@ class ChangeTableLogReader:
         def find(connection: Any) -> tuple[list[Fresh], LastChange]:
             _, before = self._checked(connection, told, known)
             with _read_only(connection):
-                found = fresh(connection, self._tables, _condition(place))
-                return found, last_change(connection, self._tables, _condition(place), before)
+                found = fresh(connection, [(table, self._condition(place, table)) for table in self._tables])
+                # Of all changes, also those that another table of a captured one's name left.
+                return found, last_change(connection, self._tables, _polled(place), before)
 
         self._found, last = self._connection.call(_OPENING, find)
         self._clock_us, self._high, self._index = clock_us, 0, 0
@@ -175,7 +212,11 @@ class ChangeTableLogReader:
         with _read_only(connection):
             query = psycopg_query(connection)
             where = f"snapshot {text(place.at)}"
-            capture = undisturbed(query, self._schemas, self._source.choices, known, where)
+            tables = [schema.id for schema in self._schemas]
+            self._unlogged.look_at_numbers(query, tables)
+            fresh = self._unlogged.first_seen()
+            capture = undisturbed(query, self._schemas, self._source.choices, known, where, fresh)
+            self._unlogged.look_at_values(query, tables)
             ((below,),) = query(_FORGOTTEN, [])
             if int(below) > place.at.xmin:
                 raise GapError(
@@ -199,8 +240,14 @@ class ChangeTableLogReader:
             return last_change(connection, self._tables, shown(place.shows()), LastChange())
         if connection is not self._proved_on:
             (below,) = connection.execute(_FORGOTTEN).fetchone()
-            check_same(connection, self._tables, place.last, place.shows(), int(below), self._source.address)
+            asked = self._notes.asked_for(TableId(place.last.schema, place.last.table))
+            known = replace(place.last, digest="") if asked else place.last
+            check_same(connection, self._tables, known, place.shows(), int(below), self._source.address)
             self._proved_on = connection
+            if asked:
+                return last_change(
+                    connection, self._tables, shown(place.shows()), LastChange(high=known.high)
+                )
         return place.last
 
     def _check_server(self, place: Place, view: View) -> None:
@@ -259,11 +306,15 @@ class ChangeTableLogReader:
             return read_part(
                 connection,
                 self._found or [],
-                _condition(place),
                 self._high,
                 self._source.part_rows,
                 self._source.part_bytes,
             )
+
+    def _condition(self, place: Place, table: ReflectedTable) -> str:
+        """Of the rows that a poll has of a table, without what another one of its name left (see ``identity``)."""
+        former = self._former.get(table.schema.id, place.at)
+        return _polled(replace(place, at=max(place.at, former, key=ended)))
 
     def _durable_view(self, connection: Any) -> View:
         view = _view(connection)
@@ -272,7 +323,8 @@ class ChangeTableLogReader:
         return view
 
 
-def _condition(place: Place) -> str:
+def _polled(place: Place) -> str:
+    """Of the rows that a poll has."""
     if place.to is None:
         raise SourceError("no poll was begun", where=text(place.at))
     return between(place.at, place.to)

@@ -41,9 +41,10 @@ _FETCH_BYTES = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A table with new rows: how many, and the sequence numbers they lie between."""
+    """A table with new rows: which (as SQL), how many, and the sequence numbers they lie between."""
 
     table: ReflectedTable
+    condition: str
     rows: int
     low: int
     high: int
@@ -69,10 +70,13 @@ def between(older: SnapshotWitness, newer: SnapshotWitness) -> str:
     return f"{unseen} AND {_T} < '{newer.xmax}'::pg_catalog.xid8 AND {_T} <> ALL ({listed(newer.xip)})"
 
 
-def fresh(connection: Any, tables: Sequence[ReflectedTable], condition: str) -> list[Fresh]:
-    """The tables with new rows. Raises SourceError for a TRUNCATE, and where the order of changes can't be told."""
+def fresh(connection: Any, tables: Sequence[tuple[ReflectedTable, str]]) -> list[Fresh]:
+    """The tables with new rows, each given with the condition that tells them.
+
+    Raises SourceError for a TRUNCATE, and where the order of changes can't be told.
+    """
     found = []
-    for table in tables:
+    for table, condition in tables:
         name = quoted(change_table(table.schema.id))
         rows, low, high, truncated, overlaps = connection.execute(
             f"SELECT count(*), min({_P}), max({_P}), coalesce(bool_or({_O} = {TRUNCATE}), false),"
@@ -84,7 +88,7 @@ def fresh(connection: Any, tables: Sequence[ReflectedTable], condition: str) -> 
         if overlaps:
             _check_overlaps(connection, table, condition)
         if rows:
-            found.append(Fresh(table, rows, low, high))
+            found.append(Fresh(table, condition, rows, low, high))
     return found
 
 
@@ -116,16 +120,14 @@ def _check_overlaps(connection: Any, table: ReflectedTable, condition: str) -> N
         )
 
 
-def read_part(
-    connection: Any, found: Sequence[Fresh], condition: str, after: int, part_rows: int, part_bytes: int
-) -> Part:
+def read_part(connection: Any, found: Sequence[Fresh], after: int, part_rows: int, part_bytes: int) -> Part:
     """The next changes of a poll, after a sequence number; at least one unless there are none."""
     if not found:
         return Part((), after, last=True)
     high = max(each.high for each in found)
     low = max(after, min(each.low for each in found) - 1)
     selects = [
-        _select(n, each.table, f"{condition} AND {_P} > {low} AND {_P} <= {high}")
+        _select(n, each.table, f"{each.condition} AND {_P} > {low} AND {_P} <= {high}")
         for n, each in enumerate(found)
     ]
     connection.execute(
