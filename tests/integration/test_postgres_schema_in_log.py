@@ -6,6 +6,7 @@ import pytest
 
 from migrator.adapters.postgres.catalog import PostgresCatalog
 from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.postgres.relations import Relations
 from migrator.errors import SchemaError, SourceError
 from migrator.model.event import LogProgress, LogRecord, RowChange, SchemaChange, TransactionPart
 from tests.fix_postgres_commits import HangingCommit, let_go, no_standby_answers
@@ -291,6 +292,55 @@ def test_a_partition_made_as_one_goes_on(old_pg: Database, monkeypatch: pytest.M
     assert [change.after for change in changes(records)] == [("150", "x")]
     with log_reader(source, schemas, PostgresCatalog(source).position()) as reader:
         reader.read(0.0)
+
+
+BY_HALF = (
+    "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (100) TO (200)",
+    "INSERT INTO p VALUES (150, 'x'), (151, 'y')",
+)
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM p WHERE k = 150", "UPDATE p SET v = 'z' WHERE k = 150"])
+def test_a_partition_that_logs_nothing_but_keys_stops_by_name(old_pg: Database, change: str) -> None:
+    old_pg.execute(*PARTITIONED, "INSERT INTO p VALUES (1, 'a')")
+    source = source_of(old_pg)
+    schemas = prepared(source, "p")
+    with log_reader(source, schemas) as reader:
+        old_pg.execute("UPDATE p SET v = 'b' WHERE k = 1", *BY_HALF)
+        records = read_to(reader, PostgresCatalog(source).position())
+        assert len(changes(records)) == 3, "inserted rows are whole"
+        old_pg.execute(change)
+        with pytest.raises(SourceError, match="came without its full before image") as caught:
+            read_until(reader, lambda _: False)
+    assert "partitions" in caught.value.remedy
+
+
+def test_one_that_is_whole_before_anything_changes_in_it_goes_on(old_pg: Database) -> None:
+    old_pg.execute(*PARTITIONED)
+    source = source_of(old_pg)
+    schemas = prepared(source, "p")
+    with log_reader(source, schemas) as reader:
+        old_pg.execute(
+            *BY_HALF,
+            "ALTER TABLE p2 REPLICA IDENTITY FULL",
+            "DELETE FROM p WHERE k = 150",
+        )
+        found = changes(read_to(reader, PostgresCatalog(source).position()))
+    assert [change.before for change in found] == [None, None, ("150", "x")]
+
+
+def test_by_its_root_alone_its_old_rows_would_lack_columns_without_a_word(
+    old_pg: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the two above."""
+    monkeypatch.setattr(Relations, "_see_partition", lambda *_: None)
+    old_pg.execute(*PARTITIONED)
+    source = source_of(old_pg)
+    schemas = prepared(source, "p")
+    with log_reader(source, schemas) as reader:
+        old_pg.execute(*BY_HALF, "DELETE FROM p WHERE k = 150")
+        found = changes(read_to(reader, PostgresCatalog(source).position()))
+    assert found[-1].before == ("150", None)
 
 
 def test_tables_that_are_not_captured_may_change_as_they_like(old_pg: Database) -> None:

@@ -110,6 +110,8 @@ class Relations:
         self._tables: dict[int, TableId] = {}
         self._former: dict[TableId, int] = {}
         self._in_doubt: dict[TableId, _InDoubt] = {}
+        self._root: Relation | None = None
+        self._by_half: dict[int, int] = {}
 
     def follow(self, numbers: Mapping[TableId, int], former: Mapping[TableId, int]) -> None:
         """Captured tables are told by these numbers from now on (see ``identity``).
@@ -163,6 +165,7 @@ class Relations:
         if table is None:
             if self.is_other(relation, place):
                 raise _renamed(name, f"another table (number {relation.oid}) has its name there", where)
+            self._see_partition(relation)
             return None
         known = self._known[table]
         facts = self._lookup(relation, table, transaction)
@@ -171,14 +174,31 @@ class Relations:
             self._in_doubt[table] = _InDoubt(relation, transaction, known, where)
         self._check_numbers(table, facts, where)
         schema = carried_on(known, facts.columns, facts.now, where)
+        self._root = relation
         self._capture(relation, schema)
         self._known[table] = schema
         return schema if schema is not known else None
 
+    def _see_partition(self, relation: Relation) -> None:
+        """A partition's Relation message follows its root's, under whose name its changes come.
+
+        Without its own full identity its old rows have nothing but keys, though the root's says that they are whole.
+        Which rows are a partition's the log doesn't say: while one is so, no UPDATE or DELETE of the table is read.
+        """
+        root = self._root
+        if root is None or (relation.replica_identity == "f") == (relation.oid not in self._by_half):
+            return
+        if relation.replica_identity == "f":
+            del self._by_half[relation.oid]
+        else:
+            self._by_half[relation.oid] = root.oid
+        self._capture(root, self._known[self._tables[root.oid]])
+
     def _capture(self, relation: Relation, schema: TableSchema) -> None:
         before = self._captured.get(relation.oid)
         codec = before.codec if before is not None and before.schema is schema else RowCodec(schema)
-        captured = Captured(codec, relation.replica_identity == "f")
+        whole = relation.replica_identity == "f" and relation.oid not in self._by_half.values()
+        captured = Captured(codec, whole)
         if captured != before:
             self._captured[relation.oid] = captured
             self._forget_heads(relation.oid)

@@ -11,9 +11,10 @@ def incomplete_image(table: TableId, operation: str, where: str) -> SourceError:
     return SourceError(
         f"an {operation} of {table} came without its full before image",
         where=f"{table} at {where}",
-        cause="the table's REPLICA IDENTITY is not FULL (or wasn't when this was written)",
-        remedy=f"ALTER TABLE {quoted(table)} REPLICA IDENTITY FULL; then start the migration anew"
-        " (docs/operating.md)",
+        cause="the REPLICA IDENTITY of the table, or of one of its partitions, is not FULL (or wasn't when this was"
+        " written)",
+        remedy=f"ALTER TABLE {quoted(table)} REPLICA IDENTITY FULL, and so for each of its partitions; then start"
+        " the migration anew (docs/operating.md)",
     )
 
 
