@@ -51,6 +51,10 @@ class LogNotes:
         """Whether all of its rows are to be read again."""
         return table in self._answered
 
+    def settle(self, table: TableId) -> None:
+        """What was asked for has answered all that the log has so far: nothing that comes later."""
+        self._answered -= {table}
+
     def given_up(self, table: TableId) -> str:
         """What the table had noted before somebody asked for its rows, or none."""
         return self._given_up.get(table, "")

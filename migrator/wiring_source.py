@@ -152,18 +152,19 @@ def _mariadb(settings: Settings, step: Step, executors: RunThere | None) -> Sour
     catalog = MariaCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        same = SameServer()
+        same, notes = SameServer(), LogNotes()
 
         def here() -> MariaChunkReader:
             return MariaChunkReader(source, step, same=same)
 
         return SourcePorts(
-            lambda: MariaLogReader(source, schemas, same),
+            lambda: MariaLogReader(source, schemas, same, notes),
             here,
             _marks(source),
             lambda: BinlogLoadMeter(source),
             lambda: binlog_retention(source, catalog.position),
             elsewhere=_elsewhere(executors, partial(MariaChunkReader, source, same=same), here, same),
+            notes=notes,
         )
 
     return catalog, ports
@@ -174,18 +175,19 @@ def _mysql(settings: Settings, step: Step, executors: RunThere | None) -> Source
     catalog = MysqlCatalog(source)
 
     def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        same = SameServer()
+        same, notes = SameServer(), LogNotes()
 
         def here() -> MysqlChunkReader:
             return MysqlChunkReader(source, step, same=same)
 
         return SourcePorts(
-            lambda: MysqlLogReader(source, schemas, same),
+            lambda: MysqlLogReader(source, schemas, same, notes),
             here,
             _marks(source),
             lambda: BinlogLoadMeter(source),
             lambda: binlog_retention(source, catalog.position),
             elsewhere=_elsewhere(executors, partial(MysqlChunkReader, source, same=same), here, same),
+            notes=notes,
         )
 
     return catalog, ports

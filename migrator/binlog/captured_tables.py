@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
+from migrator.binlog.identity import FormerTables, replaced_by
 from migrator.binlog.row_codec import RowCodec
 from migrator.binlog.row_forms import RowForm, forms_of
+from migrator.binlog.statements import Statement, StatementKind
 from migrator.binlog.table_map import LoggedColumn, TableMap, parse_table_map, table_of
+from migrator.binlog.track import Track
 from migrator.errors import SchemaError
 from migrator.model.table import Column, TableId, TableSchema
 
@@ -86,6 +89,8 @@ class CapturedTables:
         charsets: of the server.
         dialect: of the engine.
         fold_case: whether table names compare without case (lower_case_table_names is not 0).
+
+    ``former`` says what of the log is of other tables that had a captured name before; none unless it is set.
     """
 
     def __init__(
@@ -108,6 +113,7 @@ class CapturedTables:
         self._catalog = dict(catalog)
         self._key_indexes = {table: found.key_index for table, found in catalog.items()}
         self._layouts: dict[bytes, LoggedTable | None] = {}
+        self.former = FormerTables()
 
     def captured(self, table: TableId) -> TableId | None:
         """The captured table of that name; for an empty table name, whether the database is ours."""
@@ -125,7 +131,15 @@ class CapturedTables:
         known = self._catalog.get(table)
         return self._given[table] if known is None else known.schema
 
-    def loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
+    def judged(self, statement: Statement, track: Track) -> Statement:
+        """A statement by what is known of the tables that it is about."""
+        if self.former.passes(statement, replaced_by(statement, self.names()) or statement.tables, track):
+            return Statement(StatementKind.OTHER)
+        if any(self._loses_key(table, statement.indexes) for table in statement.tables):
+            return replace(statement, refused="the index is gone that the table's key comes from")
+        return statement
+
+    def _loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
         """Whether the index that a captured table's key comes from is among these, which are gone."""
         return self._key_indexes.get(table, "PRIMARY").lower() in {name.lower() for name in indexes}
 
@@ -137,12 +151,14 @@ class CapturedTables:
         """Whether such a layout came by before, and is of a table that nobody captures."""
         return self._layouts.get(shape, _NOT_SEEN) is None
 
-    def logged(self, body: bytes) -> LoggedTable | None:
-        """The layout of a TABLE_MAP event's table, or None when nobody captures it.
+    def logged(self, body: bytes, track: Track) -> LoggedTable | None:
+        """The layout of a TABLE_MAP event's table, or None when nobody captures it, or it is a former one.
 
         Raises ``SourceError`` for a column that can't be decoded, ``SchemaError`` when the table has a column that
         the catalog no longer knows.
         """
+        if self.former.waits(track) and self._is_former(body, track):
+            return None
         shape = body[6:]  # without the table number, which changes with every opening of the table
         found = self._layouts.get(shape, _NOT_SEEN)
         if found is not _NOT_SEEN:
@@ -153,6 +169,10 @@ class CapturedTables:
         layout = None if known is None else self._build(known, parse_table_map(body, self._dialect.character))
         self._layouts[shape] = layout
         return layout
+
+    def _is_former(self, body: bytes, track: Track) -> bool:
+        known = self.captured(table_of(body)[1])
+        return known is not None and self.former.has(known, track)
 
     def _build(self, table: TableId, layout: TableMap) -> LoggedTable:
         catalog = self._catalog.get(table)

@@ -13,8 +13,9 @@ from migrator.binlog import events
 from migrator.binlog.events import Event
 from migrator.binlog.row_events import images_at
 
+QUERY = 165
 PLAIN = {
-    165: events.QUERY,
+    QUERY: events.QUERY,
     166: events.WRITE_ROWS_V1,
     167: events.UPDATE_ROWS_V1,
     168: events.DELETE_ROWS_V1,

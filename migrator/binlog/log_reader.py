@@ -10,6 +10,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +19,10 @@ from migrator.binlog.cascade_guard import CascadeGuard, ForeignKeys, read_cascad
 from migrator.binlog.charsets import Charsets
 from migrator.binlog.dialect import Dialect
 from migrator.binlog.events import HEARTBEATS
+from migrator.binlog.former_tables import last_replaced, note_former, noted_former
+from migrator.binlog.identity import FormerTables
 from migrator.binlog.packet_stream import PacketStream
-from migrator.binlog.proof import Proof, another_log, proof_at, telling, unproven_log
+from migrator.binlog.proof import Proof, another_log, events_to_end, proof_at, telling, unproven_log
 from migrator.binlog.query_event import QueryEvents
 from migrator.binlog.refusals import undecided_at_start
 from migrator.binlog.settings import BinlogSource, connect, named_errors
@@ -30,6 +33,7 @@ from migrator.binlog.transactions import TransactionAssembler
 from migrator.binlog.undecided import looking_back, prepared_now, remembering, undecided_of
 from migrator.binlog.watermark import WatermarkTable
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
+from migrator.log_notes import LogNotes
 from migrator.model.event import LogRecord
 from migrator.model.position import Position
 from migrator.model.table import TableId, TableSchema
@@ -64,10 +68,18 @@ class BinlogReader(ABC):
         source: the server and database.
         tables: the captured tables.
         same: told which server the log is read from, so that chunks are read there, too.
+        notes: what earlier readers found of tables that were replaced; kept up to date.
     """
 
-    def __init__(self, source: BinlogSource, tables: Sequence[TableSchema], same: SameServer | None = None):
+    def __init__(
+        self,
+        source: BinlogSource,
+        tables: Sequence[TableSchema],
+        same: SameServer | None = None,
+        notes: LogNotes | None = None,
+    ):
         self._source = source
+        self._notes = LogNotes() if notes is None else notes
         self._same = same or SameServer()
         self._tables = tuple(tables)
         self._stream: PacketStream | None = None
@@ -116,10 +128,15 @@ class BinlogReader(ABC):
             if self._source.placement == "watermark"
             else None
         )
+
+        def statements() -> StatementReader:
+            queries = QueryEvents(server.charsets, self._dialect.mariadb)
+            return StatementReader(self._source.database, queries, server.logs_cascades, ways)
+
+        tables.former = self._former(begin, end, statements(), tables)
         self._stream = self._open_stream(begin)
-        queries = QueryEvents(server.charsets, self._dialect.mariadb)
         self._assembler = TransactionAssembler(
-            StatementReader(self._source.database, queries, server.logs_cascades, ways),
+            statements(),
             tables,
             marks,
             track,
@@ -163,6 +180,24 @@ class BinlogReader(ABC):
         except ConnectionFailed:
             self.close()
             raise
+
+    def _former(
+        self, begin: Position, end: Position, statements: StatementReader, tables: CapturedTables
+    ) -> FormerTables:
+        """What the log up to ``end`` has of tables that had a captured name before; see ``former_tables``."""
+        names = tables.names()
+        answered = [table for table in names if self._notes.answered(table)]
+        if answered and begin < end:
+            track = self._follow(begin, end)
+            log = events_to_end(self._open_stream(begin), self._source.silence_s)
+            with closing(log):
+                last = last_replaced(log, track, statements, names, tables.captured, end.order)
+            for table in answered:
+                if table in last:
+                    note_former(self._notes, table, last[table])
+        for table in answered:
+            self._notes.settle(table)
+        return FormerTables(noted_former(self._notes, names))
 
     def _proved(self, begin: Position, end: Position, server: str) -> Position:
         """The place, which tells of the last transaction before it. Raises ``GapError``: this is another log.

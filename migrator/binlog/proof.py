@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,12 @@ def telling(position: Position, proof: Proof) -> Position:
 
 
 def gtid_events(stream: PacketStream, silence_s: float) -> Iterator[Event]:
-    """The events that begin transactions, up to the log's present end. Closes the stream.
+    """The events that begin transactions; see ``events_to_end``."""
+    return (event for event in events_to_end(stream, silence_s) if event.type in GTIDS)
+
+
+def events_to_end(stream: PacketStream, silence_s: float) -> Generator[Event]:
+    """The log's events up to its present end. Closes the stream.
 
     MySQL sends a heartbeat in place of the transactions that it passes over, right before the one that is asked for.
     So the end is where two of them in a row name one place: those for what is passed over go forward.
@@ -84,8 +89,7 @@ def gtid_events(stream: PacketStream, silence_s: float) -> Iterator[Event]:
                 before, beat = beat, (event.body, event.end) if event.type in HEARTBEATS else None
                 if beat is not None and beat == before:  # there is no more
                     return
-                if event.type in GTIDS:
-                    yield event
+                yield event
             raw = stream.events(silence_s)
             if raw:
                 heard_at = time.monotonic()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from migrator.binlog import events
 from migrator.binlog.events import Event
 from migrator.binlog.statements import Statement, StatementKind
 from migrator.errors import GapError, MigratorError, SchemaError, SourceError
 from migrator.model.table import TableId
+from migrator.replaced import all_rows_read
 
 
 def broken(
@@ -44,14 +45,26 @@ def unknown_event(event: Event) -> MigratorError:
     )
 
 
-def refused_statement(statement: Statement, text: str) -> SourceError:
-    """A statement that may have changed captured rows unseen."""
+def refused_statement(statement: Statement, replaced: Sequence[TableId], text: str) -> SourceError:
+    """A statement that may have changed captured rows unseen, or after which names lead to other tables."""
+    if replaced:
+        return _replaced(replaced, statement, text)
     error = SchemaError if statement.kind is StatementKind.ALTERED else SourceError
     return error(
         f"the source ran a statement that can't be carried on: {statement.refused}",
         where=", ".join(map(str, statement.tables)),
         cause=f"statement: {' '.join(text.split())[:300]}",
         remedy="start the migration anew (docs/operating.md) (the target keeps its last consistent state until then)",
+    )
+
+
+def _replaced(tables: Sequence[TableId], statement: Statement, text: str) -> SchemaError:
+    return SchemaError(
+        f"{', '.join(map(str, tables))} may be another table of its name now: {statement.refused}",
+        where=", ".join(map(str, tables)),
+        cause=f"statement: {' '.join(text.split())[:300]}",
+        remedy="let the name lead to the table that is meant (RENAME TABLE where it is called otherwise now), and"
+        f" {all_rows_read(tables)}",
     )
 
 

@@ -213,6 +213,10 @@ def _defined(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     for replacing in ("CREATE OR REPLACE TABLE", "CREATE OR REPLACE SEQUENCE"):  # that one drops a table, too
         if cursor.skip(replacing):
             return _emptied([cursor.table()], replacing, captured)
+    if cursor.skip("CREATE TABLE") and not cursor.skip(
+        "IF NOT EXISTS"
+    ):  # the name was free, whatever came before
+        return _emptied([cursor.table()], "CREATE TABLE", captured)
     if cursor.skip("DROP INDEX"):
         return _index_dropped(cursor, captured)
     if starts_alter(cursor):
@@ -347,6 +351,9 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     ignoring = "IGNORE" in [word.upper() for word in cursor.words[: cursor.at]]
     table = cursor.table()
     known = captured(table) if table is not None else None
+    new = _new_name(cursor)
+    if new is not None and (renamed := _emptied([table, new], "ALTER TABLE ... RENAME", captured)).refused:
+        return renamed
     if known is None:
         return _swallowed(cursor, captured)
     if cursor.skip("WAIT"):
@@ -358,6 +365,18 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
         why = "ALTER IGNORE TABLE: rows that don't fit what it adds vanish without row events"
     indexes = tuple(unquoted(found[1]) for clause in clauses if (found := _INDEX_GONE.match(clause)))
     return Statement(StatementKind.ALTERED, tables=(known,), indexes=indexes, refused=why)
+
+
+def _new_name(cursor: Words) -> TableId | None:
+    """The name that the rest of an ALTER TABLE gives its table; of the default database where it names none."""
+    for at in range(cursor.at, len(cursor.words)):
+        rest = Words(cursor.words[at:], cursor.database)
+        if rest.skip("RENAME") and not rest.skip(
+            "COLUMN", "INDEX", "KEY"
+        ):  # a name must be quoted to be RENAME
+            rest.skip("TO", "AS", "=")
+            return rest.table()
+    return None
 
 
 def _swallowed(cursor: Words, captured: IsCaptured) -> Statement:

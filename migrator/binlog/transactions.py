@@ -17,6 +17,7 @@ from migrator.binlog.captured_tables import CapturedTables, LoggedTable
 from migrator.binlog.cascade_guard import CascadeGuard
 from migrator.binlog.event_feed import EventFeed
 from migrator.binlog.events import Event, of_its_thread
+from migrator.binlog.identity import replaced_by
 from migrator.binlog.payload import payload_events
 from migrator.binlog.pending import PendingChanges
 from migrator.binlog.prepared import HeldTransaction, PreparedTransactions
@@ -128,6 +129,8 @@ class TransactionAssembler:
     def _ahead(self, raw: Sequence[bytes], at: int) -> int:
         """Takes transactions that are nothing but rows, as long as nothing else comes; the place behind them."""
         if self._state is not _State.BETWEEN or not self._beyond_start or not self._guard.idle:
+            return at
+        if self._tables.former.waits(self._track):
             return at
         behind, parts, rows, nothing = self._whole.taken(raw, at, self._latest, self._part_rows - self._rows)
         if behind > at:
@@ -247,7 +250,7 @@ class TransactionAssembler:
 
     def _table_map(self, body: bytes) -> None:
         number = self._guard.table_map(body)
-        table = self._tables.logged(body)
+        table = self._tables.logged(body, self._track)
         self._maps[number] = table
         if self._mark_maps:
             self._mark_maps.pop(number, None)
@@ -303,12 +306,12 @@ class TransactionAssembler:
             self._judged(event, query, statement)
 
     def _judged(self, event: Event, query: QueryText, statement: Statement) -> None:
-        if any(self._tables.loses_key(table, statement.indexes) for table in statement.tables):
-            statement = replace(statement, refused="the index is gone that the table's key comes from")
+        statement = self._tables.judged(statement, self._track)
         kind = statement.kind
         alone = self._opening is not None and not self._begun  # as every statement that commits by itself
         if statement.refused and not (alone and kind is StatementKind.TRUNCATED and not of_its_thread(event)):
-            raise refusals.refused_statement(statement, query.text)
+            replaced = replaced_by(statement, self._tables.names())
+            raise refusals.refused_statement(statement, replaced, query.text)
         if kind is StatementKind.BEGIN:
             self._begun = True
         elif kind is StatementKind.COMMIT:

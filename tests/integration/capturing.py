@@ -207,12 +207,14 @@ def capturing(
     catalog = catalogs(log)
     schemas = catalog.tables(tables)
     catalog.prepare(schemas)
+    notes = LogNotes()
     return Capturing(
         catalog,
         lambda: chunks(log),
-        lambda: logs(log, schemas),
+        lambda: logs(log, schemas, None, notes),
         {schema.id: schema for schema in schemas},
         limits,
         (lambda: WatermarkRowWriter(log)) if placement == "watermark" else None,
         (lambda: BinlogLoadMeter(log)) if metered else None,
+        notes,
     )

@@ -49,7 +49,7 @@ def test_rolled_back_savepoints_leave_nothing_beside_rows_that_cant_be_rolled_ba
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("CREATE OR REPLACE TABLE account (id int PRIMARY KEY)", SourceError),
+        ("CREATE OR REPLACE TABLE account (id int PRIMARY KEY)", SchemaError),
         ("ALTER TABLE account ADD FOREIGN KEY (id) REFERENCES other (id) ON DELETE CASCADE", SchemaError),
         ("ALTER IGNORE TABLE account ADD UNIQUE (name)", SchemaError),
         ("SET STATEMENT binlog_format = 'STATEMENT' FOR INSERT INTO account VALUES (1, 'a', 1)", SourceError),

@@ -13,6 +13,7 @@ from migrator.adapters.postgres.reflection import Query
 from migrator.adapters.postgres.whole_images import name_of, quoted
 from migrator.errors import SchemaError
 from migrator.model.table import TableId
+from migrator.replaced import all_rows_read
 
 _NUMBERS = """
 SELECT captured.schema, captured.name, c.oid::int8
@@ -42,11 +43,7 @@ def replaced(query: Query, table: TableId, dumped: int, found: int, needed: Sequ
         f"table {table} was replaced by another table of its name",
         where=str(table),
         cause=f"table number {dumped} was dumped, and {_became(query, dumped)}; the name now leads to number {found}",
-        remedy="put the other one back; or, to go on with this one, have all of its rows read: "
-        + "".join(f"{statement}; " for statement in needed)
-        + f"migrator dump start --table {table.name}; then start again (the target's rows of the other one are"
-        " removed; where a target table has rows of several source tables, start the migration anew instead,"
-        " docs/operating.md)",
+        remedy=f"put the other one back; or, to go on with this one, {all_rows_read([table], needed)}",
     )
 
 
