@@ -157,6 +157,15 @@ def _unreadable(text: str) -> SourceError:
     return SourceError("a GTID set can't be read", where=text[:200], remedy="this is no MySQL position")
 
 
+def newest(gtids: GtidSet) -> tuple[str, ...]:
+    """The GTID with the highest number of each origin: a replica's log has none of its own."""
+    return tuple(
+        f"{origin_name(origin)}:{intervals[-1][1]}"
+        for origin, intervals in gtids.intervals.items()
+        if intervals
+    )
+
+
 def own_last(gtids: GtidSet, server_uuid: str) -> str:
     """The last transaction that a server has committed first, as far as the set goes; empty if there is none."""
     origin: Origin = (int(server_uuid.replace("-", ""), 16), "")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from migrator.adapters.mysql.catalog import executed, log_end, read_table, server_name
 from migrator.adapters.mysql.dialect import MYSQL
-from migrator.adapters.mysql.gtid_set import own_last, parse_set
+from migrator.adapters.mysql.gtid_set import newest, own_last, parse_set
 from migrator.adapters.mysql.log_request import open_stream
 from migrator.adapters.mysql.position import LogPlace, parse_position
 from migrator.adapters.mysql.preflight import logs_cascades
@@ -61,16 +62,27 @@ class MysqlLogReader(BinlogReader):
 
     def _read_again(self, begin: Position, server: str) -> Proof | None:
         place = parse_position(begin)
-        text = place.proof.gtid if place.proof is not None else own_last(place.gtids, server)
-        if not text:
+        if place.proof is not None:
+            return self._last_of(place, (place.proof.gtid,))
+        try:
+            return self._last_of(place, newest(place.gtids))
+        except GapError:  # of an origin that wrote long ago the log has nothing any more
+            own = own_last(place.gtids, server)
+            return self._last_of(place, (own,) if own else ())
+
+    def _last_of(self, place: LogPlace, gtids: Sequence[str]) -> Proof | None:
+        """The last of these transactions in the log; None: it has none of them."""
+        if not gtids:
             return None
-        left_out = parse_set(text)
-        asked = place.read_from().without(left_out)
+        asked = place.read_from().without(parse_set(",".join(gtids)))
+        last = None
         for event in gtid_events(open_stream(self._source, asked), self._source.silence_s):
             found = told(event)
-            if found is not None and found.gtid == text:
-                return found
-        return None
+            if found is not None and found.gtid in gtids:
+                last = found
+                if len(gtids) == 1:
+                    break
+        return last
 
     def _open_stream(self, begin: Position) -> PacketStream:
         """Begins in the file of the last transaction that was read, which is passed over.
