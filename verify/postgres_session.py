@@ -11,6 +11,7 @@ Written apart from the pipeline's own: with one list, a setting forgotten there 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -146,8 +147,10 @@ def _pinned(pins: Mapping[str, str]) -> sql.Composed:
 
 def _unreachable(settings: ServerSettings, words: str, retryable: bool) -> ConnectionFailed:
     remedy = "check host, port, login and TLS settings"
-    if "invalid value for parameter" in words:
-        remedy = "unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs"
+    # One of these with a value that the server doesn't take refuses the login, in words of the server's language.
+    given = [name for name in ("PGTZ", "PGDATESTYLE", "PGGEQO") if name in os.environ]
+    if given:
+        remedy = f"unset {', '.join(given)} where migrator runs; {remedy}"
     return ConnectionFailed(
         "the server can't be reached for verification",
         where=settings.where(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -188,9 +189,10 @@ def tls_options(tls: str, ca: str | None) -> dict[str, Any]:
     return {"ssl": {**verify, "ca": ca} if ca else {**verify, "capath": "/etc/ssl/certs"}, **never}
 
 
-def login_problem(code: int, message: str) -> tuple[str, str, bool] | None:
+def login_problem(error: Exception) -> tuple[str, str, bool] | None:
     """Of an error met while connecting: cause, remedy, whether to try again; None for one that isn't known."""
-    if code == 2003 and "SSL" in message:
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    if code == 2003 and isinstance(getattr(error, "original_exception", None), ssl.SSLError):
         code = 2026
     return _CAUSES.get(code)
 
@@ -216,7 +218,7 @@ def named(source: BinlogSource, what: str, error: Exception) -> MigratorError:
             remedy="reading goes on once the server can be reached again",
             retryable=True,
         )
-    known = login_problem(code, message)
+    known = login_problem(error)
     if known is not None:
         cause, remedy, retryable = known
         return ConnectionFailed(

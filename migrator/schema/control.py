@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
@@ -13,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
+from migrator.postgres_refusal import for_good, refusal
 from migrator.schema.engines import as_engine
 
 CONTROL_SCHEMA = "migrator"
@@ -20,16 +22,8 @@ MYSQL_LEDGER = "migrator_ledger"
 """Name of the ledger's table in the database of a MySQL or MariaDB target."""
 MYSQL_HISTORY = "migrator_history"
 """Name of the history's table there."""
-LOGIN_REFUSED = (
-    "password",
-    "does not exist",
-    "authentication",
-    "no pg_hba.conf",
-    "permission",
-    "certificate",
-    "Access denied",
-)
-"""Words of servers and drivers that trying again doesn't mend: somebody has to correct the login."""
+_LOGIN_REFUSED = frozenset({1044, 1045, 1049, 1130, 1698, 1820, 1862, 2026, 3159})
+"""Errors of MySQL and MariaDB that trying again doesn't mend: somebody has to correct the login."""
 _HERE = Path(__file__).parent
 
 
@@ -110,7 +104,7 @@ def connected(engine: Engine) -> Connection:
 
 def _not_reached(engine: Engine, error: DBAPIError) -> ConnectionFailed:
     cause = str(error.orig).replace("\n", " ").strip()
-    refused = any(word in cause for word in LOGIN_REFUSED)
+    refused = _refuses(error.orig)
     return ConnectionFailed(
         "the database refuses the login" if refused else "the database can't be reached",
         where=engine.url.render_as_string(hide_password=True),
@@ -118,6 +112,13 @@ def _not_reached(engine: Engine, error: DBAPIError) -> ConnectionFailed:
         remedy="check host, port, database, user and password" if refused else "check that the server runs",
         retryable=not refused,
     )
+
+
+def _refuses(error: BaseException | None) -> bool:
+    """Whether a driver's error says that the login itself is refused: by its code, as words have many languages."""
+    if isinstance(error, psycopg.Error):
+        return for_good(refusal(error), str(error))
+    return error is not None and bool(error.args) and error.args[0] in _LOGIN_REFUSED
 
 
 def _upgrade(engine: Engine, branch: str) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from migrator.adapters.postgres.connection import connect_failure, conninfo, named_failure
 from migrator.adapters.postgres.reflection import choose_key
-from migrator.adapters.postgres.replication import SlotState
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.slot import SlotState
 from migrator.adapters.postgres.types import base_type, logical_type
 from migrator.errors import ConfigError, ConnectionFailed, SourceError
 
@@ -87,23 +87,30 @@ def test_wrong_settings_are_named(field: str, value: object) -> None:
 def test_the_password_is_used_but_never_shown() -> None:
     assert "password=hush" in conninfo(SOURCE, "log")
     assert "hush" not in repr(SOURCE)
-    assert "hush" not in str(connect_failure(SOURCE, "connection refused"))
+    assert "hush" not in str(connect_failure(SOURCE, "connection refused", ""))
 
 
 @pytest.mark.parametrize(
-    ("words", "says", "retryable"),
+    ("words", "sqlstate", "says", "retryable"),
     [
-        ('FATAL:  password authentication failed for user "reader"', "refuses the password", False),
-        ('FATAL:  database "old" does not exist', "no such database", False),
-        ('FATAL:  role "reader" does not exist', "no such user", False),
-        ("FATAL:  sorry, too many clients already", "no free connection", True),
-        ("FATAL:  the database system is starting up", "is starting up", True),
-        ("server certificate for db doesn't match host name", "TLS handshake", False),
-        ("connection to server failed: Connection refused", "can't be reached", True),
+        ("FATAL: nope", "28P01", "refuses the password", False),
+        ("FATAL: nope", "3D000", "no such database", False),
+        ("FATAL: nope", "28000", "refuses the login", False),
+        ("FATAL: nope (pg_hba.conf)", "28000", "admits no such login", False),
+        ("FATAL: nope", "42501", "refuses the login", False),
+        ("FATAL: nope", "22023", "the environment asks for", False),
+        ("FATAL: nope", "53300", "no free connection", True),
+        ('FATAL: nope "max_wal_senders"', "53300", "no free WAL sender", True),
+        ("FATAL: nope", "57P03", "is starting up", True),
+        ("FATAL: nope", "0A000", "refuses the login", False),
+        ("server certificate for db doesn't match host name", "", "TLS handshake", False),
+        ("fe_sendauth: no password supplied", "", "asks for a password", False),
+        ("connection to server failed: Connection refused", "", "can't be reached", True),
     ],
 )
-def test_failed_logins_have_names(words: str, says: str, retryable: bool) -> None:
-    error = connect_failure(SOURCE, words)
+def test_failed_logins_have_names(words: str, sqlstate: str, says: str, retryable: bool) -> None:
+    """By the server's code: its words may be in any language (``integration/test_server_language.py``)."""
+    error = connect_failure(SOURCE, words, sqlstate)
     assert says in error.what
     assert error.retryable == retryable
     assert error.remedy

@@ -44,6 +44,8 @@ HOMES = {
         "migrator/adapters/",
         "migrator/embedded/",
         "migrator/postgres_session.py",
+        "migrator/postgres_refusal.py",
+        "migrator/schema/control.py",
         "verify/",
         "scenarios/",
     ),
@@ -102,10 +104,11 @@ def long_functions(source: str) -> list[str]:
 
 # Where connections to PostgreSQL are made. A session that isn't made there isn't pinned.
 CONNECTING = re.compile(
-    r"\b(?:psycopg|adbc|dbapi|Connection|AsyncConnection|PGconn)\.connect\(|\bcreate_(?:async_)?engine\(|\bAdbcDatabase\("
+    r"\b(?:psycopg|adbc|dbapi|Connection|AsyncConnection|PGconn)\.connect(?:_start)?\(|\bcreate_(?:async_)?engine\(|\bAdbcDatabase\("
 )
 CONNECTS = {
     "migrator/postgres_session.py",
+    "migrator/postgres_refusal.py",  # a login that was refused is refused once more, and closed if it isn't
     "migrator/schema/engines.py",
     "migrator/embedded/postgres.py",  # throw-away servers, made and asked whether they run
     "migrator/adapters/target_mysql/settings.py",  # no PostgreSQL
@@ -133,6 +136,7 @@ def test_a_new_way_to_connect_is_noticed() -> None:
         "adbc.connect(uri)",
         "create_engine(url)",
         "psycopg.Connection.connect(dsn)",
+        "pq.PGconn.connect_start(dsn)",
     ):
         assert connecting("migrator/adapters/target_postgres/peek.py", f"with {line} as it:\n    pass\n")
 

@@ -20,8 +20,8 @@ from migrator.adapters.postgres.publication import check_covers, publish
 from migrator.adapters.postgres.read_view import present_position
 from migrator.adapters.postgres.reflection import psycopg_query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
-from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.adapters.postgres.slot import SLOT_STATE, SlotState
 from migrator.errors import SourceError
 from migrator.model.finding import Finding
 from migrator.model.position import Position

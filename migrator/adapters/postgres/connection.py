@@ -13,74 +13,68 @@ from psycopg.conninfo import make_conninfo
 
 from migrator import postgres_session
 from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.postgres.whole_images import name_of
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
+from migrator.postgres_refusal import OF_THE_CLIENT, for_good, refusal
 from migrator.postgres_session import Login
 
 RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
 """Whether the server is a standby."""
 
-# (words of the server or libpq, what, remedy, retryable). A failed connect carries no SQLSTATE, only text;
-# the texts are English unless the server's lc_messages says otherwise, then the last resort below keeps its
-# words.
-_CONNECT_FAILURES = (
-    (
-        "too many connections",
-        "the source has no free connection",
-        "raise max_connections, or end idle sessions",
+_NO_FREE_CONNECTION = "the source has no free connection"
+_ENVIRONMENT = (
+    "unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login"
+)
+# SQLSTATE -> what, remedy, retryable. The words are the server's language.
+_REFUSED = {
+    "53300": (_NO_FREE_CONNECTION, "raise max_connections, or end idle sessions", True),
+    "28P01": ("the source refuses the password", "set the right password", False),
+    "28000": (
+        "the source refuses the login",
+        "ALTER ROLE {user} LOGIN; or, where there is no such role, create it or correct source.user",
+        False,
+    ),
+    "3D000": ("the source has no such database", "correct source.database", False),
+    "22023": ("the source refuses a setting that the environment asks for", _ENVIRONMENT, False),
+    "42501": (
+        "the source refuses the login",
+        "GRANT CONNECT ON DATABASE {database} TO {user}; and, for the log, ALTER ROLE {user} REPLICATION",
+        False,
+    ),
+    "57P03": (
+        "the source is starting up or shutting down",
+        "wait until it accepts connections, or start it again",
         True,
     ),
-    (
-        "too many clients",
-        "the source has no free connection",
-        "raise max_connections, or end idle sessions",
-        True,
-    ),
-    ("remaining connection slots", "the source has no free connection", "raise max_connections", True),
+}
+# (what stands in the words in any language, SQLSTATE, what, remedy): names of files and settings aren't translated.
+_NAMED = (
     (
         "max_wal_senders",
+        "53300",
         "the source has no free WAL sender",
         "raise max_wal_senders and restart the source",
-        True,
     ),
-    ("password authentication failed", "the source refuses the password", "set the right password", False),
-    ("no password supplied", "the source asks for a password", "set source.password_env", False),
     (
         "pg_hba.conf",
+        "28000",
         "the source admits no such login",
         "add a line for this user and host to pg_hba.conf",
-        False,
     ),
-    ("not permitted to log in", "the source refuses the login", "ALTER ROLE ... LOGIN;", False),
-    ('role "', "the source knows no such user", "create the role, or correct source.user", False),
-    ('database "', "the source has no such database", "correct source.database", False),
-    (
-        "invalid value for parameter",
-        "the source refuses a setting that the environment asks for",
-        "unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login",
-        False,
-    ),
-    (
-        "permission denied",
-        "the source refuses the login",
-        "grant CONNECT, and REPLICATION for the log",
-        False,
-    ),
-    (
-        "certificate",
-        "the TLS handshake with the source failed",
-        "check sslmode, sslrootcert and the host name",
-        False,
-    ),
-    ("ssl error", "the TLS handshake with the source failed", "check sslmode and sslrootcert", False),
-    (
-        "does not support ssl",
-        "the source offers no TLS",
-        "turn it on there, or choose another sslmode",
-        False,
-    ),
-    ("starting up", "the source is starting up", "wait until it accepts connections", True),
-    ("shutting down", "the source is shutting down", "start it again", True),
 )
+_OF_LIBPQ = dict(
+    zip(
+        OF_THE_CLIENT,
+        (
+            ("the source asks for a password", "set source.password_env"),
+            ("the TLS handshake with the source failed", "check sslmode, sslrootcert and the host name"),
+            ("the TLS handshake with the source failed", "check sslmode and sslrootcert"),
+            ("the source offers no TLS", "turn it on there, or choose another sslmode"),
+        ),
+        strict=True,
+    )
+)
+"""What libpq says by itself -> what, remedy."""
 
 
 def conninfo(source: PostgresSource, purpose: str, **more: Any) -> str:
@@ -117,7 +111,7 @@ def connect(source: PostgresSource, purpose: str, **more: Any) -> psycopg.Connec
             conninfo(source, purpose, **more), login(source), cursor_factory=psycopg.RawCursor
         )
     except psycopg.OperationalError as error:
-        raise connect_failure(source, str(error)) from error
+        raise connect_failure(source, str(error), refusal(error)) from error
     return connection
 
 
@@ -126,14 +120,27 @@ def login(source: PostgresSource) -> Login:
     return Login(source.address, source.user, source.database)
 
 
-def connect_failure(source: PostgresSource, words: str) -> ConnectionFailed:
-    """The named error for a failed connect, told from the words of the server or libpq."""
+def connect_failure(source: PostgresSource, words: str, sqlstate: str) -> ConnectionFailed:
+    """The named error for a failed connect, from the server's SQLSTATE (``refusal``) or what libpq says itself."""
     words = " ".join(words.split())
-    for text, what, remedy, retryable in _CONNECT_FAILURES:
+
+    def failed(what: str, remedy: str, retryable: bool) -> ConnectionFailed:
+        names = {"user": name_of(source.user), "database": name_of(source.database)}
+        return ConnectionFailed(
+            what, where=source.address, cause=words, remedy=remedy.format(**names), retryable=retryable
+        )
+
+    if sqlstate:
+        for name, state, what, remedy in _NAMED:
+            if name in words and state == sqlstate:
+                return failed(what, remedy, not for_good(sqlstate))
+        known = _REFUSED.get(
+            sqlstate, ("the source refuses the login", "see the cause", not for_good(sqlstate))
+        )
+        return failed(*known)
+    for text, (what, remedy) in _OF_LIBPQ.items():
         if text in words.lower():
-            return ConnectionFailed(
-                what, where=source.address, cause=words, remedy=remedy, retryable=retryable
-            )
+            return failed(what, remedy, False)
     return ConnectionFailed(
         "the source can't be reached",
         where=source.address,

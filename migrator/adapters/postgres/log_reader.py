@@ -1,9 +1,8 @@
 """The source log as transactions: reads pgoutput and delivers what ``migrator.model.event`` describes.
 
 What comes here are whole committed transactions in commit order (``reassembly`` sees to that where the server
-streams large ones early), so Begin already means "committed". A transaction is handed out in parts of bounded size.
-After a reconnect the server sends everything whose commit record starts at or after the place asked for;
-transactions at or before ``after`` are skipped by their order all the same.
+streams large ones early). A transaction is handed out in parts of bounded size. After a reconnect the server sends
+all whose commit record starts at or after the place asked for; those at or before ``after`` are skipped by order.
 """
 
 from __future__ import annotations
@@ -49,10 +48,11 @@ from migrator.adapters.postgres.relations import (
     catalog_lookup,
     unreadable,
 )
-from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, fit_slot, wal_end
+from migrator.adapters.postgres.replication import KEEPALIVE, ReplicationStream, wal_end
 from migrator.adapters.postgres.row_codec import HEAD_BYTES
 from migrator.adapters.postgres.same_log import LastChange, LogProof, checked_start, durable_lsn
 from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
+from migrator.adapters.postgres.slot import fit_slot
 from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
 from migrator.adapters.postgres.watched import BriefConnection, SilentSource, within
 from migrator.errors import ConnectionFailed, SourceError

@@ -14,8 +14,8 @@ from migrator.adapters.postgres.preflight_values import text_column_findings
 from migrator.adapters.postgres.publication import create_statement, is_right, options_of
 from migrator.adapters.postgres.reflection import Query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
-from migrator.adapters.postgres.replication import SLOT_STATE, SlotState
 from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, WITNESS, PostgresSource
+from migrator.adapters.postgres.slot import SLOT_STATE, SlotState
 from migrator.adapters.postgres.whole_images import name_of
 from migrator.model.finding import Finding
 from migrator.model.table import TableId

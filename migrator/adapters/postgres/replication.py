@@ -10,32 +10,19 @@ import select
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import pq
 
 from migrator.adapters.postgres.connection import connect, named_failure
-from migrator.adapters.postgres.lsn import format_lsn, parse_lsn, token_parts
+from migrator.adapters.postgres.lsn import format_lsn, parse_lsn
 from migrator.adapters.postgres.pgoutput import POSTGRES_EPOCH_US
 from migrator.adapters.postgres.publication import changed_publication
-from migrator.adapters.postgres.server_log import ServerLog, has_timeline
+from migrator.adapters.postgres.server_log import ServerLog
 from migrator.adapters.postgres.settings import MESSAGE, PostgresSource
-from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
-from migrator.model.position import Position
-
-SLOT_STATE = (
-    "SELECT confirmed_flush_lsn::text, wal_status, "
-    "coalesce(to_jsonb(s)->>'invalidation_reason', to_jsonb(s)->>'conflicting'), "
-    "CASE WHEN plugin IS DISTINCT FROM 'pgoutput' THEN 'its plugin is ' || coalesce(plugin::text, 'none') "
-    "WHEN database <> pg_catalog.current_database() THEN 'it belongs to database ' || database "
-    "WHEN to_jsonb(s)->>'two_phase' = 'true' THEN 'its option two_phase is on' END, "
-    "CASE WHEN to_jsonb(s)->>'synced' = 'true' AND pg_catalog.pg_is_in_recovery() THEN 'true' END, "
-    "active_pid::text "
-    "FROM pg_catalog.pg_replication_slots s"
-)
-"""Columns of ``SlotState.of``; through JSON, because their names differ between server versions."""
+from migrator.adapters.postgres.slot import SLOT_STATE, SlotState, slot_in_use, stopped_log
+from migrator.errors import ConnectionFailed, MigratorError, SourceError
 
 _STATUS = struct.Struct("!cQQQqB")
 _U64 = struct.Struct("!Q")
@@ -48,65 +35,6 @@ _LEAVING_S, _LOOK_AGAIN_S = 1.0, 0.01
 _XLOG_DATA, KEEPALIVE = ord("w"), ord("k")
 _DATA_HEADER_BYTES = 25
 _KEEPALIVE_BYTES = 18
-
-
-@dataclass(frozen=True, slots=True)
-class SlotState:
-    """What ``pg_replication_slots`` says about our slot.
-
-    ``confirmed`` is the LSN it goes back to; ``lost`` is empty for a slot that holds its log, else why it doesn't;
-    ``unfit`` is empty unless somebody made it otherwise than we do: with two_phase, PREPARE would already send rows
-    that nobody may see yet. ``copied``: the server is a standby that keeps it up to date for the primary's end.
-    ``read_by``: the number of the server's process that reads it, empty for none.
-    """
-
-    confirmed: int
-    lost: str
-    unfit: str = ""
-    copied: bool = False
-    read_by: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        confirmed: str | None,
-        status: str | None,
-        reason: str | None,
-        unfit: str | None,
-        copied: str | None = None,
-        read_by: str | None = None,
-    ) -> SlotState:
-        """From ``confirmed_flush_lsn``, ``wal_status``, ``invalidation_reason`` (before 17: ``conflicting``), what
-        doesn't suit us, whether it is a standby's copy, and ``active_pid``.
-        """
-        lost = "wal_status is 'lost'" if status == "lost" else ""
-        if reason == "true":
-            lost = lost or "it conflicts with what the primary removed"
-        elif reason not in (None, "", "false"):
-            lost = f"it was invalidated ({reason})"
-        return cls(
-            parse_lsn(confirmed) if confirmed else 0, lost, unfit or "", copied == "true", read_by or ""
-        )
-
-    def checked(self, source: PostgresSource) -> SlotState:
-        """Itself, if it can be read.
-
-        Raises GapError when it lost its log, SourceError when it is unfit or the server only keeps a copy of it.
-        """
-        if self.copied:
-            raise not_the_primary(
-                source, "it keeps a copy of the slot, and will give it out once it is promoted"
-            )
-        if self.lost:
-            raise lost_slot(source, self.lost)
-        if self.unfit:
-            raise SourceError(
-                f"replication slot {source.slot!r} isn't one that the migration can read",
-                where=source.address,
-                cause=self.unfit,
-                remedy=f"SELECT pg_drop_replication_slot('{source.slot}'); the migration makes its own",
-            )
-        return self
 
 
 class ReplicationStream:
@@ -324,67 +252,13 @@ class ReplicationStream:
         state = result.error_field(pq.DiagnosticField.SQLSTATE)
         sqlstate = state.decode() if state else None
         words = " ".join(result.error_message.decode(errors="replace").split())
-        said = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode(errors="replace")
         if sqlstate == "55006":
             return slot_in_use(self._source, words)
-        if sqlstate in (_NOT_IN_PREREQUISITE_STATE, "58P01", "42704") and ("slot" in said or "WAL" in said):
-            return lost_slot(self._source, words)
-        if "publication" in said:  # the context names the slot as well
-            return changed_publication(self._source, words)
+        if (found := stopped_log(self._source, sqlstate or "", words)) is not None:
+            return found
         return named_failure(self._source, "reading the source log failed", sqlstate, words)
 
 
 def wal_end(keepalive: bytes) -> int:
     """Up to where the server has nothing more to send, said by a keepalive."""
     return int(_U64.unpack_from(keepalive, 1)[0])
-
-
-def not_the_primary(source: PostgresSource, cause: str) -> SourceError:
-    """The error for an address that leads to a standby, while the log was read on its primary. Nothing is lost."""
-    return SourceError(
-        "the address of the source leads to a standby, and the log was read on its primary",
-        where=source.address,
-        cause=f"{cause}; a standby may be behind what was read already",
-        remedy="let [source] host and port lead to the primary, or promote this server; then start again",
-    )
-
-
-def fit_slot(
-    source: PostgresSource, slot: SlotState | None, after: Position | None, standby: bool
-) -> SlotState:
-    """The slot as it is needed to read on ``after`` a place.
-
-    Nobody may read it: what a killed run acknowledged last would move the slot after this look at it, and reading
-    would begin further on than the state says. Raises ``SourceError``, named: it is unfit, gone, or elsewhere, on the
-    primary of this standby; ``ConnectionFailed`` while it is read.
-    """
-    if slot is not None:
-        slot.checked(source)
-        if slot.read_by:
-            raise slot_in_use(source, f"the server's process {slot.read_by} reads it")
-        return slot
-    if standby and after is not None and has_timeline(token_parts(after)[1]):
-        raise not_the_primary(source, "it has no copy of the slot")
-    raise lost_slot(source, "the slot doesn't exist")
-
-
-def slot_in_use(source: PostgresSource, cause: str) -> ConnectionFailed:
-    """The error for a slot that another session reads; a session that was killed does so until the server knows."""
-    return ConnectionFailed(
-        f"replication slot {source.slot!r} is in use by another session",
-        where=source.address,
-        cause=cause,
-        remedy="end the other migrator process; a dead session goes after wal_sender_timeout",
-        retryable=True,
-    )
-
-
-def lost_slot(source: PostgresSource, cause: str) -> GapError:
-    """The error for a slot that is gone or no longer holds the log."""
-    return GapError(
-        f"replication slot {source.slot!r} no longer holds the log that is needed",
-        where=source.address,
-        cause=cause,
-        remedy=f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew"
-        " (docs/operating.md); raise max_slot_wal_keep_size if the server dropped the log",
-    )

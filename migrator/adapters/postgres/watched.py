@@ -13,6 +13,7 @@ from migrator.adapters.postgres.connection import connect, connect_failure, conn
 from migrator.adapters.postgres.settings import PostgresSource
 from migrator.errors import ConnectionFailed, MigratorError
 from migrator.patience import Line, SilentError, WatchedSession, patiently
+from migrator.postgres_refusal import refusal_of
 from migrator.postgres_session import open_adbc, pin_adbc
 
 Result = TypeVar("Result")
@@ -68,10 +69,12 @@ class WatchedConnection:
 
     def _opened(self) -> Any:
         if self._connection is None:
+            dsn = conninfo(self._source, "chunks")
             try:
-                self._connection = self._line.made(lambda: open_adbc(conninfo(self._source, "chunks")))
+                self._connection = self._line.made(lambda: open_adbc(dsn))
             except adbc_driver_manager.Error as error:
-                raise connect_failure(self._source, str(error)) from error
+                words = str(error)
+                raise connect_failure(self._source, words, refusal_of(dsn, words)) from error
             with self._connection.cursor() as cursor:
 
                 def asked(query: str) -> None:

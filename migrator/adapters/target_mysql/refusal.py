@@ -82,9 +82,8 @@ def not_reached(settings: MysqlTarget, error: Exception) -> ConnectionFailed:
         return ConnectionFailed(
             "the target can't be reached", where=settings.address, cause=cause, remedy='set tls = "require"'
         )
-    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     message = str(error.args[1]) if len(error.args) > 1 else str(error)
-    known = login_problem(code, message)
+    known = login_problem(error)
     cause, remedy, retryable = known or ("", "check that the server runs", True)
     return ConnectionFailed(
         "the target can't be reached" if retryable else "the target refuses the login",

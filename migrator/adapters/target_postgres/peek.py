@@ -8,6 +8,7 @@ from migrator.adapters.target_postgres.ledger import ledger_of
 from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.model.ledger import Ledger
+from migrator.postgres_refusal import refusal
 from migrator.postgres_session import connect
 
 _EXISTS = "SELECT to_regclass('migrator.ledger') IS NOT NULL"
@@ -23,7 +24,7 @@ def peek(settings: PostgresTarget) -> Ledger | None:
                 return None
             found = connection.execute(_READ, [settings.migration]).fetchone()
     except psycopg.OperationalError as error:
-        raise not_reached(settings, str(error)) from error
+        raise not_reached(settings, str(error), refusal(error)) from error
     if found is None:
         return None
     epoch, segment, number, checkpoint = found

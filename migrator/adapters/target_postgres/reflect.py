@@ -15,6 +15,7 @@ from migrator.adapters.target_postgres.structure import Equality, ForeignKey, St
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
+from migrator.postgres_refusal import refusal
 from migrator.postgres_session import connect
 
 SPARK_TYPES = {
@@ -181,7 +182,7 @@ def catalog(settings: PostgresTarget) -> Iterator[psycopg.Connection[Any]]:
         with connect(settings.conninfo(), settings.login()) as connection:
             yield connection
     except psycopg.OperationalError as error:
-        raise not_reached(settings, str(error)) from None
+        raise not_reached(settings, str(error), refusal(error)) from None
 
 
 def reflect(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed
-from migrator.schema.control import LOGIN_REFUSED
+from migrator.postgres_refusal import for_good
 
 UNIQUE_VIOLATION = "23505"
 FOREIGN_KEY_VIOLATIONS = frozenset({"23503", "23001"})
@@ -17,6 +17,7 @@ UNKNOWN_NAMES = ("42P01", "42883", "42704", "3F000")
 """No such table, function or operator, type, schema."""
 LOCK_NOT_AVAILABLE = "55P03"
 NO_PRIVILEGE = "42501"
+INVALID_SETTING = "22023"
 NO_SCHEMA_OR_TABLE = frozenset({"3F000", "42P01"})
 
 # Another try without any change may succeed: serialisation and deadlock, lock timeout, out of connections or space,
@@ -74,20 +75,21 @@ class NeedsRelaxedKeys(Exception):
     """The ordinary order of statements would fire a cascading foreign key. Internal to this adapter."""
 
 
-def not_reached(settings: PostgresTarget, message: str) -> ConnectionFailed:
-    """The named error for a target that can't be asked, from the driver's words."""
-    if "invalid value for parameter" in message:
+def not_reached(settings: PostgresTarget, message: str, sqlstate: str) -> ConnectionFailed:
+    """The named error for a target that can't be asked, from the driver's words and the server's SQLSTATE."""
+    cause = message.replace("\n", " ").strip()
+    if sqlstate == INVALID_SETTING:
         return ConnectionFailed(
             "the target refuses a setting that the environment asks for",
             where=settings.address,
-            cause=message.replace("\n", " ").strip(),
+            cause=cause,
             remedy="unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login",
         )
-    refused = any(word in message for word in LOGIN_REFUSED)
+    refused = for_good(sqlstate, message)
     return ConnectionFailed(
         "the target refuses the login" if refused else "the target can't be reached",
         where=settings.address,
-        cause=message.replace("\n", " ").strip(),
+        cause=cause,
         remedy="check [target] host, port, user and password" if refused else "check that the server runs",
         retryable=not refused,
     )

@@ -9,9 +9,11 @@ import psycopg
 from migrator.adapters.target_postgres.history import acted
 from migrator.adapters.target_postgres.merge import qualified
 from migrator.adapters.target_postgres.mirror_tables import FILLED
+from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.errors import ConnectionFailed, TargetError
+from migrator.errors import TargetError
 from migrator.model.table import TableId
+from migrator.postgres_refusal import refusal
 from migrator.postgres_session import connect
 
 _FOUND = "SELECT to_regclass(%s) IS NOT NULL"
@@ -68,10 +70,4 @@ def _connected(settings: PostgresTarget) -> psycopg.Connection[tuple[Any, ...]]:
     try:
         return connect(settings.conninfo(), settings.login())
     except psycopg.OperationalError as error:
-        raise ConnectionFailed(
-            "the target can't be reached",
-            where=settings.address,
-            cause=str(error).strip(),
-            remedy="check the [target] settings and that the server is up",
-            retryable=True,
-        ) from error
+        raise not_reached(settings, str(error), refusal(error)) from error

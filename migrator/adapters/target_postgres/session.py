@@ -20,6 +20,7 @@ from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import ConnectionFailed
 from migrator.model.table import TableId
 from migrator.patience import Line, SilentError, WatchedSession, patiently
+from migrator.postgres_refusal import refusal_of
 from migrator.postgres_session import connect, open_adbc, pin_adbc
 
 # The driver repeats the statement in its messages; a user is helped by the server's words alone.
@@ -42,7 +43,8 @@ class Session:
         try:
             self._connection = self._line.made(lambda: open_adbc(settings.conninfo()))
         except manager.Error as error:
-            raise not_reached(settings, str(error)) from None
+            words = str(error)
+            raise not_reached(settings, words, refusal_of(settings.conninfo(), words)) from None
         self.pid, self.backend_start = 0, ""
         self._cursor = self._connection.cursor()
         try:
@@ -59,7 +61,7 @@ class Session:
             raise
         except (Refusal, ConnectionLost) as error:
             self.close()
-            raise not_reached(settings, str(error)) from None
+            raise not_reached(settings, str(error), getattr(error, "sqlstate", "")) from None
         self.pid, self.backend_start = int(row[0]), str(row[1])
 
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> None:

@@ -23,6 +23,7 @@ from migrator.adapters.target_postgres.refusal import not_reached
 from migrator.adapters.target_postgres.settings import PostgresTarget
 from migrator.errors import TargetError
 from migrator.model.table import TableId
+from migrator.postgres_refusal import refusal
 from migrator.postgres_session import connect
 
 _LOOK_S = 0.2
@@ -102,7 +103,7 @@ class PostgresUpkeep:
             with connect(settings.conninfo(), settings.login()) as connection:
                 yield connection
         except psycopg.OperationalError as error:
-            raise not_reached(settings, str(error)) from error
+            raise not_reached(settings, str(error), refusal(error)) from error
         except psycopg.Error as error:
             raise TargetError(
                 "the target refuses a statement", where=settings.address, cause=str(error).strip()
