@@ -65,6 +65,6 @@ def operator_path(view: PostgresSnapshot, schema: str, tables: Sequence[str]) ->
             f"{found} would be taken for the server's own by the judge's queries",
             where=f"schema {', '.join(schemas)}",
             cause="the operators of a key's type are in that schema, so names are looked for in it",
-            remedy=f"ALTER {found} SET SCHEMA another_schema",
+            remedy=f"CREATE SCHEMA IF NOT EXISTS another_schema; ALTER {found} SET SCHEMA another_schema",
         )
     return sql.SQL(", ").join(map(sql.Identifier, ("pg_catalog", *schemas))).as_string()

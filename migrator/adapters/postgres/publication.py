@@ -86,6 +86,23 @@ def check_covers(source: PostgresSource, query: Query, tables: Sequence[TableId]
         raise changed_publication(source, cause)
 
 
+def check_marked(source: PostgresSource, query: Query, tables: Sequence[TableId]) -> None:
+    """Raises SourceError if the publication lacks tables that only mark places in the log, such as the watermark's.
+
+    Nothing is lost without them: a chunk whose marks didn't come is read again.
+    """
+    found = published(query, source.slot)
+    if found is not None and (missing := set(tables) - found[2]):
+        listed = ", ".join(quoted(table) for table in sorted(missing))
+        raise SourceError(
+            f"publication {source.slot!r} doesn't have what source.placement = {source.placement!r} writes",
+            where=source.address,
+            cause=f"{', '.join(map(str, sorted(missing)))} isn't in it; was the placement edited meanwhile?",
+            remedy=f'as its owner: ALTER PUBLICATION "{source.slot}" ADD TABLE {listed}; then start again.'
+            " Or set source.placement back",
+        )
+
+
 def missing_for(source: PostgresSource, query: Query, table: TableId) -> list[str]:
     """The statements without which changes of a table aren't captured, or by half; none if it is as it must be."""
     found = published(query, source.slot)

@@ -221,7 +221,7 @@ def operator_path(query: Query, key: Iterable[ReflectedColumn]) -> str:
             f"operator {found} would be taken for the server's own where keys are compared",
             where=f"schema {path}",
             cause="those of a key's type (citext, ltree) are in that schema, so operators are looked for in it",
-            remedy=f"ALTER OPERATOR {found} SET SCHEMA another_schema",
+            remedy=f"CREATE SCHEMA IF NOT EXISTS another_schema; ALTER OPERATOR {found} SET SCHEMA another_schema",
         )
     return path
 

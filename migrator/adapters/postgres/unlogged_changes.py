@@ -22,7 +22,7 @@ from typing import Any
 
 from migrator.adapters.postgres.identity import Preparing, gone, replaced, table_numbers
 from migrator.adapters.postgres.partitions import PartitionWatch, Tree, found_partitions
-from migrator.adapters.postgres.publication import changed_publication, check_covers
+from migrator.adapters.postgres.publication import changed_publication, check_covers, check_marked
 from migrator.adapters.postgres.reflection import LOGGED, Query
 from migrator.adapters.postgres.rewritten import Structure, found_structures, rewritten
 from migrator.adapters.postgres.settings import PostgresSource, chosen_otherwise
@@ -110,11 +110,13 @@ class UnloggedChanges:
     def look(self, query: Query, tables: Sequence[TableId], beside: Sequence[TableId] = ()) -> None:
         """Raises GapError for the publication, SchemaError for all else, named.
 
-        ``beside``: other tables that have to be in the publication.
+        ``beside``: tables of ours that have to be in the publication from now on: what it left out of them before
+        is of no interest.
         """
         self.look_at_numbers(query, tables)
-        check_covers(self._source, query, [*tables, *beside])
-        self._look_at_memberships(query, [*tables, *beside])
+        check_covers(self._source, query, tables)
+        check_marked(self._source, query, beside)
+        self._look_at_memberships(query, tables)
         self._look_at_partitions(query, tables)
         self.look_at_values(query, tables)
 
