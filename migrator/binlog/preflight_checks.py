@@ -201,7 +201,8 @@ def watermark_table(connection: Any, source: BinlogSource) -> Iterator[Finding]:
             "watermark",
             str(WATERMARK_TABLE),
             "the watermark table does not exist, or the user has no rights to it",
-            "create it with the control schema; GRANT SELECT, INSERT, UPDATE ON `migrator`.`watermark` TO the user",
+            "`migrator run` makes it where it may, so as an administrator:"
+            f" GRANT ALL ON {quote(WATERMARK_TABLE.schema)}.* TO {account(source.user)}",
         )
         return
     try:  # the very statement, which isn't carried out

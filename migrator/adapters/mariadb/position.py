@@ -75,7 +75,9 @@ def parse_gtids(text: str) -> dict[int, Gtid]:
         found = _GTID.fullmatch(part)
         if found is None:
             raise SourceError(
-                "a GTID state can't be read", where=text[:200], remedy="this is no MariaDB position"
+                "a GTID state can't be read",
+                where=text[:200],
+                remedy="the event log belongs to another source; use another `state` directory",
             )
         gtid = Gtid(int(found[1]), int(found[2]), int(found[3]))
         gtids[gtid.domain] = gtid

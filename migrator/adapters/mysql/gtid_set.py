@@ -154,7 +154,11 @@ def _merge(intervals: list[Interval]) -> Iterator[Interval]:
 
 
 def _unreadable(text: str) -> SourceError:
-    return SourceError("a GTID set can't be read", where=text[:200], remedy="this is no MySQL position")
+    return SourceError(
+        "a GTID set can't be read",
+        where=text[:200],
+        remedy="use another `state` directory: this one is of another source",
+    )
 
 
 def newest(gtids: GtidSet) -> tuple[str, ...]:

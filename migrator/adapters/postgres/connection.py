@@ -22,7 +22,7 @@ RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
 """Whether the server is a standby."""
 
 _NO_FREE_CONNECTION = "the source has no free connection"
-_ENVIRONMENT = (
+_REMEDY_ENVIRONMENT = (
     "unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login"
 )
 # SQLSTATE -> what, remedy, retryable. The words are the server's language.
@@ -35,7 +35,7 @@ _REFUSED = {
         False,
     ),
     "3D000": ("the source has no such database", "correct source.database", False),
-    "22023": ("the source refuses a setting that the environment asks for", _ENVIRONMENT, False),
+    "22023": ("the source refuses a setting that the environment asks for", _REMEDY_ENVIRONMENT, False),
     "42501": (
         "the source refuses the login",
         "GRANT CONNECT ON DATABASE {database} TO {user}; and, for the log, ALTER ROLE {user} REPLICATION",

@@ -11,7 +11,7 @@ from typing import Any
 from migrator.adapters.postgres.open_transactions import open_transactions
 from migrator.adapters.postgres.preflight_tables import table_findings
 from migrator.adapters.postgres.preflight_values import text_column_findings
-from migrator.adapters.postgres.publication import create_statement, is_right, options_of
+from migrator.adapters.postgres.publication import is_right, mending_statement
 from migrator.adapters.postgres.reflection import Query, reflect
 from migrator.adapters.postgres.relations import WATERMARK_ID
 from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, WITNESS, PostgresSource
@@ -197,7 +197,7 @@ def _standby_publication(
             "publication",
             source.slot,
             "the publication isn't there with these tables, and a standby can't make it",
-            f"on the primary, as the owner of the tables: {create_statement(source.slot, tables, options_of(query))}",
+            f"on the primary, as the owner of the tables: {mending_statement(query, source.slot, tables)}",
         )
 
 
@@ -230,15 +230,21 @@ def _publication(
             "publication",
             source.slot,
             f"the publication isn't there with these tables, and role {role!r} {lacks}",
-            f"as the owner of the tables: {create_statement(source.slot, captured, options_of(query))}",
+            f"as the owner of the tables: {mending_statement(query, source.slot, captured)}",
         )
+
+
+_MADE_BY_RUN = "`migrator run` makes it where it may, so as the database's owner: "
 
 
 def _watermark(query: Query, role: str) -> Iterator[Finding]:
     name = str(WATERMARK_ID)
     if reflect(query, WATERMARK_ID) is None:
         yield Finding(
-            "watermark", name, "the watermark table does not exist", "run the control schema's migrations"
+            "watermark",
+            name,
+            "the watermark table does not exist",
+            f"{_MADE_BY_RUN}CREATE SCHEMA migrator AUTHORIZATION {name_of(role)};",
         )
         return
     allowed: list[tuple[Any, ...]] = query(

@@ -131,6 +131,21 @@ def create_statement(name: str, tables: Sequence[TableId], options: str = _OPTIO
     return f'CREATE PUBLICATION "{name}" FOR TABLE {listed} WITH ({options});'
 
 
+def mending_statement(query: Query, name: str, tables: Sequence[TableId]) -> str:
+    """What makes the publication what it has to be, from what it is now, as preflight prints it."""
+    found, options = published(query, name), options_of(query)
+    if found is None:
+        return create_statement(name, tables, options)
+    if not (found[0] and found[1]):
+        return f'DROP PUBLICATION "{name}"; {create_statement(name, tables, options)}'
+    changes = (("ADD", set(tables) - found[2]), ("DROP", found[2] - set(tables)))
+    return " ".join(
+        f'ALTER PUBLICATION "{name}" {change} TABLE {", ".join(quoted(table) for table in sorted(those))};'
+        for change, those in changes
+        if those
+    )
+
+
 def options_of(query: Query) -> LiteralString:
     """The publication's options on this server."""
     return _OPTIONS + (", " + GENERATED if query(_VERSION, [])[0][0] >= _GENERATED_SINCE else "")
@@ -145,14 +160,13 @@ def publish(source: PostgresSource, connection: Any, tables: Sequence[TableId]) 
 
     if is_right(query, source.slot, tables):
         return
-    options = options_of(query)
     if query("SELECT pg_catalog.pg_is_in_recovery()", [])[0][0]:
         raise SourceError(
             f"publication {source.slot!r} can't be made on a standby",
             where=source.address,
-            remedy=f"on the primary, as the owner of the tables: {create_statement(source.slot, tables, options)}",
+            remedy=f"on the primary, as the owner of the tables: {mending_statement(query, source.slot, tables)}",
         )
-    name = sql.Identifier(source.slot)
+    name, options = sql.Identifier(source.slot), options_of(query)
     listed = sql.SQL(", ").join(sql.Identifier(table.schema, table.name) for table in sorted(tables))
     if published(query, source.slot) is None:
         statement = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({})")
