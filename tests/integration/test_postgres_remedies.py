@@ -77,8 +77,8 @@ CASES = {
         (
             *READY,
             OURS,
-            "REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text, boolean) FROM PUBLIC",
-            "REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, bytea, boolean) FROM PUBLIC",
+            "DO $$ BEGIN EXECUTE (SELECT string_agg(format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC',"
+            " oid::regprocedure), '; ') FROM pg_proc WHERE proname = 'pg_logical_emit_message'); END $$",
         ),
         "message",
         {"placement": MESSAGE},

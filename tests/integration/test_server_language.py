@@ -24,7 +24,7 @@ from migrator.errors import ConnectionFailed, GapError, MigratorError
 from migrator.model.table import TableSchema
 from migrator.postgres_refusal import refusal
 from migrator.schema.control import upgrade_target
-from tests.fix_postgres_source import log_reader, prepared, read_until, source_of
+from tests.fix_postgres_source import log_reader, prepared, read_until, source_of, wait_for
 from tests.integration.target_bench import settings_of
 from tests.servers import Database
 
@@ -153,6 +153,8 @@ def test_slot_and_publication_are_told_apart(
         assert "existiert nicht" in caught.value.cause  # the server's words, not ours
         assert "start the migration anew (docs/operating.md)" in caught.value.remedy
     finally:
+        used = f"SELECT FROM pg_replication_slots WHERE slot_name = '{source.slot}' AND active"
+        wait_for(german, f"SELECT NOT EXISTS ({used})")
         german.execute(
             f"DROP PUBLICATION IF EXISTS {source.slot}",
             # The step of starting anew, which works whether there is a slot or not.
