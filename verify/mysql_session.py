@@ -19,6 +19,31 @@ from verify.settings import ServerSettings
 CONNECT_TIMEOUT_S = 10
 
 
+_RIGHTS = "GRANT SELECT on the tables concerned to the login; `migrator grants --print` has all rights"
+_GONE = "a table or column vanished while it was read: verify again"
+_REMEDIES = {
+    1044: _RIGHTS,
+    1142: _RIGHTS,
+    1143: _RIGHTS,
+    1227: _RIGHTS,
+    1356: _RIGHTS,
+    1370: _RIGHTS,
+    1054: _GONE,
+    1146: _GONE,
+    1412: _GONE,
+    1205: "verify again when the lock on the table is released",
+    2006: "verify again: the connection was lost",
+    2013: "verify again: the connection was lost",
+}
+"""What helps, by the server's or the driver's number of the error."""
+
+
+def remedy_for(error: Exception) -> str:
+    """What to do about a statement of ours that was refused."""
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    return _REMEDIES.get(code, "verify again; if it repeats, report it with the cause: the statement is ours")
+
+
 @contextmanager
 def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
     """An autocommit connection in UTC whose values are text as the server prints it. ``side``: source or target.
@@ -33,7 +58,7 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
             f"the {side} can't be read for verification",
             where=settings.where(),
             cause=str(error),
-            remedy="check that the login may read the tables concerned",
+            remedy=remedy_for(error),
         ) from error
     finally:
         connection.close()
