@@ -85,11 +85,10 @@ def _tried_again(conninfo: str) -> str:
 def _until_refused(connection: Any) -> None:
     """Goes on with a login until it has failed, or succeeded this time, or nothing comes any more."""
     until = time.monotonic() + _AGAIN_S
-    while (remaining := until - time.monotonic()) > 0:
+    waits = {pq.PollingStatus.READING: select.POLLIN, pq.PollingStatus.WRITING: select.POLLOUT}
+    status = pq.PollingStatus.WRITING  # as libpq wants it: first the connection itself has to be made
+    while status in waits and (remaining := until - time.monotonic()) > 0:
+        ready = select.poll()  # not select(), which fails where a process has many files open
+        ready.register(connection.socket, waits[status])
+        ready.poll(remaining * 1000)
         status = connection.connect_poll()
-        if status == pq.PollingStatus.READING:
-            select.select([connection.socket], [], [], remaining)
-        elif status == pq.PollingStatus.WRITING:
-            select.select([], [connection.socket], [], remaining)
-        else:
-            return

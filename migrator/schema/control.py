@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,6 +119,8 @@ def _refuses(error: BaseException | None) -> bool:
     """Whether a driver's error says that the login itself is refused: by its code, as words have many languages."""
     if isinstance(error, psycopg.Error):
         return for_good(refusal(error), str(error))
+    if isinstance(getattr(error, "original_exception", None), ssl.SSLError):  # PyMySQL: as if nobody answered
+        return True
     return error is not None and bool(error.args) and error.args[0] in _LOGIN_REFUSED
 
 

@@ -263,7 +263,7 @@ def test_a_publication_changed_and_put_back_between_two_looks_is_never_silent(
     [
         ({"port": 1}, "can't be reached"),
         ({"database": "no_such_database"}, "no such database"),
-        ({"user": "no_such_user"}, "no such user"),
+        ({"user": "no_such_user"}, "refuses the login"),
     ],
 )
 def test_failed_logins_are_named_for_every_kind_of_connection(

@@ -94,7 +94,7 @@ def test_a_refused_login_is_told_by_its_code(
         assert says in caught.value.what
         assert remedy in caught.value.remedy
         assert caught.value.retryable == retryable
-    target = settings_of(german, **changes)
+    target = replace(settings_of(german), **changes)
     for ask in (lambda: peek(target), lambda: Session(target), lambda: upgrade_target(_url(german, changes))):
         with pytest.raises(ConnectionFailed) as caught:
             ask()

@@ -136,7 +136,7 @@ KINDS = (
     ),
     Kind(
         "make, alter or empty a table, or what is on it",
-        r"ALTER (TABLE|SEQUENCE)|CREATE (DATABASE|SCHEMA|TRIGGER)|DROP (TRIGGER|RULE|VIEW)|TRUNCATE"
+        r"ALTER (TABLE|SEQUENCE)|CREATE (DATABASE|SCHEMA|TRIGGER)|DROP (TABLE|TRIGGER|RULE|VIEW)|TRUNCATE"
         r"|DELETE FROM|primary key"
         r"|changetables|CREATE TABLE|^drop (it|\{\})|^empty the table|partitioned table|unique index",
         (
@@ -230,8 +230,8 @@ KINDS = (
     ),
     Kind(
         "undo the change of the source",
-        r"^undo|put it back|change them back|^rename one|rename the column|make it STORED|drop it and add"
-        r"|store the number"
+        r"^undo|put (it|the other one) back|change them back|^rename one|rename the column|make it STORED"
+        r"|drop it and add|store the number"
         r"|convert the column|change the column's type|while it runs, |while the migration runs"
         r"|binlog_format|DELETE instead",
         (

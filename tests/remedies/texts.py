@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -28,15 +29,16 @@ class Remedy:
     text: str
 
 
-def remedies() -> list[Remedy]:
+@cache
+def remedies() -> tuple[Remedy, ...]:
     """All of them, in the order of the files."""
-    return [
+    return tuple(
         Remedy(f"{file.relative_to(ROOT).as_posix()}:{line}", text)
         for package in PACKAGES
         for file in sorted((ROOT / package).rglob("*.py"))
         if "embedded" not in file.parts and "memory" not in file.parts
         for line, text in dict.fromkeys(texts(file.read_text("utf-8")))
-    ]
+    )
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
