@@ -86,20 +86,17 @@ class TransactionAssembler:
         self._prepared = PreparedTransactions(undecided)
         self._guard = guard
         self._records: list[LogRecord] = []
-        self._progress = False
         self._rows = 0
-        self._beyond_start = self._passing = False
+        self._progress = self._beyond_start = self._passing = False
         self._clear()
         self._remember()
 
     def _clear(self) -> None:
         self._opening: Opening | None = None
-        self._begun = False
+        self._begun = self._replaying = False
         self._held: HeldTransaction | None = None
-        self._replaying = False
         self._changes = PendingChanges()
-        self._delivered = 0
-        self._parts = 0
+        self._delivered = self._parts = 0
         self._marks: list[LogRecord] = []
         self._savepoints: dict[str, int] = {}
 

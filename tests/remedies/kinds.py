@@ -230,8 +230,8 @@ KINDS = (
     ),
     Kind(
         "undo the change of the source",
-        r"^undo|put (it|the other one) back|change them back|^rename one|rename the column|make it STORED"
-        r"|drop it and add|store the number"
+        r"^undo|^let the name lead|put (it|the other one) back|change them back|^rename one|rename the column"
+        r"|make it STORED|drop it and add|store the number"
         r"|convert the column|change the column's type|while it runs, |while the migration runs"
         r"|binlog_format|DELETE instead",
         (
