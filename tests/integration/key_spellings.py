@@ -221,3 +221,40 @@ def histories(draw: st.DrawFn, groups: Groups, most: int = 6) -> list[Batch]:
 def one_key_twice(delivered: dict[str, int], groups: Groups) -> bool:
     """Whether the target can't hold all these rows."""
     return any(sum(one in delivered for one in group) > 1 for group in groups)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Source and target that differ, and what a repair of the keys that ``verify`` names dumps and doubts."""
+
+    source: dict[str, int]
+    target: dict[str, int]
+    chunk: dict[str, int]
+    doubted: tuple[str, ...]
+
+
+@st.composite
+def repairs(draw: st.DrawFn, groups: Groups, otherwise: Groups) -> Repair:
+    """Keys are paired as text: of a row that is spelled otherwise one is missing and one too many.
+
+    ``otherwise``: groups of which the source has one spelling, and the target another; one of them, if there are any.
+    """
+    value = st.integers(0, 2)
+    source, target = (
+        {draw(st.sampled_from(group)): draw(value) for group in groups if draw(st.booleans())}
+        for _ in range(2)
+    )
+    if otherwise:
+        group = draw(st.sampled_from(otherwise))
+        for side, one in zip((source, target), draw(st.permutations(list(group))), strict=False):
+            for spelling in group:
+                side.pop(spelling, None)
+            side[one] = draw(value)
+    differ = sorted(key for key in {*source, *target} if source.get(key) != target.get(key))
+    also = [key for key in sorted(source) if draw(st.booleans())]
+    chunk = {key: source[key] for key in source if key in differ or key in also}
+    doubted = tuple(key for key in sorted(target) if key in differ or draw(st.booleans()))
+    # a repair dumps each row that may map to a doubted key
+    return Repair(
+        source, target, {**chunk, **{key: source[key] for key in doubted if key in source}}, doubted
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -19,8 +20,10 @@ from tests.integration.key_spellings import (
     POSTGRES_EXTENSIONS,
     Batch,
     Kind,
+    Repair,
     histories,
     one_key_twice,
+    repairs,
 )
 from tests.servers import MariaDBServer, PostgresServer, fresh_database
 
@@ -91,6 +94,27 @@ def check(bench: Bench, kind: Kind, name: str) -> None:
     assert not any(len(group) > 1 for group in kind.groups) or seen["refused"] > 2
 
 
+def check_repairs(bench: Bench, kind: Kind, name: str) -> None:
+    """After a repair of the keys that differ as text the target holds the source's rows, spelled as there."""
+
+    def held(drawn: Repair) -> None:
+        with bench.database.connect() as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"DELETE FROM {name}")
+            connection.commit()
+            bench.apply(bench.part(name, table(kind, drawn.target)))
+            doubted = table(kind, [(key, 0) for key in drawn.doubted]).select(["k"])
+            part = bench.part(name, table(kind, drawn.chunk))
+            bench.apply(replace(part, doubted=doubted))
+            cursor.execute(f"SELECT {kind.shown.replace('{0}', 'k')}, v FROM {name}")
+            assert dict(cursor.fetchall()) == {kind.printed(k): v for k, v in drawn.source.items()}, drawn
+            connection.commit()
+
+    several = [group for group in kind.groups if len(group) > 1]
+    for otherwise in ([], several) if several else ([],):
+        settings(DRAWN, max_examples=5)(given(repairs(kind.groups, otherwise))(held))()
+
+
 @pytest.fixture(scope="module")
 def postgres_bench(postgres: PostgresServer) -> Iterator[Bench]:
     with fresh_database(postgres, "new") as database, target_bench.bench(database) as made:
@@ -122,6 +146,7 @@ def run_in_postgres(bench: Bench, kind: Kind) -> None:
     if kind.index:
         bench.database.execute(kind.index.format(table=name))
     check(bench, kind, name)
+    check_repairs(bench, kind, name)
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +165,7 @@ def run_in_mysql(bench: Bench, kind: Kind) -> None:
     name = f"t_{kind.name}"
     bench.database.execute(f"CREATE TABLE {name} (k {kind.declared} PRIMARY KEY, v int)")
     check(bench, kind, name)
+    check_repairs(bench, kind, name)
 
 
 @pytest.mark.parametrize("kind", MYSQL, ids=lambda kind: kind.name)
