@@ -73,6 +73,11 @@ def asked(project: Project) -> tuple[RequestBook, tuple[TableDump, ...]]:
     return wiring.dumps_asked_for(configuration.load(project.config))
 
 
+def request_id(dump: TableDump) -> str:
+    """The id in the name of a dump's request, whose token is another one each time."""
+    return dump.request.partition(".")[0]
+
+
 def states(project: Project) -> list[RequestState]:
     return [request.state for request in asked(project)[0].requests]
 
@@ -121,9 +126,9 @@ def test_killed_in_the_middle_a_request_goes_on_where_it_was(project: Project, s
         process = project.process("run", "--plain", crash_at="capture.requested:12")
         output, _ = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == -signal.SIGKILL, output
-        stored = {each.request: each for each in asked(project)[1]}
+        stored = {request_id(each): each for each in asked(project)[1]}
         # They take turns, but what the log has of them when it is cut may be chunks of one alone.
-        assert all(stored[name].chunks < 12 and not stored[name].done for name in ("r1.1", "r2.1"))
+        assert all(stored[name].chunks < 12 and not stored[name].done for name in ("r1", "r2"))
         captured_before = sum(each.rows for each in stored.values())
         done = project.run_here()
     assert states(project) == [RequestState.DONE] * 2
@@ -147,7 +152,7 @@ def test_requests_are_steered_while_the_migration_runs(
         wait_for("both go on", lambda: sum(each.chunks > 0 for each in asked(project)[1]) == 2)
         project.command("dump", "pause", "r1")
         project.command("dump", "cancel", "r2")
-        wait_for("r2 is gone", lambda: [each.request for each in asked(project)[1]] == ["r1.1"])
+        wait_for("r2 is gone", lambda: [request_id(each) for each in asked(project)[1]] == ["r1"])
         paused = asked(project)[1][0]
         assert not paused.done
         project.old.execute("UPDATE orders SET customer = 4242 WHERE id = 5")
