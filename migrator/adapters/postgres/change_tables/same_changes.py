@@ -115,7 +115,7 @@ def check_same(
             raise _another(address, known, "it isn't there" if found is None else "it is another one there")
     for table in tables:
         unread = connection.execute(
-            f"SELECT {_P}, {_T}::text FROM {quoted(change_table(table.schema.id))} WHERE {_P} > {known.high}"
+            f"SELECT {_P}, {_T}::text FROM {quoted(change_table(table.schema.id))} WHERE {_P} > {known.high:d}"
             f" AND {shown(snapshot)} LIMIT 1"
         ).fetchone()
         if unread is not None:
@@ -134,7 +134,7 @@ def _again(connection: Any, table: TableId, number: int) -> tuple[int, str] | No
         return None
     row = connection.execute(
         f"SELECT min({_T}::text), pg_catalog.md5(pg_catalog.string_agg(one::text, ';' ORDER BY {_O}))"
-        f" FROM {quoted(name)} AS one WHERE {_P} = {number} HAVING count(*) > 0"
+        f" FROM {quoted(name)} AS one WHERE {_P} = {number:d} HAVING count(*) > 0"
     ).fetchone()
     return None if row is None else (int(row[0]), str(row[1]))
 
