@@ -142,6 +142,20 @@ def test_another_table_stops_until_all_of_its_rows_are_asked_for_and_then_no_row
     assert captured.held()[T] == captured.source(T)
 
 
+def test_rows_asked_for_again_before_the_log_has_passed_the_first_table(
+    old_pg: Database, captured: Capturing
+) -> None:
+    """Stopped behind the look that saw the other table, and before the place up to which the first had the name."""
+    with pytest.raises(SchemaError, match="replaced"):
+        ended(captured, lambda: happen(old_pg, REPLACED["renamed and made again"], EACH), running=False)
+    for _ in range(2):
+        captured.requests.update(lambda book: book.start((T,), WHOLE))
+        captured.run(lambda: captured.progress.snapshot().captured is not None)
+    captured.run(lambda: all(dump.done for dump in captured.progress.snapshot().requests))
+    captured.run(captured.caught_up())
+    assert captured.held()[T] == captured.source(T)
+
+
 def test_without_emptying_rows_of_the_first_are_left(
     old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,7 +172,15 @@ class UnloggedChanges:
                 self._first_seen.add(table)
             elif dumped is None and not self._resumed:
                 self._first_seen.add(table)
+            elif known is None:
+                self._go_on_behind_the_former(table)
             self._numbers[table] = number
+
+    def _go_on_behind_the_former(self, table: TableId) -> None:
+        """Keeps up to where another table had the name, though its rows were asked for again before that place."""
+        former = _parsed(self._notes.given_up(table)).get(_FORMER)
+        if former is not None:
+            self._note(table, _FORMER, former)
 
     @staticmethod
     def _known_number(note: str) -> int | None:
