@@ -2,7 +2,8 @@
 
 There is one way to dump a table, whoever asked for it. The first dump of all tables is one *lane*, and every dump
 request is another; a lane dumps its tables one after the other, and the lanes take turns, so that a small request
-doesn't wait for a large one.
+doesn't wait for a large one. A table of which the first dump has nothing yet, and a request reads all rows, is read
+once: by the request, or by the first dump if the request is paused or ends before.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class DumpPlan:
         self._scopes: dict[str, Scope] = {FIRST: WHOLE}
         self._running = [FIRST]
         self._doubting: frozenset[str] = frozenset()
+        self._whole: frozenset[TableId] = frozenset()
         self._held = ""
         self._refused: set[str] = set()
         self._served = FIRST
@@ -140,6 +142,8 @@ class DumpPlan:
             *(name for name, request in opened.items() if request.state is RequestState.RUNNING),
         ]
         self._doubting = frozenset(name for name, request in opened.items() if request.doubts)
+        whole = [opened[name] for name in self._running if name != FIRST and opened[name].scope == WHOLE]
+        self._whole = frozenset(table for request in whole if not request.doubts for table in request.tables)
 
     def refuse(self, name: str) -> None:
         """Gives a request up that can't be read; it stays so, whatever the next ``follow`` says."""
@@ -210,12 +214,23 @@ class DumpPlan:
         """The first table that can be read on of the lane whose turn it is, the one after the lane served last."""
         first: dict[str, _Job] = {}
         for job, reading in self._reading.items():
-            if reading.goes_on():
+            if reading.goes_on() and not (job[0] == FIRST and self._left_to_a_request(job[1])):
                 first.setdefault(job[0], job)
         lanes = [self._held] if self._held and self._held in self._running else self._running
         start = lanes.index(self._served) + 1 if self._served in lanes else 0
         turns = (*lanes[start:], *lanes[:start])
         return next((first[lane] for lane in turns if lane in first), None)
+
+    def _left_to_a_request(self, table: TableId) -> bool:
+        """Whether the first dump has nothing of a table yet, and a request is reading all of its rows."""
+        first = self._dumps.get((FIRST, table))
+        unread = (
+            first is not None
+            and not first.done
+            and not first.chunks
+            and not self._reading[FIRST, table].pieces
+        )
+        return unread and table in self._whole
 
     def _request(self, job: _Job, piece: _Piece) -> ChunkRequest:
         name, table = job
@@ -293,6 +308,9 @@ class DumpPlan:
             chunks=old.chunks + 1,
         )
         self._dumps[job] = new
+        if new.done and self._left_to_a_request(new.table) and self._scopes[job[0]] == WHOLE:
+            self._dumps[FIRST, new.table] = replace(self._dumps[FIRST, new.table], done=True)
+            self._reading[FIRST, new.table] = _begun(self._dumps[FIRST, new.table])
         return new
 
     def begin_again(self) -> None:

@@ -136,7 +136,7 @@ class CaptureSteps:
         begin_notes(self._notes, given, book)
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
-        checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates)
+        checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates, self._notes.replaced())
         prefix = f"{run_token}-" if ports.watermarks is not None else ""
         self._plan = DumpPlan(
             checkpoint.dumps,
@@ -316,12 +316,22 @@ class CaptureSteps:
 
 
 def _with_dumps(
-    known: Checkpoint, schemas: Mapping[TableId, TableSchema], estimates: Mapping[TableId, int]
+    known: Checkpoint,
+    schemas: Mapping[TableId, TableSchema],
+    estimates: Mapping[TableId, int],
+    replaced: frozenset[TableId],
 ) -> Checkpoint:
-    dumps = [
-        known.dump_of(table) or TableDump(table, estimated_rows=estimates.get(table, 0)) for table in schemas
+    """With the first dump of each table. Of one that was replaced by another nothing is dumped any more, by requests
+    neither: whatever becomes of the one that asks for its rows, they are all read."""
+    begun = {dump.table: dump for dump in known.dumps if dump.table not in replaced}
+    requests = [
+        TableDump(dump.table, request=dump.request) if dump.table in replaced else dump
+        for dump in known.requests
     ]
-    return replace(known, dumps=tuple(dumps))
+    dumps = [
+        begun.get(table) or TableDump(table, estimated_rows=estimates.get(table, 0)) for table in schemas
+    ]
+    return replace(known, dumps=tuple(dumps), requests=tuple(requests))
 
 
 def _drop_keys(schema: TableSchema, rows: object, keys: frozenset[Key]) -> tuple[object, int]:

@@ -156,6 +156,20 @@ def test_rows_asked_for_again_before_the_log_has_passed_the_first_table(
     assert captured.held()[T] == captured.source(T)
 
 
+def test_a_request_that_is_cancelled_leaves_the_rest_of_the_rows_to_the_first_dump(
+    old_pg: Database, captured: Capturing
+) -> None:
+    """The rows of the table that was replaced are gone by then."""
+    with pytest.raises(SchemaError, match="replaced"):
+        ended(captured, lambda: happen(old_pg, REPLACED["swapped"], EACH), running=False)
+    captured.requests.update(lambda book: book.start((T,), WHOLE))
+    captured.run(lambda: captured.progress.snapshot().captured is not None)
+    captured.requests.update(lambda book: book.cancel("r1"))
+    captured.run(captured.dumped)
+    captured.run(captured.caught_up())
+    assert captured.held()[T] == captured.source(T)
+
+
 def test_without_emptying_rows_of_the_first_are_left(
     old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -263,6 +264,39 @@ def test_chunks_that_come_in_the_wrong_order_go_out_in_key_order_at_once() -> No
     assert core.on_chunk(chunk(second, "z", True)) == []
     outputs = core.on_chunk(chunk(first, "b", False))
     assert [out.rows[0][0] for out in outputs if isinstance(out, EmitChunk)] == ["b", "z"]
+
+
+def test_a_table_is_read_once_by_the_first_dump_or_by_a_request_for_all_of_its_rows() -> None:
+    plan = DumpPlan((TableDump(TABLE), TableDump(OTHER, done=True)), 100, workers=2)
+    book = RequestBook().start((TABLE,), WHOLE)
+    plan.follow(book.requests, {})
+    request = asked(plan)
+    assert request.dump == "r1.1"
+    assert plan.next_request() is None, "the first dump leaves the table to it"
+    chunk = Chunk(request, "rows", 3, ("c",), True, None, position(0), "")
+    plan.arrived(chunk)
+    plan.emitted(chunk, 0)
+    assert all(dump.done for dump in plan.dumps())
+
+
+@pytest.mark.parametrize("given_up", [RequestBook.cancel, RequestBook.pause])
+def test_the_first_dump_reads_what_a_request_left(
+    given_up: Callable[[RequestBook, str], RequestBook],
+) -> None:
+    plan = DumpPlan((TableDump(TABLE),), 100, workers=2)
+    book = RequestBook().start((TABLE,), WHOLE)
+    plan.follow(book.requests, {})
+    asked(plan)
+    plan.follow(given_up(book, "r1").requests, {})
+    assert not plan.dumps()[0].done
+    assert asked(plan).dump == "", "all rows, from the first on"
+
+
+def test_a_request_for_some_rows_leaves_the_first_dump_what_it_has_to_do() -> None:
+    plan = DumpPlan((TableDump(TABLE),), 100)
+    plan.follow(RequestBook().start((TABLE,), Scope(low=("1",))).requests, {})
+    plan.employ(2)
+    assert {asked(plan).dump, asked(plan).dump} == {"", "r1.1"}
 
 
 def test_a_cancelled_request_frees_its_workers_only_when_they_are_done() -> None:
