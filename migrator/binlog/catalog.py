@@ -8,12 +8,14 @@ from typing import Any
 
 from migrator.binlog.captured_tables import CatalogTable
 from migrator.binlog.check_scope import check_scope
+from migrator.binlog.doubted import condition
 from migrator.binlog.settings import BinlogSource, connect, named_errors
 from migrator.binlog.sql import query
 from migrator.binlog.watermark import WatermarkRowWriter
 from migrator.errors import SourceError
 from migrator.model.event import MarkKind
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.position import Position
 from migrator.model.reach import Reference
 from migrator.model.request import Scope
@@ -181,6 +183,10 @@ class BinlogCatalog(ABC):
         connection = connect(self._source)
         with named_errors(self._source, "the rows to dump can't be checked"), connection:
             check_scope(connection, table, scope)
+
+    def doubted(self, column: Column, rule: Rule) -> str:
+        """SQL that is true of values that may break a rule of a target column; empty where it can't be asked."""
+        return condition(column, rule)
 
     def position(self) -> Position:
         """A place at or after every transaction visible now."""

@@ -14,6 +14,7 @@ import psycopg
 
 from migrator.adapters.postgres.check_scope import check_scope
 from migrator.adapters.postgres.connection import connect, query_failure
+from migrator.adapters.postgres.doubted import condition
 from migrator.adapters.postgres.open_transactions import open_transactions
 from migrator.adapters.postgres.preflight import findings
 from migrator.adapters.postgres.publication import check_covers, publish
@@ -24,10 +25,11 @@ from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.postgres.slot import SLOT_STATE, SlotState
 from migrator.errors import SourceError
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.position import Position
 from migrator.model.reach import Reference
 from migrator.model.request import Scope
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import Column, TableId, TableSchema
 
 _ESTIMATE = """
 SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::int8
@@ -151,6 +153,10 @@ class PostgresCatalog:
         self._with_connection(
             "the rows to dump can't be checked", lambda connection: check_scope(connection, table, scope)
         )
+
+    def doubted(self, column: Column, rule: Rule) -> str:
+        """See ``SourceCatalog.doubted``."""
+        return condition(column, rule)
 
     def position(self) -> Position:
         """See ``SourceCatalog.position``; ``read_view`` has the reasons."""
