@@ -99,7 +99,8 @@ class Reach:
 
 
 def entangled(reaches: tuple[Reach, ...]) -> bool:
-    """Whether rows of a grain's table also come in by another link (a hierarchy, tables that are each other's grain).
+    """Whether rows of a grain's table also come in by another link (a hierarchy, tables that are each other's
+    grain).
 
     Then rows read for some grains stand for other grains too, of which only a part is there.
     """
@@ -121,7 +122,8 @@ def linked_columns(reaches: tuple[Reach, ...]) -> dict[TableId, set[tuple[str, .
 
 
 def united(targets: Sequence[tuple[Reach, ...]]) -> list[tuple[Reach, ...]]:
-    """The reaches of several targets with one layout per table, that of its mirror: every computed value of each."""
+    """The reaches of several targets with one layout per table, that of its mirror: every computed value of
+    each."""
     found: dict[TableId, dict[str, Column]] = {}
     nodes = [node for reaches in targets for reach in reaches for node in reach.nodes]
     for node in nodes:

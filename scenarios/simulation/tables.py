@@ -99,7 +99,7 @@ class Mapper:
         self._log = log
 
     def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
-        """See ``migrator.run.transform_job.TransformJob.map``."""
+        """See ``migrator.run.apply.transform_job.TransformJob.map``."""
         found = [self._rows(plan, batch, known) for plan in PLANS]
         rows = tuple(rows for rows in found if rows is not None)
         return TargetBatch(batch.last, batch.checkpoint, rows, link=batch.link)

@@ -7,17 +7,17 @@ import sys
 from pathlib import Path
 
 from click.testing import CliRunner
-
 from migrator.adapters.files.places import write_place
 from migrator.adapters.files.request_store import FileRequests
 from migrator.adapters.files.segment_writer import FileSegmentWriter
 from migrator.adapters.local.hints import FileHints
-from migrator.cli import cli
 from migrator.model.codec import FORMAT, checkpoint_to_json, requests_to_json
 from migrator.model.hint_codec import hint_to_json
-from scenarios import bundle
 from scenarios.catalog_files import CATALOG, load
 from scenarios.run_result import RESUMES, RunResult
+
+from migrator.cli import cli
+from scenarios import bundle
 from tests.formats.made import BOOK, CHECKPOINT, EPOCH, HINT, PLACE, segments
 from tests.tiny_history import Tiny
 from tests.unit.test_verify_parts import RESULT

@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
-from migrator.adapters.mariadb.log_reader import MariaLogReader
 from migrator.adapters.memory.eventlog import (
     MemoryBatchReader,
     MemoryEventLog,
@@ -19,22 +16,25 @@ from migrator.adapters.memory.eventlog import (
     MemorySegmentWriter,
 )
 from migrator.adapters.memory.requests import MemoryRequests
-from migrator.adapters.mysql.catalog import MysqlCatalog
-from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
-from migrator.adapters.mysql.log_reader import MysqlLogReader
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.load import PostgresLoadMeter
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.watermark import mark_writer
-from migrator.binlog.load import BinlogLoadMeter
-from migrator.binlog.watermark import WatermarkRowWriter
-from migrator.log_notes import LogNotes
+from migrator.adapters.sources.binlog.load import BinlogLoadMeter
+from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
+from migrator.adapters.sources.mariadb.catalog import MariaCatalog
+from migrator.adapters.sources.mariadb.chunk_reader import MariaChunkReader
+from migrator.adapters.sources.mariadb.log_reader import MariaLogReader
+from migrator.adapters.sources.mysql.catalog import MysqlCatalog
+from migrator.adapters.sources.mysql.chunk_reader import MysqlChunkReader
+from migrator.adapters.sources.mysql.log_reader import MysqlLogReader
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.chunks.watermark import mark_writer
+from migrator.adapters.sources.postgres.load import PostgresLoadMeter
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
 from migrator.model.chunk import ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableId, TableSchema
+from migrator.ports.log_notes import LogNotes
 from migrator.ports.source import ChunkReader, LoadMeter, LogReader, SourceCatalog, WatermarkWriter
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.binlog.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
 from migrator.errors import SourceError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_hot_writes import PLAIN, expect_between, hot_writes

@@ -1,4 +1,5 @@
-"""Settings that are edited between two runs, wherever the one before was killed: the target is right all the same."""
+"""Settings that are edited between two runs, wherever the one before was killed: the target is right all the
+same."""
 
 from __future__ import annotations
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrator.errors import MappingError
-from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import WHOLE, Doubt, RequestBook, RequestState, Scope
+from migrator.model.requests.request import WHOLE, Doubt, RequestBook, RequestState, Scope
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
-from migrator.run.carried import MIRROR, LateTargets, carry_over
-from transforms.plan import MappingKind
+from migrator.run.lead.carried import MIRROR, LateTargets, carry_over
+from transforms.analysis.plan import MappingKind
 
 T, U, V = (TableId("s", name) for name in "tuv")
 DUMPED = Checkpoint(

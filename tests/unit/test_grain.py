@@ -8,7 +8,7 @@ import pytest
 
 from migrator.model.reach import Reference, entangled, linked_columns, spoken, united
 from migrator.model.table import Column, TableId, TableSchema
-from transforms.grain import GrainProblem, reaches, value_column
+from transforms.analysis.grain import GrainProblem, reaches, value_column
 from transforms.registry import Mapping
 
 COLUMNS = {

@@ -6,8 +6,8 @@ import pytest
 
 from migrator.model.reach import Reference
 from migrator.model.table import NONDETERMINISTIC, Column, TableId, TableSchema
-from transforms.grain import GrainProblem, reaches
-from transforms.link_equality import compared_exactly
+from transforms.analysis.grain import GrainProblem, reaches
+from transforms.analysis.link_equality import compared_exactly
 from transforms.registry import Mapping
 
 Kind = tuple[str, str, str]

@@ -1,0 +1,75 @@
+"""The log reader of a MySQL source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from migrator.adapters.sources.binlog.rows.captured_tables import CatalogTable
+from migrator.adapters.sources.binlog.rows.charsets import load_charsets
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader, Server
+from migrator.adapters.sources.binlog.transactions.proof import Proof, gtid_events
+from migrator.adapters.sources.binlog.wire.packet_stream import PacketStream
+from migrator.adapters.sources.mysql.catalog import executed, log_end, read_table, server_name
+from migrator.adapters.sources.mysql.dialect import MYSQL
+from migrator.adapters.sources.mysql.gtid_set import own_last, parse_set
+from migrator.adapters.sources.mysql.log_request import open_stream
+from migrator.adapters.sources.mysql.position import LogPlace, parse_position
+from migrator.adapters.sources.mysql.preflight import logs_cascades
+from migrator.adapters.sources.mysql.track import SetTrack, told
+from migrator.errors import GapError
+from migrator.model.position import Position
+from migrator.model.table import TableId
+
+
+class MysqlLogReader(BinlogReader):
+    """Reads the binary log of MySQL by GTID."""
+
+    _dialect = MYSQL
+
+    def _ask_server(self, connection: Any) -> Server:
+        return Server(load_charsets(connection, MYSQL.collations), logs_cascades(connection))
+
+    def _visible(self, connection: Any) -> Position:
+        return LogPlace(executed(connection)).position()
+
+    def _log_end(self, connection: Any) -> Position:
+        return log_end(connection)
+
+    def _server_name(self, connection: Any) -> str:
+        return server_name(connection)
+
+    def _read_table(self, connection: Any, table: TableId) -> CatalogTable | None:
+        return read_table(connection, table)
+
+    def _follow(self, begin: Position, end: Position) -> SetTrack:
+        self._check_holds(begin, end)
+        place = parse_position(begin)
+        return SetTrack(place.gtids, place.undecided, place.proof)
+
+    def _check_holds(self, begin: Position, end: Position) -> None:
+        place, last = parse_position(begin), parse_position(end)
+        if not place.gtids.within(last.gtids):
+            raise GapError(
+                "the source log ends before the place to go on from",
+                where=str(place),
+                cause=f"the server's log ends at {last}: it was reset or restored, or this is a replica that lacks "
+                "transactions of the server read before",
+                remedy="connect to the server read before, wait for the replica, or "
+                "start the migration anew (docs/operating.md)",
+            )
+
+    def _read_again(self, begin: Position, server: str) -> Proof | None:
+        place = parse_position(begin)
+        text = place.proof.gtid if place.proof is not None else own_last(place.gtids, server)
+        if not text:
+            return None
+        left_out = parse_set(text)
+        asked = place.read_from().without(left_out)
+        for event in gtid_events(open_stream(self._source, asked), self._source.silence_s):
+            found = told(event)
+            if found is not None and found.gtid == text:
+                return found
+        return None
+
+    def _open_stream(self, begin: Position) -> PacketStream:
+        return open_stream(self._source, parse_position(begin).read_from())

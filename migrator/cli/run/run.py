@@ -1,0 +1,107 @@
+"""``migrator run``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from migrator.cli.kept import keep, keep_stop, reason_option
+from migrator.cli.options import Amount, OnSpark, on_spark, repair_words
+from migrator.cli.run.display import Display
+from migrator.cli.run.verifier import Verifier, command
+from migrator.cli.signals import stop_on_signals
+from migrator.errors import MigratorError
+from migrator.run.caught_up import caught_up
+from migrator.run.failure import Stopping
+from migrator.run.migration import Migration
+from migrator.run.progress import Progress
+from migrator.wiring import parts as wiring
+from verify.tables.continuous import DEFAULT_RATE
+
+
+@click.command()
+@on_spark
+@click.option(
+    "--until",
+    type=click.Choice(["caught-up"]),
+    default=None,
+    help="End by itself once every table is dumped and everything committed by then is applied.",
+)
+@click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
+@click.option(
+    "--ha",
+    "standby",
+    is_flag=True,
+    help="Of several processes one leads; this one stands by while another does, and again when it was replaced.",
+)
+@reason_option
+@click.option(
+    "--unproven-log",
+    is_flag=True,
+    help="Go on though the last transaction read was purged from the source's binlog, on your word that the server"
+    " wasn't restored or reset since; kept in the history.",
+)
+@click.option("--verify", "verified", is_flag=True, help="Keep verifying beside it, in a process of its own.")
+@click.option(
+    "--verify-rate",
+    default=DEFAULT_RATE,
+    show_default=True,
+    type=Amount(min=0, min_open=True),
+    help="Rows of both sides that the verifier reads a second, on average.",
+)
+def run(
+    project: OnSpark,
+    until: str | None,
+    plain: bool,
+    standby: bool,
+    reason: str,
+    unproven_log: bool,
+    verified: bool,
+    verify_rate: float,
+) -> None:
+    """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
+    settings, stopping = replace(project.settings, reason=reason, unproven_log=unproven_log), Stopping()
+    stop_on_signals(stopping)
+    if unproven_log:
+        keep(settings, "force", "--unproven-log")
+    parts = wiring.parts(settings, project.master, project.options)
+    migration = Migration(parts, standby)
+    goal = caught_up(parts.catalog.position) if until == "caught-up" else None
+    with Display(migration.progress, plain=plain or None):
+        beside = None
+        if verified:
+            log = settings.state / "verify.log"
+            started = command(settings.file, verify_rate)
+            made = Verifier(started, settings.reports(), log, migration.progress, repair_words(settings))
+            beside = stopping.thread("verifier", lambda: made.run(stopping))
+        said = "it failed"
+        try:
+            migration.run(stopping, goal)
+            said = "it was told to" if stopping.requested() else "it caught up"
+        except MigratorError as error:
+            said = f"error: {error}"
+            raise
+        finally:
+            keep_stop(settings, said)
+            stopping.request()
+            if beside is not None:
+                beside.join(timeout=15)
+    click.echo(summary(migration.progress))
+
+
+def summary(progress: Progress) -> str:
+    """What a run did, in a few lines."""
+    now = progress.snapshot()
+    dumped, dropped = sum(d.rows for d in now.dumps), sum(d.dropped_rows for d in now.dumps)
+    lags = progress.lag_quantiles_s()
+    lines = [
+        f"dumped rows      {dumped:,} (in {sum(d.chunks for d in now.dumps):,} chunks; {dropped:,} rows dropped by"
+        " reconciliation because the log had something newer)",
+        f"streamed changes {now.applied_changes:,} in {now.applied_transactions:,} transactions",
+        f"target commits   {now.applied_batches:,}",
+    ]
+    if lags is not None:
+        lines.append(f"lag              p50 {lags[0] * 1000:,.0f} ms, p99 {lags[1] * 1000:,.0f} ms")
+    lines.append(f"position         {now.applied.token if now.applied else '-'}")
+    return "\n".join(lines)
