@@ -79,8 +79,8 @@ class Settings:
 
     ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes what was
     read. ``keep_until_applied``: the source forgets its log only when the target, not just the event log, holds it.
-    ``reason``: why the command is given, for the history; ``unproven_log``: see ``BinlogSource.unproven``; both stand
-    in no file.
+    ``reason``: why the command is given, for the history; ``unproven_log``: see ``BinlogSource.unproven``;
+    ``accepted``: targets whose changed mapping makes the same rows; all of these stand in no file.
     """
 
     file: Path
@@ -103,6 +103,7 @@ class Settings:
     coordination: Coordination | None = None
     reason: str = ""
     unproven_log: bool = False
+    accepted: tuple[str, ...] = ()
 
     def event_log(self) -> Path:
         """Directory of the event log."""

@@ -31,10 +31,11 @@ from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import DumpRequest, RequestBook
+from migrator.model.request import DumpRequest, RequestBook, number_of
 from migrator.model.sequence import Advance
 from migrator.model.table import TableId
 from migrator.ports.output import EventOutput
+from migrator.ports.requests import RequestStore
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.source import SourceCatalog
 from migrator.run import hand_over
@@ -115,7 +116,9 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
-        late=LateTargets(partial(holds_rows, settings), partial(forget_filled, settings)),
+        late=LateTargets(
+            partial(holds_rows, settings), partial(forget_filled, settings), frozenset(settings.accepted)
+        ),
         check_doubts=lambda request: _check_doubts(settings, master, conf, request),
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
         upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
@@ -149,7 +152,19 @@ def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
     """Checks an order against mapping and source, and files it as the book's last request."""
     known = source_tables(mapping(settings))
     tables, scope = checked(order, known, source_catalog(settings))
-    return requests(settings).update(lambda book: book.start(tables, scope))
+    return request_book(settings).update(lambda book: book.start(tables, scope))
+
+
+def request_book(settings: Settings) -> RequestStore:
+    """Where dump requests are kept, for new ones. A lost one's names, which are known still, aren't given again."""
+    store = requests(settings)
+    if store.read().started == 0:
+        newest, ledger = newest_manifest(Layout.of(settings.event_log())), peek(settings)
+        places = [each.checkpoint for each in (newest, ledger) if each is not None]
+        known = [number_of(name) for each in places if each is not None for name in each.dumps_named()]
+        if known:
+            store.update(lambda book: book.behind(max(known)))
+    return store
 
 
 def dumps_asked_for(settings: Settings) -> tuple[RequestBook, tuple[TableDump, ...]]:

@@ -34,7 +34,7 @@ def begin_repair(settings: Settings, steps: Sequence[RepairStep]) -> list[str]:
     for step in steps:
         if step.way is Way.REMAP:
             wiring.remap(settings, step.target)
-    return start_repair(requests(settings), steps)
+    return start_repair(wiring.request_book(settings), steps)
 
 
 def await_repair(settings: Settings, names: Sequence[str], wait_s: float) -> list[DumpRequest]:

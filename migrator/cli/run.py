@@ -12,11 +12,12 @@ from migrator.cli.kept import keep, keep_stop, reason_option
 from migrator.cli.options import Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.cli.verifier import Verifier, command
-from migrator.errors import MigratorError
+from migrator.errors import MappingError, MigratorError
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Progress
+from transforms.registry import Mapping
 from verify.continuous import DEFAULT_RATE
 
 
@@ -42,6 +43,14 @@ from verify.continuous import DEFAULT_RATE
     help="Go on though the last transaction read was purged from the source's binlog, on your word that the server"
     " wasn't restored or reset since; kept in the history.",
 )
+@click.option(
+    "--accept-mapping",
+    "accepted",
+    metavar="TARGET",
+    multiple=True,
+    help="Go on though the mapping of this target table was changed, on your word that the rows mapped so far are"
+    " what it makes of them; kept in the history. May be given more than once.",
+)
 @click.option("--verify", "verified", is_flag=True, help="Keep verifying beside it, in a process of its own.")
 @click.option(
     "--verify-rate",
@@ -57,15 +66,21 @@ def run(
     standby: bool,
     reason: str,
     unproven_log: bool,
+    accepted: tuple[str, ...],
     verified: bool,
     verify_rate: float,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
-    settings, stopping = replace(project.settings, reason=reason, unproven_log=unproven_log), Stopping()
+    given = replace(project.settings, reason=reason, unproven_log=unproven_log, accepted=accepted)
+    settings, stopping = given, Stopping()
     stop_on_signals(stopping)
-    if unproven_log:
-        keep(settings, "force", "--unproven-log")
     parts = wiring.parts(settings, project.master, project.options)
+    refuse_unknown(accepted, parts.mapping)
+    for forced in [
+        *(["--unproven-log"] if unproven_log else []),
+        *(f"--accept-mapping {t}" for t in accepted),
+    ]:
+        keep(settings, "force", forced)
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
     with Display(migration.progress, plain=plain or None):
@@ -88,6 +103,18 @@ def run(
             if beside is not None:
                 beside.join(timeout=15)
     click.echo(summary(migration.progress))
+
+
+def refuse_unknown(accepted: tuple[str, ...], mapping: Mapping) -> None:
+    """Raises ``MappingError`` for a target that the mapping doesn't make."""
+    unknown = [name for name in accepted if name not in mapping]
+    if unknown:
+        raise MappingError(
+            f"the mapping makes no target table {unknown[0]!r}",
+            where="--accept-mapping",
+            cause=f"it makes {', '.join(target.name for target in mapping)}",
+            remedy="name one of these",
+        )
 
 
 def summary(progress: Progress) -> str:

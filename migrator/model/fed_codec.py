@@ -1,11 +1,11 @@
-"""JSON form of which rows the target has been given (``Checkpoint.fed``), as a part of a checkpoint's document."""
+"""JSON form of what only a ledger's checkpoint has: which rows its targets have been given, and how mapped."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from migrator.model.progress import Checkpoint
+from migrator.model.progress import Checkpoint, Mapped
 from migrator.model.table import TableId
 
 
@@ -16,6 +16,7 @@ def fed_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
     return {
         "fed": [[name, table.schema, table.name] for name, table in checkpoint.fed],
         "awaited": [[name, table.schema, table.name, request] for name, table, request in checkpoint.awaited],
+        **({} if checkpoint.mapped is None else {"mapped": [_fields(each) for each in checkpoint.mapped]}),
     }
 
 
@@ -28,4 +29,13 @@ def fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
         "awaited": tuple(
             (name, TableId(schema, table), request) for name, schema, table, request in document["awaited"]
         ),
+        "mapped": tuple(_to_mapped(*each) for each in document["mapped"]) if "mapped" in document else None,
     }
+
+
+def _fields(mapped: Mapped) -> list[Any]:
+    return [mapped.target, mapped.schema, mapped.shape, list(mapped.columns)]
+
+
+def _to_mapped(target: str, schema: str, shape: str, columns: list[str]) -> Mapped:
+    return Mapped(target, schema, shape, tuple(columns))

@@ -35,6 +35,23 @@ class TableDump:
 
 
 @dataclass(frozen=True, slots=True)
+class Mapped:
+    """How a target's rows were mapped, as far as that can be told without running the mapping.
+
+    Attributes:
+        target: its name.
+        schema: where its table is.
+        shape: whether it is joined, its key, the tables that it is made of, and the like, as one text.
+        columns: those that the mapping writes.
+    """
+
+    target: str
+    schema: str
+    shape: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """Where capture goes on after a restart. Stored in every manifest, never apart from the data.
 
@@ -54,6 +71,7 @@ class Checkpoint:
         fed: a ledger's only: which target has been given all rows so far of which source table (an empty name: the
             mirror); None where that isn't known. See ``run.carried``.
         awaited: those that will have been once a dump request is done.
+        mapped: a ledger's only: how each target's rows were mapped; None where that isn't known.
     """
 
     position: Position
@@ -67,10 +85,18 @@ class Checkpoint:
     notes: tuple[tuple[TableId, str], ...] = ()
     fed: tuple[tuple[str, TableId], ...] | None = field(default=None, compare=False)
     awaited: tuple[tuple[str, TableId, str], ...] = field(default=(), compare=False)
+    mapped: tuple[Mapped, ...] | None = field(default=None, compare=False)
 
     def dump_of(self, table: TableId) -> TableDump | None:
         """Dump progress of one table, if the dump knows it."""
         return next((dump for dump in self.dumps if dump.table == table), None)
+
+    def dumps_named(self) -> frozenset[str]:
+        """Names of the dump requests that it knows of."""
+        passed = (name for _, name in self.passes or () if name)
+        return frozenset(
+            [*(d.request for d in self.requests), *passed, *(name for _, _, name in self.awaited)]
+        )
 
     def dump_complete(self) -> bool:
         """Whether every table's first dump is done."""

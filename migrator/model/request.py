@@ -186,6 +186,10 @@ class RequestBook:
             self, requests=(*kept, DumpRequest(f"r{number}", tables, scope, doubts=doubts)), started=number
         )
 
+    def behind(self, number: int) -> RequestBook:
+        """With ids behind this number: a new book in the place of a lost one must not give its names again."""
+        return self if self.started >= number else replace(self, started=number)
+
     def pause(self, request_id: str) -> RequestBook:
         """Its chunks are read no further until it is resumed."""
         return self._moved(request_id, (RequestState.RUNNING,), RequestState.PAUSED)
@@ -228,6 +232,11 @@ class RequestBook:
 
     def _with(self, new: DumpRequest) -> RequestBook:
         return replace(self, requests=tuple(new if old.id == new.id else old for old in self.requests))
+
+
+def number_of(name: str) -> int:
+    """The number in a request's id, or in its ``DumpRequest.name``."""
+    return int(name.partition(".")[0].removeprefix("r"))
 
 
 def _key_text(key: Key) -> str:

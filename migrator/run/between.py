@@ -8,16 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from migrator.errors import MappingError
+from migrator.errors import MappingError, RequestError
 from migrator.model.progress import Checkpoint
-from migrator.model.table import TableSchema
+from migrator.model.request import WHOLE, RequestBook
+from migrator.model.table import TableId, TableSchema
 from migrator.run.resume import refuse_new_tables
 
 
-def refuse_changes(checkpoint: Checkpoint, schemas: Sequence[TableSchema]) -> None:
-    """Raises ``MappingError`` where the checkpoint can't be gone on from with these tables."""
+def refuse_changes(checkpoint: Checkpoint, schemas: Sequence[TableSchema], book: RequestBook) -> None:
+    """Raises ``MappingError`` where the checkpoint can't be gone on from with these tables, ``RequestError`` where
+    not with these dump requests."""
     refuse_new_tables(checkpoint, list(schemas))
     _refuse_half_transaction(checkpoint, schemas)
+    _refuse_lost_requests(checkpoint, {schema.id for schema in schemas}, book)
+
+
+def _refuse_lost_requests(checkpoint: Checkpoint, captured: set[TableId], book: RequestBook) -> None:
+    """A request that was under way and stands in no book any more would be given up without a word."""
+    known = {request.id for request in book.requests}
+    asked = {
+        t for request in book.requests if request.is_open() and request.scope == WHOLE for t in request.tables
+    }
+    lost = [
+        dump
+        for dump in checkpoint.requests
+        if not dump.done and dump.request.partition(".")[0] not in known
+        if dump.table in captured - asked
+    ]
+    if lost:
+        asking = " ".join(f"--table {table.name}" for table in sorted({dump.table for dump in lost}))
+        raise RequestError(
+            "dump requests that were under way are known to nobody any more",
+            where=", ".join(sorted({f"{dump.request.partition('.')[0]} of {dump.table}" for dump in lost})),
+            cause="the state folder, or ZooKeeper's nodes, were put away or restored; rows that were asked for would"
+            " not come",
+            remedy=f"ask for the rows: migrator dump start {asking}; then start again. What"
+            " a repair was about to mend, migrator verify shows again",
+        )
 
 
 def _refuse_half_transaction(checkpoint: Checkpoint, schemas: Sequence[TableSchema]) -> None:

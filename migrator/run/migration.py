@@ -35,7 +35,7 @@ from migrator.run.apply_loop import ApplyLoop
 from migrator.run.beside import beside
 from migrator.run.between import refuse_changes
 from migrator.run.capture_loop import CaptureLoop, SourcePorts
-from migrator.run.carried import LateTargets, carry_over
+from migrator.run.carried import Carried, LateTargets, carry_over, mapped_now
 from migrator.run.executor_watch import watch_executors
 from migrator.run.failure import Stopping
 from migrator.run.give_way import giving_way
@@ -284,8 +284,8 @@ class Migration:
             # hide from the log reader that its changes are missing.
             parts.catalog.prepare(schemas)
         else:
-            refuse_changes(checkpoint, schemas)
-        carried = carry_over(ledger.checkpoint, parts.requests.read, mapping_plans, parts.late)
+            refuse_changes(checkpoint, schemas, parts.requests.read())
+        carried = self._carried(ledger, targets, mapping_plans)
         capture = CaptureLoop(
             self._source(schemas),
             SureWriter(log.writer, lead),
@@ -343,6 +343,12 @@ class Migration:
             watch.join(timeout=5)
         if self._reached and not stopping.has_failed() and not thread.is_alive():
             apply.finish()
+
+    def _carried(self, ledger: Ledger, targets: list[TargetTable], found: dict[str, MappingPlan]) -> Carried:
+        """What the target has of these mappings."""
+        parts = self._parts
+        mapped = mapped_now(found, {table.id.name: table.id.schema for table in targets})
+        return carry_over(ledger.checkpoint, parts.requests.read, found, parts.late, mapped)
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:
         """The source, which forgets no more than it may."""

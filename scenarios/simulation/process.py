@@ -13,20 +13,23 @@ from dataclasses import dataclass
 from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
 from migrator.adapters.memory.leadership import MemoryElection, MemoryLeadership
 from migrator.adapters.memory.requests import MemoryRequests
-from migrator.adapters.memory.target import MemoryDatabase, MemoryTarget
+from migrator.adapters.memory.target import Commit, MemoryDatabase, MemoryTarget
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
+from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.table import TableSchema
 from migrator.run.apply_loop import ApplyLoop, Mapped
+from migrator.run.between import refuse_changes
 from migrator.run.capture_steps import CaptureSteps, SourcePorts
+from migrator.run.carried import Carried, LateTargets, carry_over
 from migrator.run.failure import Stopping
 from migrator.run.fair_inputs import FairInputs
 from migrator.run.progress import Progress
 from migrator.run.resume import resume
 from migrator.run.source_threads import ChunkPump, Inputs
 from scenarios.simulation.dice import Dice
-from scenarios.simulation.setup import Setup, edited
+from scenarios.simulation.setup import Setup, edited, mapping_of
 from scenarios.simulation.source import (
     Link,
     SimulatedChunkReader,
@@ -34,7 +37,7 @@ from scenarios.simulation.source import (
     SimulatedWatermarks,
     Source,
 )
-from scenarios.simulation.tables import SCHEMAS, Mapper
+from scenarios.simulation.tables import SCHEMAS, Mapper, analysed, noted
 
 _AHEAD = 3
 """Batches that may be mapped and not applied: one in the target's hands, one in the queue, one before it."""
@@ -70,6 +73,20 @@ class Shared:
     target: MemoryDatabase
     requests: MemoryRequests
 
+    def holds_rows(self, name: str) -> bool:
+        """Whether a target table has any row."""
+        return any(rows for table, rows in self.target.rows.items() if table.name == name)
+
+    def empty(self, name: str) -> None:
+        """What an operator does to a target table; of the ledger nothing changes."""
+        database = self.target
+        ledger = database.ledger
+        for table, rows in database.rows.items():
+            if table.name == name and ledger.checkpoint is not None:
+                gone = {table: dict.fromkeys(rows)}
+                database.history.append(Commit(ledger.epoch, ledger.segment, ledger.checkpoint, gone))
+                rows.clear()
+
 
 @dataclass(slots=True)
 class Fault:
@@ -93,6 +110,7 @@ class Process:
         self.name = name
         self._shared = shared
         self._written = self._setup = setup
+        self._versions = mapping_of(setup, 0)
         self._attempt = 0
         self.stop()
 
@@ -130,7 +148,7 @@ class Process:
         if self.leads:
             return
         if self._starting is None:
-            self._setup = edited(self._written, number)
+            self._setup, self._versions = edited(self._written, number), mapping_of(self._written, number)
             self.link = Link(self._shared.source, self._setup.part_rows, self._setup.witness)
             self._starting = self._start()
         if next(self._starting, "done") == "done":
@@ -152,6 +170,9 @@ class Process:
         )
         reader = MemoryBatchReader(shared.event_log)
         checkpoint = resume(ledger, writer.last(), reader)
+        if checkpoint is not None:
+            refuse_changes(checkpoint, list(SCHEMAS.values()), shared.requests.read())
+        carried = self._carried(ledger)
         yield
         progress = Progress()
         inputs: Inputs = FairInputs(maxsize=16)
@@ -181,10 +202,22 @@ class Process:
             setup.witness,
         )
         yield
-        mapper = Mapper(shared.event_log)
+        mapper = Mapper(shared.event_log, self._versions)
         self._apply = ApplyLoop(
-            reader, mapper.map, target, ledger, lease.epoch, progress, ApplyLimits(batch_rows=12), self.step
+            reader,
+            lambda batch, known: carried.noted(mapper.map(batch, known)),
+            target,
+            ledger,
+            lease.epoch,
+            progress,
+            ApplyLimits(batch_rows=12),
+            self.step,
         )
+
+    def _carried(self, ledger: Ledger) -> Carried:
+        late = LateTargets(self._shared.holds_rows, lambda _: False)
+        plans, mapped = analysed(self._versions), noted(self._versions)
+        return carry_over(ledger.checkpoint, self._shared.requests.read, plans, late, mapped)
 
     def step(self, name: str) -> None:
         """The hook of every named point. Raises ``Crash`` or ``ConnectionFailed`` where a fault waits for it."""

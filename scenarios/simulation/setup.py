@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scenarios.simulation.tables import AS_ALWAYS, Versions
+
 
 @dataclass(frozen=True, slots=True)
 class Patch:
@@ -37,6 +39,7 @@ class Setup:
         truncates: clients empty a table by TRUNCATE now and then.
         faults: crashes, lost leases, broken connections.
         changes: somebody edits the settings before each start (see ``edited``).
+        mappings: somebody edits the mapping before each start (see ``mapping_of``).
         mutant: name of the broken variant, or "".
         patches: what breaks it.
     """
@@ -55,6 +58,7 @@ class Setup:
     truncates: bool = False
     faults: bool = True
     changes: bool = False
+    mappings: bool = False
     mutant: str = ""
     patches: tuple[Patch, ...] = ()
 
@@ -69,6 +73,11 @@ TRUNCATES = replace(WITNESS, name="truncates", truncates=True, requests=True)
 """A table is emptied now and then, also while it is dumped, or dumped again."""
 CHANGES = replace(TRUNCATES, name="changes", ordered=True, steps=360, most_puts=9, changes=True)
 """Every start has other settings than the one before, wherever that was killed."""
+MAPPINGS = replace(TRUNCATES, name="mappings", mappings=True)
+"""Every start has another mapping than the one before, and whoever it refuses does what it says, or something else.
+
+Not one of ``SETUPS``: a target that is emptied, or taken out for a while, is no image of the source meanwhile.
+"""
 SETUPS = (
     WITNESS,
     WATERMARK,
@@ -107,6 +116,15 @@ def edited(setup: Setup, number: int) -> Setup:
         max_keys=rng.choice((1, 20_000)),
         workers=(rng.choice((1, 2, 3)),),
     )
+
+
+def mapping_of(setup: Setup, number: int) -> Versions:
+    """The targets that the mapping of one start has, and in which version, where somebody edits it."""
+    if not setup.mappings or not number:
+        return AS_ALWAYS
+    rng = random.Random(f"mapping {number}")
+    versions = {name: rng.choice(("", "1", "1", "1", "2")) for name in AS_ALWAYS}
+    return {name: version for name, version in versions.items() if version}
 
 
 @contextmanager

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from migrator.adapters.memory.eventlog import MemoryEventLog
 from migrator.model.event import Row
-from migrator.model.progress import Checkpoint
+from migrator.model.progress import Checkpoint, Mapped
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetBatch, TargetRows
+from transforms.plan import MappingKind, MappingPlan
+from transforms.registry import TargetMapping
 from verify.history.history import TrackedTable
 
 
@@ -68,24 +70,53 @@ def _target(name: str, key: tuple[str, ...], *columns: str) -> TargetTable:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A target table: all rows of ``sources``, with the source's name in ``kind`` if there are several."""
+    """A target table: all rows of ``sources``, with the source's name in ``kind`` if there are several.
+
+    ``made`` says by which of the mapping's versions a row was made; nothing else differs from one to the other.
+    """
 
     target: TargetTable
     sources: tuple[str, ...]
 
-    def rows(self, source: str, rows: pa.Table) -> pa.Table:
+    def rows(self, source: str, rows: pa.Table, version: str) -> pa.Table:
         """The mapping itself, row by row."""
+        rows = rows.append_column("made", pa.array([version] * rows.num_rows, pa.string()))
         if len(self.sources) == 1:
             return rows
         return rows.append_column("kind", pa.array([source] * rows.num_rows, pa.string()))
 
 
 PLANS = (
-    Plan(_target("register", ("id",), "id", "stamp", "value"), ("register",)),
-    Plan(_target("account", ("kind", "id"), "id", "stamp", "value", "kind"), ("checking", "savings")),
-    Plan(_target("counter", ("id",), "id", "stamp", "value"), ("counter",)),
+    Plan(_target("register", ("id",), "id", "stamp", "value", "made"), ("register",)),
+    Plan(_target("account", ("kind", "id"), "id", "stamp", "value", "made", "kind"), ("checking", "savings")),
+    Plan(_target("counter", ("id",), "id", "stamp", "value", "made"), ("counter",)),
 )
 TARGETS = tuple(plan.target for plan in PLANS)
+
+
+Versions = Mapping[str, str]
+"""Which version of its mapping each target has; one that the mapping lacks is absent."""
+AS_ALWAYS: Versions = {table.id.name: "1" for table in TARGETS}
+
+
+def analysed(versions: Versions) -> dict[str, MappingPlan]:
+    """The plans of these targets, as far as what is carried over depends on them."""
+    return {
+        name: MappingPlan(
+            TargetMapping(name, plan.target.key, None, lambda frame: frame, plan.sources),
+            MappingKind.ROW_WISE,
+            plan.target.columns,
+            {schema.id.name: schema for schema in SCHEMAS.values() if schema.id.name in plan.sources},
+            {},
+        )
+        for plan in PLANS
+        if (name := plan.target.id.name) in versions
+    }
+
+
+def noted(versions: Versions) -> tuple[Mapped, ...]:
+    """What the ledger is told of them."""
+    return tuple(Mapped(name, "new", version) for name, version in versions.items())
 
 
 class Mapper:
@@ -93,27 +124,31 @@ class Mapper:
 
     Args:
         log: where the batches' chunk rows are.
+        versions: of each target that the mapping has.
     """
 
-    def __init__(self, log: MemoryEventLog):
+    def __init__(self, log: MemoryEventLog, versions: Versions):
         self._log = log
+        self._versions = versions
 
     def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
         """See ``migrator.run.transform_job.TransformJob.map``."""
-        found = [self._rows(plan, batch, known) for plan in PLANS]
+        plans = [plan for plan in PLANS if plan.target.id.name in self._versions]
+        found = [self._rows(plan, batch, known) for plan in plans]
         rows = tuple(rows for rows in found if rows is not None)
         return TargetBatch(batch.last, batch.checkpoint, rows, link=batch.link)
 
     def _rows(self, plan: Plan, batch: Batch, known: Checkpoint | None) -> TargetRows | None:
+        version = self._versions[plan.target.id.name]
         chunks = [
-            plan.rows(schema.id.name, self._log.chunk(path))
+            plan.rows(schema.id.name, self._log.chunk(path), version)
             for schema, paths, _ in batch.chunks
             if schema.id.name in plan.sources
             for path in paths
         ]
         deltas = [delta for delta in batch.deltas if delta.schema.id.name in plan.sources]
-        before = [plan.rows(delta.schema.id.name, delta.before) for delta in deltas]
-        after = [plan.rows(delta.schema.id.name, delta.after) for delta in deltas]
+        before = [plan.rows(delta.schema.id.name, delta.before, version) for delta in deltas]
+        after = [plan.rows(delta.schema.id.name, delta.after, version) for delta in deltas]
         emptied = {table.name for table in batch.emptied()} >= set(plan.sources)
         if not emptied and not any(part.num_rows for part in (*chunks, *before, *after)):
             return None

@@ -11,12 +11,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from migrator.adapters.memory.eventlog import MemoryEventLog
 from migrator.adapters.memory.leadership import MemoryElection
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.adapters.memory.target import MemoryDatabase
-from migrator.errors import MigratorError
+from migrator.errors import MappingError, MigratorError
+from migrator.model.request import WHOLE
+from migrator.model.table import TableId
 from scenarios.simulation.clients import Client, initial_rows
 from scenarios.simulation.dice import Dice
 from scenarios.simulation.operator import Operator
@@ -24,7 +27,7 @@ from scenarios.simulation.process import CRASH_POINTS, LOST, UNKNOWN, Crash, Fau
 from scenarios.simulation.record import Recorder
 from scenarios.simulation.setup import Setup
 from scenarios.simulation.source import Source
-from scenarios.simulation.tables import TARGETS
+from scenarios.simulation.tables import AS_ALWAYS, TARGETS, analysed
 from verify.history.history import Description, History
 
 Decision = tuple[str, int]
@@ -92,6 +95,7 @@ class World:
 
     Attributes:
         halted: what ended the leader, or "".
+        refusals: what starts with an edited mapping were refused for.
         requests: what the operator asked for.
     """
 
@@ -121,6 +125,8 @@ class World:
             "cut": self._cut,
         }
         self.halted = ""
+        self.refusals: list[str] = []
+        self._edits, self._draining, self._doing = setup.mappings, False, Dice(0)
 
     def run(self, taken: Sequence[Decision], description: Callable[[bool, str], Description]) -> History:
         """Makes the steps, then lets the pipeline catch up. ``description`` gets (drained, halted)."""
@@ -132,6 +138,10 @@ class World:
         for client in self._clients:
             client.finish()
         return self._recorder.history(description(drained, self.halted), self._clients)
+
+    def target_rows(self) -> Mapping[TableId, Mapping[Any, Mapping[str, Any]]]:
+        """The rows of each target table as they are."""
+        return self._shared.target.rows
 
     # -- one step -----------------------------------------------------------------------------------------------
 
@@ -157,6 +167,8 @@ class World:
         except Crash:
             self._source.notes.append(f"{process.name}: gone")
             process.stop()
+        except MappingError as error:
+            self._refused(process, error)
         except MigratorError as error:
             # The holder of the lease must never be refused anything; a zombie may, by name.
             if process.leadership.held():
@@ -165,10 +177,32 @@ class World:
             process.stop()
         self._recorder.look()
 
+    def _refused(self, process: Process, error: MappingError) -> None:
+        """A start that an edited mapping ended: its operator empties the table, asks for its rows, or does neither.
+
+        What is left undone the next start finds. In the drain both is done: then the mapping is as it always was.
+        """
+        if not self._edits:
+            self.halted = f"MappingError: {error}"
+        name = error.where.removeprefix("target table ")
+        self.refusals.append(error.what)
+        emptied, asked = (
+            self._draining or self._doing.below(2) == 0,
+            self._draining or self._doing.below(2) == 0,
+        )
+        if emptied:
+            self._shared.empty(name)
+        if asked:
+            tables = tuple(schema.id for schema in analysed(AS_ALWAYS)[name].schemas.values())
+            self.requests.update(lambda book: book.start(tables, WHOLE))
+        self._source.notes.append(f"{process.name}: refused {name}; emptied {emptied}, asked for {asked}")
+        process.stop()
+
     def _lead(self, dice: Dice) -> None:
         idle = [process for process in self._processes if not process.leads]
         if idle:
             process, times_out = idle[dice.below(len(idle))], dice.below(3) == 0
+            self._doing = dice
             self._start(process, times_out, dice.below(_SETTINGS))
 
     def _start(self, process: Process, times_out: bool, number: int) -> None:
@@ -221,8 +255,11 @@ class World:
         """Whether the target came to hold everything, and every request is closed."""
         if self._operator is not None:
             self._operator.finish()
+        self._draining = True
         for process in self._processes:
             process.awaited = []
+            if self._edits:
+                process.stop()  # it may lead with a mapping that lacks a target
         for turn in range(_LONGEST_DRAIN):
             while self._source.hidden:
                 self._source.reveal(0)

@@ -26,6 +26,8 @@ ALWAYS = """
 def busy(orders):
     return orders.groupBy("customer").agg(F.count("*").alias("orders")).where("orders > 1")
 """
+BUSY = 'orders.groupBy("customer").agg(F.count("*").alias("orders")).where("orders > 1")'
+PLAIN = 'orders.select(F.col("id").alias("customer"), F.col("customer").alias("orders"))'
 LATE = """
 @mapping.target("late", key="id")
 def late(orders):
@@ -76,6 +78,12 @@ def ends_equal(project: Project, *targets: str) -> None:
         assert set(map(tuple, project.new.query(f"SELECT * FROM {target}"))) == rows, target
 
 
+def accepting(project: Project, target: str) -> None:
+    """As `migrator run --accept-mapping` does it."""
+    parts = wiring.parts(replace(configuration.load(project.config), accepted=(target,)))
+    Migration(parts).run(Stopping(), caught_up(parts.catalog.position))
+
+
 def refused(project: Project) -> None:
     for _ in range(2):  # whoever starts it again may not have read why it stopped
         with pytest.raises(MappingError, match="was added to the mapping, or put back") as caught:
@@ -101,6 +109,24 @@ def test_a_late_target_gets_all_rows_once_its_remedy_was_followed(project: Proje
     refused(project)  # deleted rows are still there
     project.new.execute("DELETE FROM late")
     ends_equal(project, "late", "busy")
+
+
+def test_a_changed_target_gets_all_rows_anew_or_is_accepted(project: Project) -> None:
+    mapped(project, ALWAYS, LATE.replace('"id", "customer"', '"id"'))
+    project.command("dump", "start", "--table", "orders")
+    project.run_here()
+    mapped(project, ALWAYS, LATE)
+    with pytest.raises(MappingError, match="mapping of a target was changed") as caught:
+        project.run_here()
+    assert "migrator run --accept-mapping late --reason" in caught.value.remedy
+    project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id = 1")
+    accepting(project, "late")
+    assert project.new.query("SELECT count(customer) FROM late") == [(1,)]
+    project.run_here()  # from the first batch on it is as it always was
+    mapped(project, JOINED, LATE, ALWAYS.replace(', grain="orders.customer"', "").replace(BUSY, PLAIN))
+    with pytest.raises(MappingError, match="mapping of a target was changed") as caught:
+        project.run_here()
+    assert caught.value.where == "target table busy"
 
 
 def test_a_joined_target_is_filled_from_the_mirror_when_it_joins_and_when_it_comes_back(

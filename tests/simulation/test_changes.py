@@ -1,18 +1,23 @@
-"""Settings that are edited between two runs, wherever the one before was killed: the target is right all the same."""
+"""Settings and mappings that are edited between two runs, wherever the one before was killed: the target is right."""
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from migrator.core import capture
 from migrator.model.event import TransactionPart
-from scenarios.simulation.process import CRASH_POINTS
+from migrator.run import carried
+from migrator.run.carried import carry_over
+from scenarios.simulation import process
+from scenarios.simulation.process import CRASH_POINTS, Shared
 from scenarios.simulation.run import simulate
-from scenarios.simulation.setup import CHANGES, TRUNCATES, Patch, Setup, edited
+from scenarios.simulation.setup import CHANGES, MAPPINGS, TRUNCATES, Patch, Setup, edited, patched
 from scenarios.simulation.verdict import Tally
-from scenarios.simulation.world import decisions
+from scenarios.simulation.world import CLIENTS, Decision, World, decisions
 from verify.history.history import History
 from verify.history.judge import judge
 from verify.history.result import Outcome
@@ -75,3 +80,86 @@ def test_a_counter_whose_meaning_an_edited_setting_changes_would_be_found_and_by
     broken = (Patch(capture, "rest_of", whole_parts),)
     assert violated(replace(CHANGES, patches=broken), "capture.appended", 8 * SEEDS)
     assert not violated(replace(CHANGES, changes=False, patches=broken), "capture.appended", SEEDS)
+
+
+# -- the mapping ----------------------------------------------------------------------------------------------------
+
+RUNS = 5
+BUSY = (
+    "log",
+    "take",
+    "chunk",
+    "take",
+    "witness",
+    "log",
+    "take",
+    "segment",
+    "map",
+    "apply",
+    "reveal",
+    "requests",
+)
+MAPPED_SEEDS = 12
+"""Of each point of kill."""
+
+
+def killed_runs(point: str, seed: int) -> list[Decision]:
+    """Several runs, each with a mapping of its own, and killed at a point, or a while after it."""
+    rng, kill = random.Random(f"runs {seed}"), ("crash", 2 + CRASH_POINTS.index(point))
+    taken: list[Decision] = []
+    for _ in range(RUNS):
+        taken += [("lead", rng.getrandbits(48))] * 6
+        busy = [*BUSY * 9, *(f"client {rng.randint(1, CLIENTS)}" for _ in range(8))]
+        steps = [(actor, rng.getrandbits(48)) for actor in rng.sample(busy, len(busy))]
+        taken += [*steps[:90], kill, *steps[90:], ("crash", 0), ("expire", 0)]
+    return taken
+
+
+def right_at_the_end(point: str, seed: int, setup: Setup, refusals: Counter[str]) -> bool:
+    """Whether runs with edited mappings, killed at a point, end with all rows, each by the mapping as it is then.
+
+    Before, an emptied target, and one that was taken out, is no image of the source: of all checkers those of the
+    end count, and that no row is there which the source never had, or has no more.
+    """
+    worlds: list[World] = []
+    made = World.__init__
+    with patched(
+        (Patch(World, "__init__", lambda self, *given: (worlds.append(self), made(self, *given))[1]),)
+    ):
+        history = simulate(seed, setup, killed_runs(point, seed))
+    (world,) = worlds
+    refusals.update(world.refusals)
+    results = {result.code: result.outcome for result in judge(history, ["D4", "D7"])}
+    by = {row["made"] for rows in world.target_rows().values() for row in rows.values()}
+    ended = history.description.drained and not history.description.halted
+    return ended and Outcome.VIOLATED not in results.values() and by == {"1"}
+
+
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_every_point_of_kill_meets_edited_mappings(point: str) -> None:
+    """Targets come and go, and are mapped otherwise; operators do what a refusal says, half of it, or neither."""
+    refusals: Counter[str] = Counter()
+    for seed in range(MAPPED_SEEDS):
+        assert right_at_the_end(point, seed, MAPPINGS, refusals), seed
+    assert len(refusals) == 2, "neither an added target nor a changed one was refused"
+    assert refusals.total() >= MAPPED_SEEDS
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Patch(
+            process,
+            "carry_over",
+            lambda applied, book, plans, late, mapped: carry_over(None, book, plans, late),
+        ),
+        Patch(carried, "_changed", lambda before, now: set()),
+        Patch(Shared, "holds_rows", lambda self, name: False),
+        Patch(carried, "_asked", lambda applied, book, tables: dict.fromkeys(tables, "")),
+    ],
+    ids=["nothing is noted", "changes aren't noticed", "rows may stay", "rows needn't be asked for"],
+)
+def test_a_target_that_is_carried_over_wrongly_is_found_out(broken: Patch) -> None:
+    setup = replace(MAPPINGS, patches=(broken,))
+    seeds = range(8 * MAPPED_SEEDS)
+    assert not all(right_at_the_end("apply.committed", seed, setup, Counter()) for seed in seeds)

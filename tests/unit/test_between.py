@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from migrator.errors import MappingError
+from migrator.errors import MappingError, RequestError
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.request import WHOLE as ALL_ROWS
+from migrator.model.request import RequestBook, Scope, number_of
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.run.between import refuse_changes
 
@@ -17,21 +21,44 @@ HALF = Checkpoint(Position(7, "0/7"), partial_order=9, partial_index=60_000, dum
 
 
 def test_between_transactions_a_table_may_be_taken_out() -> None:
-    refuse_changes(WHOLE, [T, U])
-    refuse_changes(WHOLE, [T])
+    refuse_changes(WHOLE, [T, U], RequestBook())
+    refuse_changes(WHOLE, [T], RequestBook())
 
 
 def test_within_a_transaction_the_tables_stay_as_they_were() -> None:
     """1. 60,000 changes of u are stored; 2. without u, the log has 60,000 of t in their place: all would be lost."""
-    refuse_changes(HALF, [T, U])
+    refuse_changes(HALF, [T, U], RequestBook())
     with pytest.raises(MappingError) as caught:
-        refuse_changes(HALF, [T])
+        refuse_changes(HALF, [T], RequestBook())
     assert caught.value.where == "s.u"
     assert "60,000 changes" in str(caught.value.cause)
     assert "put the table back" in caught.value.remedy
 
 
 def test_a_new_table_is_refused_wherever_the_checkpoint_stands() -> None:
+    new = TableSchema(TableId("s", "new"), T.columns, T.key)
     for checkpoint in (WHOLE, HALF):
         with pytest.raises(MappingError, match="didn't capture from its start"):
-            refuse_changes(checkpoint, [T, U, TableSchema(TableId("s", "new"), T.columns, T.key)])
+            refuse_changes(checkpoint, [T, U, new], RequestBook())
+
+
+def test_a_request_that_was_under_way_must_be_in_the_book_or_its_table_be_asked_for_once_more() -> None:
+    book = RequestBook().start((T.id,), ALL_ROWS)
+    name = book.requests[0].name()
+    begun = replace(WHOLE, requests=(TableDump(T.id, chunks=2, after=("9",), request=name),))
+    refuse_changes(begun, [T, U], book)
+    refuse_changes(begun, [T, U], book.cancel("r1"))
+    refuse_changes(begun, [U], RequestBook())
+    refuse_changes(replace(begun, requests=(replace(begun.requests[0], done=True),)), [T, U], RequestBook())
+    other = RequestBook(started=7)
+    for lost in (
+        RequestBook(),
+        other.start((U.id,), ALL_ROWS),
+        other.start((T.id,), Scope(predicate="k > 1")),
+    ):
+        with pytest.raises(RequestError, match="known to nobody") as caught:
+            refuse_changes(begun, [T, U], lost)
+        assert "migrator dump start --table t;" in caught.value.remedy
+    anew = RequestBook().behind(max(map(number_of, begun.dumps_named()))).start((T.id,), ALL_ROWS)
+    assert anew.requests[0].name() != name, "it would go on behind key 9"
+    refuse_changes(begun, [T, U], anew)

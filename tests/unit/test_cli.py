@@ -13,13 +13,15 @@ from click.testing import CliRunner
 from migrator.adapters.files.request_store import FileRequests
 from migrator.cli import cli, main
 from migrator.cli.options import spark_options
-from migrator.cli.run import summary
+from migrator.cli.run import refuse_unknown, summary
 from migrator.cli.status import last_change
 from migrator.config import load
+from migrator.errors import MappingError
 from migrator.model.request import RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.run.progress import Progress
 from migrator.wiring import Status
+from transforms import Mapping
 from transforms.load import load_mapping
 
 
@@ -87,6 +89,15 @@ def test_status_shows_warnings_to_people_and_to_machines(
 def test_an_unknown_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert invoked(monkeypatch, "run", "--until", "tomorrow") == 2
     assert invoked(monkeypatch, "run", "--help") == 0
+
+
+def test_only_targets_of_the_mapping_can_be_accepted() -> None:
+    mapping = Mapping()
+    mapping.target("late", key="id")(lambda orders: orders)
+    refuse_unknown(("late",), mapping)
+    with pytest.raises(MappingError, match="makes no target table 'lat'") as caught:
+        refuse_unknown(("late", "lat"), mapping)
+    assert caught.value.cause == "it makes late"
 
 
 def test_spark_options_are_key_and_value() -> None:
