@@ -158,7 +158,9 @@ def test_the_same_table_goes_on(old_binlog: Database, captured: Capturing, name:
     assert held == source
 
 
-SWAPPED_THEN_MADE_AGAIN = f"RENAME TABLE t TO c, u TO t; INSERT INTO t VALUES (200, 'of u'); DROP TABLE t; {MADE}"
+SWAPPED_THEN_MADE_AGAIN = (
+    f"RENAME TABLE t TO c, u TO t; INSERT INTO t VALUES (200, 'of u'); DROP TABLE t; {MADE}"
+)
 """The reader stops at the first statement: what comes behind it can't be delivered before the target is emptied."""
 
 
