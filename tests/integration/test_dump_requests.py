@@ -118,7 +118,10 @@ def test_several_requests_at_once_repair_a_damaged_target_under_writers(
     assert project.command("verify", "--wait", "20") == 0
 
 
-def test_killed_in_the_middle_a_request_goes_on_where_it_was(project: Project, spark: SparkSession) -> None:
+def test_killed_in_the_middle_a_request_goes_on_where_it_was(
+    from_postgres: Project, spark: SparkSession
+) -> None:
+    project = from_postgres
     project.new.execute(*DAMAGE)
     with writing(project):
         project.command("dump", "start")

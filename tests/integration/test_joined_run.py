@@ -94,11 +94,10 @@ def judged(project: Project) -> int:
     return verdict
 
 
-@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
 def test_under_writers_every_snapshot_is_one_state_and_the_end_is_equal(
-    engine: str, request: pytest.FixtureRequest, spark: SparkSession
+    from_postgres: Project, spark: SparkSession
 ) -> None:
-    project: Project = request.getfixturevalue(f"from_{engine}")
+    project = from_postgres
     with sampling(project) as samples, writing(project, 1) as written:
         project.run_here()
         project.run_here()
@@ -115,18 +114,18 @@ def test_under_writers_every_snapshot_is_one_state_and_the_end_is_equal(
 
 
 def test_killed_while_filling_and_while_streaming_it_ends_equal(
-    from_postgres: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+    from_mariadb: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with writing(from_postgres, 2):
+    with writing(from_mariadb, 2):
         for point in ("joined.filled", "target.mirrored:3"):
-            process = from_postgres.process("run", "--plain", crash_at=point)
+            process = from_mariadb.process("run", "--plain", crash_at=point)
             output, _ = process.communicate(timeout=240)
             assert process.returncode == -signal.SIGKILL, f"{point} was never reached:\n{output}"
-    from_postgres.run_here()
-    assert shop.differences(from_postgres) == {}
-    from_postgres.new.execute(
+    from_mariadb.run_here()
+    assert shop.differences(from_mariadb) == {}
+    from_mariadb.new.execute(
         "UPDATE order_summary SET total = total + 1 WHERE order_id = (SELECT max(order_id) FROM order_summary)"
     )
-    assert judged(from_postgres) == 1, "the judge sees a wrong sum"
-    assert from_postgres.command("status") == 0
+    assert judged(from_mariadb) == 1, "the judge sees a wrong sum"
+    assert from_mariadb.command("status") == 0
     assert "joined     order_summary: filled from the mirror" in capfd.readouterr().out
