@@ -29,7 +29,8 @@ _DOCUMENT = re.compile(r"docs/([a-z-]+)\.md")
 
 
 def readable(remedy: str) -> str:
-    """A remedy that names, for each document it refers to, the command that prints it, wherever we were installed."""
+    """A remedy that names, for each document it refers to, the command that prints it, wherever we were
+    installed."""
     return _DOCUMENT.sub(r"docs/\1.md, printed by `migrator docs \1`", remedy)
 
 
@@ -41,7 +42,8 @@ class MigratorError(Exception):
         where: setting, table, row, file or position concerned; empty when there is only one possible place.
         cause: why, in the words of the server or library where there are any.
         remedy: what to do about it.
-        retryable: whether trying again without any change may succeed (a network cut may; a wrong password will not).
+        retryable: whether trying again without any change may succeed (a network cut may; a wrong password
+            will not).
     """
 
     def __init__(

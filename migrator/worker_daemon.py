@@ -1,4 +1,5 @@
-"""Starts Spark's Python workers on this machine, as PySpark's own daemon does, and none of them ends with a SIGTERM.
+"""Starts Spark's Python workers on this machine, as PySpark's own daemon does, and none of them ends with a
+SIGTERM.
 
 systemd tells every process of a service to end. A batch under way then finishes, and Spark ends its workers itself,
 by closing what they read. Nothing else is imported here: workers are forked, and libraries' threads would be lost.

@@ -1,4 +1,5 @@
-"""``migrator scenario``: list, run, replay, mutants and more. Exit codes: 0 holds, 1 violated, 2 error, 3 unknown."""
+"""``migrator scenario``: list, run, replay, mutants and more. Exit codes: 0 holds, 1 violated, 2 error, 3
+unknown."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from typing import NamedTuple, get_args
 import click
 
 from migrator.errors import ConfigError
-from scenarios import catalog_files, pairs
-from scenarios.run_result import RunResult
+from scenarios.play import catalog_files, pairs
+from scenarios.play.run_result import RunResult
 from scenarios.scenario import PER_CHANGE, Engine, Scenario
 from verify.history import timeline
 from verify.history.result import Outcome
@@ -24,7 +25,7 @@ _COLOURS = {Outcome.HOLDS: "green", Outcome.VIOLATED: "red", Outcome.UNKNOWN: "y
 _ELSEWHERE = {
     "code-mutants": "scenarios.mutants.in_code.commands",
     "mutants": "scenarios.mutants.commands",
-    "simulate": "scenarios.simulation.commands",
+    "simulate": "scenarios.mutants.simulated",
     "soak": "scenarios.soak.commands",
     "torture": "scenarios.torture.commands",
 }
@@ -105,7 +106,7 @@ def run(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds: servers and pipeline end with us
     jobs = _jobs(names, per_change, all_, engine, seed, pairs_)
     # Spark, drivers and servers' clients only now: listing and replaying need none of them.
-    runner = importlib.import_module("scenarios.runner")
+    runner = importlib.import_module("scenarios.play.runner")
     report = importlib.import_module("scenarios.report")
     verdict = importlib.import_module("scenarios.report.verdict").verdict
     for job in jobs:
@@ -129,7 +130,7 @@ def run(
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
 def replay(folder: Path) -> int:
     """Judge a recorded run again, without servers, and compare with the recorded verdict."""
-    replayed = importlib.import_module("scenarios.replay").replay(folder)
+    replayed = importlib.import_module("scenarios.play.replay").replay(folder)
     found, recorded = replayed.found, replayed.recorded
     click.echo(_told(found))
     if replayed.same:

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import psycopg
 import pymysql
 
+from migrator.connections.mysql.connection import Connection as MySQLConnection
 from migrator.errors import ConnectionFailed
-from migrator.mysql_connection import Connection as MySQLConnection
 
 _CONNECT_TIMEOUT_S = 5
 _RECURSIONS = 2**32 - 1
@@ -69,7 +69,8 @@ class Database:
     schema: str = "public"
 
     def url(self) -> str:
-        """For people to paste, without password and schema; the scheme is the kind, as ``migrator init`` takes it."""
+        """For people to paste, without password and schema; the scheme is the kind, as ``migrator init``
+        takes it."""
         return f"{self.kind}://{quote(self.user)}@{self.host}:{self.port}/{quote(self.database)}"
 
     def connect(self, *, autocommit: bool = False, local_files: bool = False) -> Connection:

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli.verify import verify
+from migrator.config import project as configuration
 from migrator.errors import MigratorError
+from migrator.wiring import parts as wiring
 from scenarios.database import Database
 from scenarios.flights import old_schema
 from scenarios.flights.writers import FlightWriters

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from migrator import config as configuration
 from migrator import schema as control
-from migrator import wiring
+from migrator.config import project as configuration
 from migrator.errors import MigratorError
 from migrator.model.grants import Grants
-from migrator.wiring_source import source_database
+from migrator.wiring import parts as wiring
+from migrator.wiring.source import source_database
 from scenarios.database import Database
 from scenarios.faults.session import execute, query
 from scenarios.toml_text import merged, toml_text

@@ -101,7 +101,8 @@ class PipelineProcess:
             self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the process and all it has started. Python workers have groups of their own, so: the session."""
+        """SIGKILL to the process and all it has started. Python workers have groups of their own, so: the
+        session."""
         if self._processes:
             _kill_session(self._current())
 

@@ -77,7 +77,8 @@ class _Standby:
         slots = "SELECT count(*) FROM pg_replication_slots WHERE failover"
 
         def lasting() -> bool:
-            # The snapshot comes last: a transaction behind it would leave the slot behind what the standby reserves.
+            # The snapshot comes last: a transaction behind it would leave the slot behind what the standby
+            # reserves.
             moved = "SELECT pg_logical_emit_message(true, 'scenario', '')"
             execute(self.primary, [moved, "SELECT pg_log_standby_snapshot()"])
             threading.Event().wait(_SYNCHRONISE_EVERY_S)

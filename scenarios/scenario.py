@@ -1,6 +1,6 @@
 """A scenario: migration project + seeded workload + faults + expectations, as one frozen value.
 
-``scenarios.catalog_files`` reads it from YAML; nothing here knows files or servers.
+``scenarios.play.catalog_files`` reads it from YAML; nothing here knows files or servers.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from migrator.model.coordination import Coordination
 from scenarios.database import Database
-from scenarios.faults.proxy import TcpProxy
+from scenarios.proxy.proxy import TcpProxy
 
 
 class Server(Protocol):
@@ -71,7 +71,8 @@ class Replica(Protocol):
     database: Database
 
     def hand_over(self) -> None:
-        """Makes sure that the log can be read on from it once it is promoted. The primary runs, as do all readers."""
+        """Makes sure that the log can be read on from it once it is promoted. The primary runs, as do all
+        readers."""
         ...
 
     def await_same(self) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from migrator.binlog import table_map as types
-from migrator.binlog import value_text
-from migrator.binlog.charsets import Charsets
-from migrator.binlog.table_map import LoggedColumn
+from migrator.adapters.sources.binlog.events import table_map as types
+from migrator.adapters.sources.binlog.events.table_map import LoggedColumn
+from migrator.adapters.sources.binlog.rows import value_text
+from migrator.adapters.sources.binlog.rows.charsets import Charsets
 from migrator.model.table import Column
 
 LATIN = "".join(map(chr, range(256))).replace("\x80", "€")

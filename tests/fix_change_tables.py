@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
-from migrator.adapters.postgres.settings import CHANGE_TABLES, PostgresSource
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.log_reader import ChangeTableLogReader
+from migrator.adapters.sources.postgres.settings import CHANGE_TABLES, PostgresSource
 from migrator.model.event import LogRecord, RowChange
 from migrator.model.position import Position
 from migrator.model.table import TableSchema

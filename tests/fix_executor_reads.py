@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from migrator.adapters.executors.chunk_reader import ExecutorChunkReader, Executors
+from migrator.adapters.sources.executors.chunk_reader import ExecutorChunkReader, Executors
+from migrator.connections.same_server import SameServer
 from migrator.ports.source import ChunkReader
-from migrator.same_server import SameServer
 from tests.integration.capturing import Capturing
-from transforms.one_task import on_executor
+from transforms.on_spark.one_task import on_executor
 
 
 @dataclass

@@ -52,8 +52,8 @@ HOSTILE: Mapping[str, tuple[str, ...]] = {
     "client_min_messages": ("error",),
     "track_activities": ("off",),
 }
-"""Setting -> values that change a result, an error or what we are told. Of locales and access methods the servers of
-tests have one only, so nobody can set another."""
+"""Setting -> values that change a result, an error or what we are told. Of locales and access methods the
+servers of tests have one only, so nobody can set another."""
 ENVIRONMENT = {
     "PGCLIENTENCODING": "LATIN1",
     "PGTZ": "Asia/Kathmandu",

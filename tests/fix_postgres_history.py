@@ -53,7 +53,8 @@ def history(database: Database, seed: int) -> None:
 
 
 class CuttingProxy(Proxy):
-    """Cuts a connection each time the server has sent so many bytes on all of them, in the middle of whatever it is.
+    """Cuts a connection each time the server has sent so many bytes on all of them, in the middle of whatever
+    it is.
 
     Args:
         cuts: bytes before each cut; after the last one connections are left alone.

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import Key, LogProgress, LogRecord, RowChange, TransactionPart
 from migrator.model.position import Position

@@ -18,7 +18,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark import SparkContext
 
     from migrator.embedded.java import java_home
-    from transforms.session import spark_session, stop_session
+    from transforms.on_spark.session import spark_session, stop_session
 
     log_path = tmp_path_factory.mktemp("spark") / "spark.log"
     yield spark_session(master="local[2]", conf={}, java_home=java_home(), log_path=log_path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership
+from migrator.adapters.coordination.zookeeper.leadership import ZooKeeperLeadership
 from migrator.embedded.java import java_home
 from migrator.embedded.process import scratch_directory
 from migrator.embedded.zookeeper import EmbeddedZooKeeper

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenarios.run_result import RunResult
-from scenarios.run_result import verdict as judged
+from scenarios.play.run_result import RunResult
+from scenarios.play.run_result import verdict as judged
 from scenarios.scenario import FaultSpec, Scenario, WorkloadSpec
 from verify.history.result import CheckResult, Moment, Outcome, WitnessCase
 

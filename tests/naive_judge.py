@@ -1,4 +1,5 @@
-"""The definitions D1 to D6 written down as plainly as possible: quadratic, on plain records, for small histories."""
+"""The definitions D1 to D6 written down as plainly as possible: quadratic, on plain records, for small
+histories."""
 
 from __future__ import annotations
 

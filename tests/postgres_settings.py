@@ -1,7 +1,8 @@
 """Settings of PostgreSQL that sessions of ours leave as they are, each with the reason why no result depends on it.
 
-What is pinned is in ``migrator/postgres_session.py``, and for the judge in ``verify/postgres_session.py``. A test
-walks through the server's own list: a setting that is in neither makes it fail, so a new server version is noticed.
+What is pinned is in ``migrator/connections/postgres/session.py``, and for the judge in
+``verify/readers/postgres/pins.py``. A test walks through the server's own list: a setting that is in neither
+makes it fail, so a new server version is noticed.
 """
 
 from __future__ import annotations

@@ -26,12 +26,12 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from migrator.connections.mysql.connection import Connection
 from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.mysql import EmbeddedMySQL, mysql_packages
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
-from migrator.mysql_connection import Connection
 
 POSTGRES_VERSION = int(os.environ.get("MIGRATOR_TEST_POSTGRES", "18"))
 POSTGRES_IMAGE = "postgres:18.1" if POSTGRES_VERSION == 18 else f"postgres:{POSTGRES_VERSION}"

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyspark
 
 from migrator.embedded.java import java_home, java_version
-from transforms.session import spark_session, stop_session
+from transforms.on_spark.session import spark_session, stop_session
 
 _QUIET = "-Xlog:cds=off -Xlog:class+path=off"
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"

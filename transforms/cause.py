@@ -10,7 +10,8 @@ from pyspark.errors.exceptions.captured import CapturedException, PythonExceptio
 
 _CONTEXT = re.compile(r"\n?== (?:SQL|DataFrame)|\s*SQLSTATE: \w+")
 _ADVICE = re.compile(r"(?<=[.:]) [A-Z][^.]*?spark\.sql\.[a-zA-Z].*$", re.DOTALL)
-"""Spark's advice to change a setting: those that decide about values are fixed, see ``transforms.surroundings``."""
+"""Spark's advice to change a setting: those that decide about values are fixed, see
+``transforms.on_spark.surroundings``."""
 _PYTHON_START = "Error from python worker:"
 _LENGTH_MAX = 500
 

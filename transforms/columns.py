@@ -167,8 +167,8 @@ def cents(amount: Value) -> Column:
 def ratio(dividend: Value, divisor: Value, digits: int) -> Column:
     """The quotient of two whole numbers, rounded to so many decimals, exact halves away from zero.
 
-    Computed exactly, as a decimal of 28 digits before the point. NULL where the divisor is 0. A dividend or a divisor
-    of more than 28 digits, or with a fraction, fails.
+    Computed exactly, as a decimal of 28 digits before the point. NULL where the divisor is 0. A dividend or a
+    divisor of more than 28 digits, or with a fraction, fails.
 
     Args:
         dividend: integers, or decimals without fraction.

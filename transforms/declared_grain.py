@@ -138,7 +138,8 @@ def _other_type(first: str, a: Column, table: str, b: Column) -> GrainProblem:
 
 
 def _table_and_column(text: str, tables: Sequence[str]) -> tuple[str, str, str]:
-    """``table.column`` in its parts; both may have dots in their names, so known tables decide, the longest first."""
+    """``table.column`` in its parts; both may have dots in their names, so known tables decide, the longest
+    first."""
     for table in sorted(tables, key=len, reverse=True):
         if text.startswith(f"{table}."):
             return table, ".", text[len(table) + 1 :]

@@ -71,8 +71,9 @@ def marked_frame(spark: SparkSession, schema: TableSchema, marker: str) -> tuple
     Attribute ids would not do (a self-join renumbers them), nor would column metadata (a constant built with
     ``schema=orders.schema`` inherits it). One partition, so that reading it is a job and can be noticed.
     """
-    # Made in the JVM: an RDD of Python's would be pickled, piped and unpickled on its way, which takes twice as long.
-    # And of rows as Spark keeps them: to plan how a user's rows become those takes longer than all the rest.
+    # Made in the JVM: an RDD of Python's would be pickled, piped and unpickled on its way, which takes twice
+    # as long. And of rows as Spark keeps them: to plan how a user's rows become those takes longer than all
+    # the rest.
     context, session = spark.sparkContext, spark._jsparkSession
     gateway = context._gateway
     assert gateway is not None
@@ -108,7 +109,8 @@ def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> Dat
 
 
 def without_empty_pieces(rows: pa.Table) -> pa.Table:
-    """The same rows without empty pieces: Spark takes one for the end, and drops what is behind it without a word."""
+    """The same rows without empty pieces: Spark takes one for the end, and drops what is behind it without a
+    word."""
     return pa.Table.from_batches([batch for batch in rows.to_batches() if batch.num_rows], rows.schema)
 
 
@@ -126,7 +128,8 @@ def file_uri(path: Path) -> str:
 
 
 def constants(spark: SparkSession, schema: str, rows: Sequence[tuple[object, ...]]) -> DataFrame:
-    """A small constant table to join in a mapping, e.g. ``constants(orders.sparkSession, "code string", [("x",)])``.
+    """A small constant table to join in a mapping, e.g. ``constants(orders.sparkSession, "code string",
+    [("x",)])``.
 
     Spark knows its size and broadcasts it. Of ``spark.createDataFrame(rows)`` it does not, and shuffles the source.
 

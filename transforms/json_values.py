@@ -86,7 +86,8 @@ def _is_exact(column: Column, document: Column, place: str, found: Column, wante
 
 
 def _digits(number: Column) -> Column:
-    """A plain number without what may be written or left out: a plus sign, zeros at either end, the sign of zero."""
+    """A plain number without what may be written or left out: a plus sign, zeros at either end, the sign of
+    zero."""
     short = F.regexp_replace(number, r"^\+|^(-?)\+?0+(?=[0-9])", "$1")
     short = F.regexp_replace(F.regexp_replace(short, r"(\.[0-9]*?)0+\z", "$1"), r"\.\z", "")
     return F.regexp_replace(F.regexp_replace(short, r"^(-?)0+(?=[0-9])", "$1"), r"^-?0?\z", "0")

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from migrator.errors import MappingError
+from transforms.on_spark.session import small_session
 from transforms.registry import Mapping
-from transforms.session import small_session
 from transforms.sql_file import add_queries
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ _beside: dict[str, Path] = {}
 def load_mapping(path: Path, spark: Callable[[], SparkSession] | None = None) -> Mapping:
     """The mapping of a project: its Python file, and every ``.sql`` file beside it that holds a mapping.
 
-    Either may be missing, not both. With a path that ends in ``.sql``, that file alone is the mapping. Each call runs
-    the Python file afresh, under a new module name, together with the modules beside it. Functions of those modules
-    travel to Python workers by value, so executors need no copy of the project.
+    Either may be missing, not both. With a path that ends in ``.sql``, that file alone is the mapping. Each
+    call runs the Python file afresh, under a new module name, together with the modules beside it. Functions
+    of those modules travel to Python workers by value, so executors need no copy of the project.
 
     Args:
         path: ``migration.mapping``.
@@ -39,7 +39,8 @@ def load_mapping(path: Path, spark: Callable[[], SparkSession] | None = None) ->
             only where there is a query.
 
     Raises:
-        MappingError: the file is missing, can't be run or parsed, or doesn't hold exactly one Mapping with a target.
+        MappingError: the file is missing, can't be run or parsed, or doesn't hold exactly one Mapping with a
+            target.
     """
     file = path.resolve()
     alone = file.suffix == ".sql"

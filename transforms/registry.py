@@ -112,7 +112,8 @@ class Mapping:
         Args:
             name: target table.
             key: key column or columns of the target.
-            grain: for joined or aggregated targets: what a target row depends on (see ``transforms.grain``).
+            grain: for joined or aggregated targets: what a target row depends on (see
+                ``transforms.analysis.grain``).
             links: ``"child.column = parent.column"`` for every link the function joins by, where the source's
                 foreign keys don't say it or say too much.
             roles: further names for source tables that take part more than once, to be used in ``links``.
@@ -148,7 +149,8 @@ class Mapping:
         return register
 
     def gap(self, table: str, why: str) -> None:
-        """Marks a target table as not mapped yet: no run starts until a function makes it or this line is deleted."""
+        """Marks a target table as not mapped yet: no run starts until a function makes it or this line is
+        deleted."""
         self.gaps[table] = why
 
     def add(self, target: TargetMapping) -> None:

@@ -1,8 +1,8 @@
 """Column library, second part: what an old engine stores in one form and a new schema wants in another.
 
 Bits, UUIDs, hexadecimal text, geometry, epochs, enums and sets, JSON, money, text that was encoded twice, and
-texts that the old collation took for one. The rules of ``transforms.columns`` hold: native Spark expressions, NULL in
-gives NULL out, and a value that no documented case covers fails, naming it.
+texts that the old collation took for one. The rules of ``transforms.columns`` hold: native Spark expressions,
+NULL in gives NULL out, and a value that no documented case covers fails, naming it.
 """
 
 from __future__ import annotations

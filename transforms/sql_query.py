@@ -1,9 +1,9 @@
 """One query of a ``.sql`` mapping: parsed by Spark's own parser, called with frames like a Python function.
 
-Which tables it reads is taken from the parsed plan, after Spark has put in its common table expressions: their names
-are none of the source's. The parser is Spark's for queries alone: a statement that writes, or sets something, is no
-mapping, and it would run at once if it were handed to ``spark.sql``, which also puts values of the environment into
-the text (``${env:...}``).
+Which tables it reads is taken from the parsed plan, after Spark has put in its common table expressions:
+their names are none of the source's. The parser is Spark's for queries alone: a statement that writes, or
+sets something, is no mapping, and it would run at once if it were handed to ``spark.sql``, which also puts
+values of the environment into the text (``${env:...}``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class SqlQuery:
     Attributes:
         file: the ``.sql`` file.
         line: where its head begins.
-        text: the query, with an empty line for each line of the file before it: Spark's line numbers are the file's.
+        text: the query, with an empty line for each line of the file before it: Spark's line numbers are the
+            file's.
         tables: source tables in order of mention, with the line that mentions each first.
     """
 

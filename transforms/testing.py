@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from migrator.errors import MappingError
+from transforms.analysis.plan import call
 from transforms.cause import spark_cause
 from transforms.frames import without_empty_pieces
-from transforms.plan import call
+from transforms.on_spark.session import small_session
 from transforms.registry import Mapping
-from transforms.session import small_session
 
 
 def run(

@@ -31,10 +31,10 @@ _OURS = {
         "explain": "explain",
         "grants": "grants",
         "history": "history",
-        "init": "init",
+        "init": "init.init",
         "remap": "remap",
-        "repair": "repair",
-        "run": "run",
+        "repair": "repair.repair",
+        "run": "run.run",
         "sequences": "sequences",
         "status": "status",
         "try": "try_",
@@ -96,7 +96,7 @@ def main() -> None:
 
 def _spark() -> ModuleType | None:
     """What ends Spark, if Spark runs: commands that need none don't import it."""
-    module = sys.modules.get("transforms.session")
+    module = sys.modules.get("transforms.on_spark.session")
     return module if module is not None and module.running_session() is not None else None
 
 

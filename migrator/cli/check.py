@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from migrator import wiring
 from migrator.cli.options import OnSpark, on_spark
 from migrator.errors import MigratorError, readable
-from migrator.run.grain_proof import REMEDY, prove
+from migrator.run.commands.grain_proof import REMEDY, prove
 from migrator.run.migration import Parts, plans, preflight
-from transforms.explained import grain, links
-from transforms.plan import MappingPlan
+from migrator.wiring import parts as wiring
+from transforms.analysis.plan import MappingPlan
+from transforms.on_spark.explained import grain, links
 
 GRAIN_ROWS = 200
 """Of so many rows of its table the grains are tried, unless somebody says otherwise."""

@@ -10,15 +10,16 @@ from typing import Any
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring, wiring_coordination
 from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import Amount, config_option
+from migrator.config import project as configuration
 from migrator.errors import RequestError
 from migrator.model.limits import LONGEST_PAUSE_S, MOST_CHUNK_ROWS, MOST_WORKERS
 from migrator.model.progress import TableDump
-from migrator.model.request import DumpRequest, RequestBook, new_token
-from migrator.run.dump_order import DumpOrder
+from migrator.model.requests.request import DumpRequest, RequestBook, new_token
+from migrator.run.commands.dump_order import DumpOrder
+from migrator.wiring import coordination as wiring_coordination
+from migrator.wiring import parts as wiring
 
 
 @click.group()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli.options import Amount, config_option
 from migrator.cli.signals import stop_on_signals
+from migrator.config import project as configuration
 from migrator.errors import ConfigError
-from migrator.run.event_stream import EventStream
+from migrator.run.commands.event_stream import EventStream
 from migrator.run.failure import Stopping
+from migrator.wiring import parts as wiring
 
 _COMMIT_S = {"json": 0.2, "parquet": 10.0}
 

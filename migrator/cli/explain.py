@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.config import project as configuration
 from migrator.errors import ConfigError, MappingError
 from migrator.run.migration import Parts, plans
-from transforms.explained import explained, optimized
+from migrator.wiring import parts as wiring
+from transforms.on_spark.explained import explained, optimized
 from transforms.registry import Mapping
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli.options import config_option
 from migrator.cli.verify import server_settings
-from migrator.config import Settings
+from migrator.config import project as configuration
+from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.run.migration import source_tables
+from migrator.wiring import parts as wiring
 from verify.dual_read.grants import source_grants, target_grants
 
 

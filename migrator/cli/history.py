@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring_target
 from migrator.cli.options import config_option
+from migrator.config import project as configuration
+from migrator.wiring import target as wiring_target
 
 
 @click.command()

@@ -15,7 +15,8 @@ from migrator.errors import RequestError
 
 
 def begin_in_utf8() -> None:
-    """Begins this process anew, as Python's UTF-8 mode, where it isn't in UTF-8; what can't be printed is escaped."""
+    """Begins this process anew, as Python's UTF-8 mode, where it isn't in UTF-8; what can't be printed is
+    escaped."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     for stream in (sys.stdout, sys.stderr):

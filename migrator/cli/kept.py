@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from migrator import wiring_target
-from migrator.config import Settings
+from migrator.config.project import Settings
 from migrator.errors import MigratorError
+from migrator.wiring import target as wiring_target
 
 reason_option = click.option(
     "--reason", default="", metavar="TEXT", help="Why; kept in the history (`migrator history`)."

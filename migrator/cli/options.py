@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from migrator import config as configuration
-from migrator.config import Settings
+from migrator.config import project as configuration
+from migrator.config.project import Settings
 
 
 class Amount(click.FloatRange):
@@ -95,7 +95,8 @@ class OnSpark:
 
 
 def on_spark(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--config, --master, --conf and --py-files: ``command`` gets them as one ``OnSpark``, before its own options."""
+    """--config, --master, --conf and --py-files: ``command`` gets them as one ``OnSpark``, before its own
+    options."""
 
     @wraps(command)
     def called(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli.kept import reason_option
 from migrator.cli.options import config_option
+from migrator.config import project as configuration
+from migrator.wiring import parts as wiring
 
 
 @click.command()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.config import project as configuration
 from migrator.errors import ConfigError
 from migrator.model.sequence import Advance
+from migrator.wiring import parts as wiring
 
 
 @click.command()
@@ -46,9 +46,9 @@ def sequences(
 ) -> int:
     """Set the target's sequences, identity columns and AUTO_INCREMENT counters beyond what is in use.
 
-    Looks at every column of the mapping's target tables, changes nothing without --apply, never moves one backwards.
-    May be run beside the run, and again. Exit code 0: all are far enough (now), 1: some are behind, 2: some can't be
-    set, each named; --apply sets the others all the same.
+    Looks at every column of the mapping's target tables, changes nothing without --apply, never moves one
+    backwards. May be run beside the run, and again. Exit code 0: all are far enough (now), 1: some are
+    behind, 2: some can't be set, each named; --apply sets the others all the same.
     """
     if applied and printed:
         raise ConfigError("--apply and --print exclude each other", remedy="choose one")

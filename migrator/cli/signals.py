@@ -1,7 +1,7 @@
 """How a command is told to stop: one signal asks, a second one ends the process at once.
 
-Python runs its own handlers in the main thread alone, and not while that waits in a library's code. So the numbers of
-signals come through a pipe to a thread that nothing holds up.
+Python runs its own handlers in the main thread alone, and not while that waits in a library's code. So the
+numbers of signals come through a pipe to a thread that nothing holds up.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def stop_on_signals(stopping: Stopping) -> None:
 def leave(code: int, before: int, wait_s: float = 10.0) -> None:
     """Ends the process with ``code``. A thread that goes on while the interpreter is taken apart may crash it.
 
-    Threads in libraries' code can't be ended from outside, calls left behind (``migrator.patience``) among them:
-    those that don't end in time go with the process.
+    Threads in libraries' code can't be ended from outside, calls left behind
+    (``migrator.connections.patience``) among them: those that don't end in time go with the process.
 
     Args:
         before: how many threads there were before the command.

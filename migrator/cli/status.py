@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli.dump import plain, request_lines
 from migrator.cli.options import config_option
-from migrator.cli.verifier import coverage_lines
-from verify.coverage import read_coverage
+from migrator.cli.run.verifier import coverage_lines
+from migrator.config import project as configuration
+from migrator.wiring import parts as wiring
+from verify.tables.coverage import read_coverage
 
 
 @click.command()

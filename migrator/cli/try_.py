@@ -12,10 +12,10 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
-from migrator.run.trial import Trial, trials
+from migrator.config import project as configuration
+from migrator.run.commands.trial import Trial, trials
+from migrator.wiring import parts as wiring
 
 _WIDTH = 56
 """Characters of the left side; a longer line is cut there, and at twice that on the right."""

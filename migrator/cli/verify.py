@@ -10,21 +10,23 @@ from shlex import join
 
 import click
 
-from migrator import wiring, wiring_target
 from migrator.cli.options import SECONDS, Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
-from migrator.config import Server, Settings
+from migrator.config.project import Server, Settings
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
-from migrator.wiring_spark import spark
-from verify.chunk_sweep import CHUNK_ROWS
-from verify.continuous import DEFAULT_RATE, Rotation
-from verify.lanes import LANES, LANES_MAX
-from verify.live import MAX_ROUNDS
-from verify.report import repair_command, text_report
-from verify.result import Verdict, VerifyResult
-from verify.run import verify as compare
+from migrator.wiring import parts as wiring
+from migrator.wiring import target as wiring_target
+from migrator.wiring.spark import spark
 from verify.settings import ServerSettings
+from verify.tables.continuous import DEFAULT_RATE, Rotation
+from verify.tables.report import repair_command, text_report
+from verify.tables.result import VerifyResult
+from verify.tables.rounds.live import MAX_ROUNDS
+from verify.tables.run import verify as compare
+from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
+from verify.tables.sweeps.lanes import LANES, LANES_MAX
+from verify.verdict import Verdict
 
 _NICENESS = 19
 _ACTS = 20

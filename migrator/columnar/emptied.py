@@ -60,7 +60,8 @@ def taken_in(
     known: dict[TableId, list[tuple[TableSchema, pa.Table]]],
     chunks: dict[tuple[TableId, str], Chunks],
 ) -> bool:
-    """Adds log images of a segment to the ``known`` ones of a batch, by table; whether the table was emptied in them.
+    """Adds log images of a segment to the ``known`` ones of a batch, by table; whether the table was emptied
+    in them.
 
     If so, whatever came before that is forgotten, dump rows included: a segment has none of a table that is emptied
     in it. ``chunks``: whatever stands for dump rows, by table and version of the row schema.

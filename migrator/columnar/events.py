@@ -1,10 +1,10 @@
 """A segment's rows as ordered change events: one row an event, before and after image as structs.
 
-Order within a segment. Dump rows first, then the log's changes by commit position and index. A dump row whose key the
-log changes in the same segment is left out, for it is the state that one of these changes leaves or takes away:
-written before them it would be older events' future, written after them it could be a newer event's past. So the
-versions of a key never decrease along the stream, and a dump row that is left out is never missed: the change events
-of its key carry whole images.
+Order within a segment. Dump rows first, then the log's changes by commit position and index. A dump row whose
+key the log changes in the same segment is left out, for it is the state that one of these changes leaves or
+takes away: written before them it would be older events' future, written after them it could be a newer
+event's past. So the versions of a key never decrease along the stream, and a dump row that is left out is
+never missed: the change events of its key carry whole images.
 """
 
 from __future__ import annotations

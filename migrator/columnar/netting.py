@@ -22,8 +22,9 @@ def net_images(
     A change of the key is a before image of the old key and an after image of the new one; both keys are netted on
     their own, which makes key swaps and chains of moves right.
 
-    Where the range also brings dump rows of the table, ``before`` has to hold every before image. A dump row is what
-    its key was at some moment within the range, and that may be neither its first nor its last state there:
+    Where the range also brings dump rows of the table, ``before`` has to hold every before image. A dump row
+    is what its key was at some moment within the range, and that may be neither its first nor its last state
+    there:
 
     1. a row is inserted, and a chunk brings it;
     2. it is deleted (or changed so that it maps to other target rows);

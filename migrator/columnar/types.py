@@ -44,7 +44,8 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def arrow_schema(schema: TableSchema) -> pa.Schema:
-    """The Arrow schema of a table's rows (everything nullable: the source's constraints are the source's affair)."""
+    """The Arrow schema of a table's rows (everything nullable: the source's constraints are the source's
+    affair)."""
     return pa.schema([pa.field(column.name, arrow_type(column)) for column in schema.columns])
 
 

@@ -1,9 +1,11 @@
-"""The capture state machine: log records and chunks in, one ordered stream out (DBLog, arXiv 2010.12597, section 4).
+"""The capture state machine: log records and chunks in, one ordered stream out (DBLog, arXiv 2010.12597,
+section 4).
 
 Theory. Let D be the transactions delivered so far (a prefix of the log) and W the transactions that a chunk's read
 view contains. A chunk row may go out when both hold for its key:
 
-* everything in W that touched it was delivered (else an older event would follow a newer row). True once the log was
+* everything in W that touched it was delivered (else an older event would follow a newer row). True once the
+log was
   read up to ``chunk.high``, a position taken after the SELECT;
 * everything in D that touched it is in W (else an older row would follow a newer event). Decided by the witness, or
   by the window between low and high watermark where the engine makes commits visible in log order.
@@ -38,7 +40,7 @@ from migrator.model.event import (
 )
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import DumpRequest
+from migrator.model.requests.request import DumpRequest
 from migrator.model.table import TableId, TableSchema
 
 
@@ -221,10 +223,11 @@ class Capture:
     def on_reconnect(self) -> None:
         """The log is read over a new connection: chunks that were read before and have no place yet are read again.
 
-        Why: where commits are visible before they are durable (``synchronous_commit = off``), this happens: a commit;
-        a chunk shows its row; the server crashes and forgets the commit; it runs again; other commits move the log
-        past the chunk's high. The chunk would bring a row that no log event ever takes away. And the server gives the
-        forgotten commit's id to another transaction, of which no witness of before can say anything.
+        Why: where commits are visible before they are durable (``synchronous_commit = off``), this happens: a
+            commit; a chunk shows its row; the server crashes and forgets the commit; it runs again; other
+            commits move the log past the chunk's high. The chunk would bring a row that no log event ever
+            takes away. And the server gives the forgotten commit's id to another transaction, of which no
+            witness of before can say anything.
         """
         self._newest_witness = None
         self._bounds = dict.fromkeys(self._bounds)

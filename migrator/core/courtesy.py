@@ -11,7 +11,8 @@ FIRST_SAMPLES = 5
 QUIET_SAMPLES = 10
 """So many must, once somebody was there: a session that works now and then is not seen in each."""
 SURE_SAMPLES = 2
-"""So many in a row must show somebody: what a server counts one after the other may take one of ours for another."""
+"""So many in a row must show somebody: what a server counts one after the other may take one of ours for
+another."""
 SHORTER = 4
 """While others work, a read should take a fourth of its usual time: what waits behind it waits less long."""
 QUICKLY_S, ALONE_S, BESIDE_OTHERS_S = 0.04, 0.25, 1.0
@@ -22,8 +23,9 @@ class Courtesy:
     """Whether others work on the source, and how long reading rests for their sake.
 
     Nothing is known before the first sample, and whoever reads is gentle then. ``FIRST_SAMPLES`` in a row without a
-    session of others at work: nobody is there, until one shows such a session; then it isn't known again. Others are
-    there once ``SURE_SAMPLES`` in a row show one, or a sample can't show any, until ``QUIET_SAMPLES`` show none.
+    session of others at work: nobody is there, until one shows such a session; then it isn't known again.
+    Others are there once ``SURE_SAMPLES`` in a row show one, or a sample can't show any, until
+    ``QUIET_SAMPLES`` show none.
     """
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from migrator.core.passes import FIRST
 from migrator.model.chunk import MOST_LISTED, Chunk, ChunkRequest
 from migrator.model.event import Key
 from migrator.model.progress import TableDump
-from migrator.model.request import WHOLE, DumpRequest, RequestState, Scope
+from migrator.model.requests.request import WHOLE, DumpRequest, RequestState, Scope
 from migrator.model.table import TableId
 
 _Job = tuple[str, TableId]
@@ -66,9 +66,10 @@ class _Reading:
 class DumpPlan:
     """Chunks of each table, read by one or several workers and emitted in key order.
 
-    Reading runs ahead of emitting: the next SELECT needs only the last key of the previous one, not its place in the
-    log. Of one table several chunks are read side by side once it is known where they end (``ChunkRequest.ahead``).
-    With one worker that is found by reading them. A range found ahead may have grown past the row limit when it is
+    Reading runs ahead of emitting: the next SELECT needs only the last key of the previous one, not its place
+    in the log. Of one table several chunks are read side by side once it is known where they end
+    (``ChunkRequest.ahead``). With one worker that is found by reading them. A range found ahead may have
+    grown past the row limit when it is
     read: the rest of it is a piece of its own, before those behind it.
 
     Args:
@@ -123,7 +124,8 @@ class DumpPlan:
     # -- dump requests ------------------------------------------------------------------------------------------
 
     def follow(self, requests: Sequence[DumpRequest], estimates: Mapping[TableId, int]) -> None:
-        """Does from now on what is wanted: new requests join, others go on, pause, or are given up with their chunks.
+        """Does from now on what is wanted: new requests join, others go on, pause, or are given up with their
+        chunks.
 
         A request's progress is kept while it is open. A restart is another name, and so another dump.
         """
@@ -178,7 +180,8 @@ class DumpPlan:
     # -- chunks -------------------------------------------------------------------------------------------------
 
     def next_request(self) -> ChunkRequest | None:
-        """The next chunk to read, or None when all workers read, enough chunks wait, or nothing can be asked for."""
+        """The next chunk to read, or None when all workers read, enough chunks wait, or nothing can be asked
+        for."""
         job = self._next_job() if len(self._in_flight) < self._workers else None
         if job is None:
             return None
@@ -200,8 +203,8 @@ class DumpPlan:
     def _next_job(self) -> _Job | None:
         """A table with the rest of a range to read, else the next one in turn.
 
-        A rest comes first, and of a paused lane too: chunks behind it wait for it, in memory. One at the head of its
-        table is read however many chunks wait, since it is what they wait for.
+        A rest comes first, and of a paused lane too: chunks behind it wait for it, in memory. One at the head
+        of its table is read however many chunks wait, since it is what they wait for.
         """
         asked = sum(piece.asked for reading in self._reading.values() for piece in reading.pieces)
         room = asked < self._max_waiting + self._workers - 1
@@ -314,13 +317,15 @@ class DumpPlan:
         return new
 
     def begin_again(self) -> None:
-        """Gives up all chunks that were not emitted, those being read included, and goes on from the last emitted."""
+        """Gives up all chunks that were not emitted, those being read included, and goes on from the last
+        emitted."""
         for (name, table), reading in list(self._reading.items()):
             if reading.pieces:
                 self.read_again(table, name)
 
     def read_again(self, table: TableId, name: str = FIRST) -> None:
-        """Gives up all chunks of the table in this dump that were not emitted and goes on from the last emitted key.
+        """Gives up all chunks of the table in this dump that were not emitted and goes on from the last
+        emitted key.
 
         The later ones go too: a second read of the same range may end at another key, and their range began where
         the first read ended.

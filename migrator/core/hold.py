@@ -14,10 +14,10 @@ Removed with a chunk's batch alone it would be no better: the chunk doesn't brin
    it is read again; so of the keys that reconciliation drops, the log has the newest row *after* the mark;
 3. no batch ends until the last of these chunks went out. The segment that holds it has the doubts.
 
-So that one batch holds, for every source row of the request's scope, the row itself or a newer event of it. A doubted
-target row that none of them maps to isn't made by the source at the end of the batch, and vanishes in its
-transaction; one that any of them maps to is written by it. A crash, a cancelled request, a leader replaced: the
-doubts are in no segment, what was held is an ordinary batch, and nothing is removed.
+So that one batch holds, for every source row of the request's scope, the row itself or a newer event of it. A
+doubted target row that none of them maps to isn't made by the source at the end of the batch, and vanishes in
+its transaction; one that any of them maps to is written by it. A crash, a cancelled request, a leader
+replaced: the doubts are in no segment, what was held is an ordinary batch, and nothing is removed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Hold:
     def admits(self, name: str, witness: Witness | None) -> bool:
         """Whether a chunk of a request is the held one's and contains all that was delivered before the mark.
 
-        Without a witness its low watermark, written after the mark, says so: there commits are visible in log order.
+        Without a witness its low watermark, written after the mark, says so: there commits are visible in log
+        order.
         """
         contains = witness is None or all(witness.contains(each) for each in self.before)
         return name == self.name and contains

@@ -7,7 +7,7 @@ from collections import deque
 from migrator.core.courtesy import BESIDE_OTHERS_S, SHORTER, Courtesy, p95
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
-from migrator.model.request import Pace
+from migrator.model.requests.request import Pace
 from migrator.model.table import TableId
 
 _LATEST = 20
@@ -104,7 +104,8 @@ class Pacer:
         return Load(sessions or None, self._pace.replica_lag_s or self._limits.max_replica_lag_s or None)
 
     def sampled(self, load: Load | None) -> str:
-        """The source is this busy (None: nobody looks any more); what there is to say about it, or an empty text."""
+        """The source is this busy (None: nobody looks any more); what there is to say about it, or an empty
+        text."""
         self._courtesy.sampled(load)
         if load is None:
             self._load_rest_s = 0.0

@@ -1,8 +1,8 @@
 """Whose dump rows a batch holds: of each table, those of one dump only.
 
 Why: dump rows of one dump never repeat a key, so a batch may merge them without asking which of two is newer, and a
-key that the mapping returns twice is an error of the mapping. Two dumps of one table, or a dump that was begun anew,
-do repeat keys. So a batch begins anew wherever a table's dump rows change hands.
+key that the mapping returns twice is an error of the mapping. Two dumps of one table, or a dump that was
+begun anew, do repeat keys. So a batch begins anew wherever a table's dump rows change hands.
 """
 
 from __future__ import annotations

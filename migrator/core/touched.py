@@ -4,16 +4,17 @@ Why this exists (the visibility gap): engines write a commit to their log before
 
 1. T updates key 5 and is in the log; the log reader delivers T's event; T is not visible yet;
 2. a low watermark is written (or none is), the chunk SELECT runs and reads key 5 as it was before T;
-3. the high watermark comes by. T's event was before the low watermark, so DBLog's window holds no event of key 5 and
+3. the high watermark comes by. T's event was before the low watermark, so DBLog's window holds no event of
+key 5 and
    the stale row goes out after T's event: time travel.
 
 The remedy: remember which keys each delivered transaction touched until a witness shows the transaction to be
 visible to every read view that can still turn up; drop a chunk row exactly if a remembered transaction that its
 witness does not contain touched its key.
 
-Hardly any key is ever asked for: what a transaction touched is kept as the log delivered it, and its keys are decoded
-only for a chunk that may have missed it, or when too many bytes are held. Answers are the same as if each key were
-decoded and counted at once.
+Hardly any key is ever asked for: what a transaction touched is kept as the log delivered it, and its keys are
+decoded only for a chunk that may have missed it, or when too many bytes are held. Answers are the same as if
+each key were decoded and counted at once.
 """
 
 from __future__ import annotations

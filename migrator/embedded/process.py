@@ -32,9 +32,10 @@ _SUPERVISOR = Path(__file__).with_name("supervise.py")
 class HeldPort:
     """A TCP port of 127.0.0.1 that is nobody else's as long as this object lives.
 
-    Between finding a free port and a server's listening on it lie seconds in which another test run may find the same
-    one. So it stays bound here, without listening: a server, which sets ``SO_REUSEADDR``, may listen on it beside us
-    (socket(7)), while one who looks for a free port can't bind it, also when the server is down for a while.
+    Between finding a free port and a server's listening on it lie seconds in which another test run may find
+    the same one. So it stays bound here, without listening: a server, which sets ``SO_REUSEADDR``, may listen
+    on it beside us (socket(7)), while one who looks for a free port can't bind it, also when the server is
+    down for a while.
 
     Taken from below Linux's ephemeral range (32768 and up): an outgoing connection can then never occupy the port
     while a killed server waits for its restart.

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from migrator.model.event import Key, TransactionId
 from migrator.model.position import Position
-from migrator.model.request import WHOLE, Scope
+from migrator.model.requests.request import WHOLE, Scope
 from migrator.model.table import TableId
 
 MOST_LISTED = 500
@@ -33,7 +33,8 @@ class ChunkRequest:
     Attributes:
         id: unique in this process, rising.
         table: the source table.
-        after: key (canonical text) of the last row of the previous chunk, exclusive; None starts the table. Of listed
+        after: key (canonical text) of the last row of the previous chunk, exclusive; None starts the table.
+            Of listed
             keys: the last one asked for.
         limit_rows: upper bound of rows.
         token: watermark token when the placement writes watermarks, else empty.

@@ -13,7 +13,8 @@ class Coordination:
         hosts: ``host:port,host:port,...``, every member of the ensemble.
         path: below it each migration has a node of its own name.
         session_s: session timeout that is asked for; the ensemble may grant less.
-        auth: ``none``, ``digest``, or ``sasl`` (DIGEST-MD5). Nodes are open to everybody with ``none``, else to this
+        auth: ``none``, ``digest``, or ``sasl`` (DIGEST-MD5). Nodes are open to everybody with ``none``, else
+            to this
             user only.
         tls: ``disable``, ``verify-ca`` or ``verify-full``; certificates are always verified.
         tls_ca: file with the certificate authority; the system's authorities if empty.

@@ -1,9 +1,9 @@
 """What a log reader delivers: transactions in commit order, progress, schema changes, watermarks.
 
 Row changes travel as the source encodes them, each run of them with the codec that knows how to read them. Nearly
-nobody needs the values of a single change: the capture core wants keys, and only of the few transactions that a chunk
-may have missed; a segment wants Arrow columns, of all changes of a table at once. So decoding waits until it can be
-done for thousands of changes in one go (docs/decisions/0023).
+nobody needs the values of a single change: the capture core wants keys, and only of the few transactions that
+a chunk may have missed; a segment wants Arrow columns, of all changes of a table at once. So decoding waits
+until it can be done for thousands of changes in one go (docs/decisions/0023).
 
 Where values do appear, they are the server's canonical text (``bytes`` for binary columns, ``None`` for NULL), one
 per column in schema order. Text keeps every value exact and makes equal keys equal strings.
@@ -86,7 +86,8 @@ class ChangeCodec(Protocol):
         """
 
     def images(self, items: Sequence[Any]) -> Images:
-        """All images in order. Raises ``SourceError`` naming table, column, key and value that a type can't hold."""
+        """All images in order. Raises ``SourceError`` naming table, column, key and value that a type can't
+        hold."""
 
 
 class EmptyingCodec:

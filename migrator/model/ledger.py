@@ -11,7 +11,8 @@ from migrator.model.progress import Checkpoint
 class Ledger:
     """What the target holds. ``segment`` 0 and ``checkpoint`` None mean that nothing was applied yet.
 
-    ``segment_id`` says which segment of that number it was (``Manifest.id``); empty where formats before 4 moved it.
+    ``segment_id`` says which segment of that number it was (``Manifest.id``); empty where formats before 4
+    moved it.
     """
 
     migration: str

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 MOST_CHUNK_ROWS = 1_000_000
 LONGEST_PAUSE_S = 3600.0
-"""What may be asked for while a run goes on, rows of a chunk and seconds between two: more is a slip or an attack."""
+"""What may be asked for while a run goes on, rows of a chunk and seconds between two: more is a slip or an
+attack."""
 MOST_WORKERS = 16
 """Workers of a dump at most: each is a thread and a connection."""
 
@@ -21,11 +22,13 @@ class CaptureLimits:
         chunk_target_s: how long one chunk SELECT should take, which bounds how long a read view is held.
         chunk_bytes: how large one chunk should be at most in memory, by the rows that the table had so far. About
             ``dump_workers`` + 2 chunks are held.
-        dump_workers: how many chunks are read at the same time, each over a connection of its own. 1: as DBLog does,
+        dump_workers: how many chunks are read at the same time, each over a connection of its own. 1: as
+            DBLog does,
             one after the other, without looking for the end of a chunk first.
         chunk_reading: who reads chunks: ``driver``, or ``executors``, each chunk by one task.
         dump_share: for which share of the time chunks may be read while others work on the source; 1: all the time.
-        max_active_sessions: while more sessions of others are active on the source, chunks are read ever more slowly;
+        max_active_sessions: while more sessions of others are active on the source, chunks are read ever more
+            slowly;
             0: no such bound.
         max_replica_lag_s: while a replica is further behind, the same; 0: no such bound.
         table_silence_s: a table that had changes, and has had none for so long while others had, is warned of;
@@ -72,7 +75,8 @@ class ApplyLimits:
         staging: who loads the dump rows of large batches: ``driver``, over the connection that merges them;
             ``executors``, in parallel into staging tables; ``auto``: executors, unless Spark is one local process.
         staging_rows: from how many dump rows on a batch is large.
-        slice_grains: how many grains of a joined target are read and mapped at a time, where one change reaches more.
+        slice_grains: how many grains of a joined target are read and mapped at a time, where one change
+            reaches more.
         upkeep: whether the target is to look at a table (``VACUUM (ANALYZE)``) once a dump has filled it.
     """
 

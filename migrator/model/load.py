@@ -12,7 +12,8 @@ class Load:
     Attributes:
         active_sessions: sessions of others that run a statement right now; None: can't be seen.
         replica_lag_s: how far the slowest replica is behind, in seconds; None: no replica can be seen.
-        lately: whether a session of others ran a statement a moment ago, though none may now; false where the server
+        lately: whether a session of others ran a statement a moment ago, though none may now; false where the
+            server
             doesn't tell.
     """
 

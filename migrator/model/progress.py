@@ -67,7 +67,7 @@ class Checkpoint:
             ``TableDump.request`` (see ``core.passes``); None where only first dumps can have brought any.
         last_changes: per table, commit time by the source's clock of its newest change in the log, microseconds
             since 1970. A table without one has had no change since its capture began.
-        notes: per table, what the log reader wants to be told again (see ``migrator.log_notes``).
+        notes: per table, what the log reader wants to be told again (see ``migrator.ports.log_notes``).
         fed: a ledger's only: which target has been given all rows so far of which source table (an empty name: the
             mirror); None where that isn't known. See ``run.carried``.
         awaited: those that will have been once a dump request is done.

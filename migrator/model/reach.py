@@ -40,9 +40,11 @@ class Node:
     Attributes:
         role: name of the part: the table's own name unless the mapping gave it another.
         schema: the source table.
-        above: index of the node towards the grain's table; None for that table itself, and for others that share the
+        above: index of the node towards the grain's table; None for that table itself, and for others that
+            share the
             grain with it.
-        columns: columns whose values equal those of ``above_columns`` in the linked row above; of a table that shares
+        columns: columns whose values equal those of ``above_columns`` in the linked row above; of a table
+            that shares
             the grain, its columns that hold the grain's value.
         above_columns: the other end of the link.
     """
@@ -60,7 +62,8 @@ class Reach:
 
     Attributes:
         grain: columns of the first node's table; rows with equal values belong together.
-        nodes: the grain's table first, then those that share the grain with it; each other node after the one above.
+        nodes: the grain's table first, then those that share the grain with it; each other node after the one
+            above.
         name: what tells a computed grain from others: its values are kept beside the mirror under this name. Empty
             for a grain of plain columns.
     """
@@ -124,10 +127,11 @@ class Reach:
 
 
 def entangled(reaches: tuple[Reach, ...]) -> bool:
-    """Whether rows of a grain's table also come in by another link (a hierarchy, tables that are each other's grain).
+    """Whether rows of a grain's table also come in by another link (a hierarchy, tables that are each other's
+    grain).
 
-    Then rows read for some grains stand for other grains too, of which only a part is there. Of a grain that several
-    tables share nothing is there by half: of each table the rows with its values are read.
+    Then rows read for some grains stand for other grains too, of which only a part is there. Of a grain that
+    several tables share nothing is there by half: of each table the rows with its values are read.
     """
     roots = [reach.nodes[index].schema.id for reach in reaches for index in reach.roots()]
     others = {node.schema.id for reach in reaches for node in reach.nodes if node.above is not None}
@@ -147,7 +151,8 @@ def linked_columns(reaches: tuple[Reach, ...]) -> dict[TableId, set[tuple[str, .
 
 
 def united(targets: Sequence[tuple[Reach, ...]]) -> list[tuple[Reach, ...]]:
-    """The reaches of several targets with one layout per table, that of its mirror: every computed value of each."""
+    """The reaches of several targets with one layout per table, that of its mirror: every computed value of
+    each."""
     found: dict[TableId, dict[str, Column]] = {}
     nodes = [node for reaches in targets for reach in reaches for node in reach.nodes]
     for node in nodes:

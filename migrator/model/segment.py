@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from migrator.model.progress import Checkpoint
-from migrator.model.request import Doubt
+from migrator.model.requests.request import Doubt
 from migrator.model.table import TableSchema
 
 
@@ -63,7 +63,8 @@ class Manifest:
             or that begins another batch.
         doubts: target rows to be decided on with the batch that holds this segment.
         id: what it is, told by its content: no two segments that differ have the same. Kept beside it, not in it.
-        previous: ``id`` of the segment before, so that logs which part can be told apart by any later segment; empty
+        previous: ``id`` of the segment before, so that logs which part can be told apart by any later
+            segment; empty
             in the first one, and where formats before 4 wrote the one before.
     """
 

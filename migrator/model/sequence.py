@@ -69,8 +69,8 @@ class Advance:
 def advance(found: NumberSequence, source: tuple[HandedOut, ...] = (), margin: int = 0) -> Advance:
     """How far a sequence must be, so that it hands out nothing that exists in the target or existed in the source.
 
-    It is never moved backwards, and stays on the values that it would come to by itself. One with a step of fifty is
-    moved so far that the fifty values before its next one are free too: clients count within a step.
+    It is never moved backwards, and stays on the values that it would come to by itself. One with a step of
+    fifty is moved so far that the fifty values before its next one are free too: clients count within a step.
 
     Args:
         found: the sequence, with the value held being read before its own.

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from migrator.model.progress import Checkpoint
-from migrator.model.request import Doubt
+from migrator.model.requests.request import Doubt
 from migrator.model.segment import FileKind, Link, Manifest
 from migrator.model.table import TableId, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
 class TableData:
-    """Rows of one table and kind for a new segment; ``rows`` is a ``pyarrow.Table`` laid out as ``FileKind`` says."""
+    """Rows of one table and kind for a new segment; ``rows`` is a ``pyarrow.Table`` laid out as ``FileKind``
+    says."""
 
     schema: TableSchema
     kind: FileKind
@@ -144,8 +145,8 @@ class BatchReader(Protocol):
         """The segments after number ``after`` up to about ``max_rows`` rows, ending on a transaction boundary.
 
         Waits up to ``timeout_s`` for the first one; None when there is none yet. A transaction larger than
-        ``max_rows`` is returned whole. Raises ``DamageError`` for a missing, torn or corrupt segment, once all whole
-        transactions before it were returned.
+        ``max_rows`` is returned whole. Raises ``DamageError`` for a missing, torn or corrupt segment, once
+        all whole transactions before it were returned.
         """
         ...
 
@@ -185,7 +186,8 @@ class EventLogRoom(Protocol):
 
 
 class SegmentReader(Protocol):
-    """Reads the event log segment by segment, beside the target, and keeps what it hasn't read from being deleted."""
+    """Reads the event log segment by segment, beside the target, and keeps what it hasn't read from being
+    deleted."""
 
     def place(self) -> ReaderPlace | None:
         """Where this reader stands; None when it never stored a place."""

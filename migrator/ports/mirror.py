@@ -61,8 +61,8 @@ class JoinedTarget:
 class Sides:
     """Rows of source tables before and after a batch, as ``pyarrow.Table`` by table name.
 
-    They hold every row that the affected grains depend on, and others. Both sides hold versions of the same keys, so
-    whatever the mapping makes of the others is the same on both sides.
+    They hold every row that the affected grains depend on, and others. Both sides hold versions of the same
+    keys, so whatever the mapping makes of the others is the same on both sides.
 
     ``dumped``: whether dump rows are among them, whose target rows are to be written even where nothing changed.
     """
@@ -103,7 +103,8 @@ class Mirror(Protocol):
         ...
 
     def roots(self, reach: Reach, tables: Sequence[str]) -> dict[str, Any] | None:
-        """Of a computed grain: touched rows of its table and the rows of ``tables`` linked to them, as they are now.
+        """Of a computed grain: touched rows of its table and the rows of ``tables`` linked to them, as they
+        are now.
 
         None when the batch touches none. ``pyarrow.Table`` by table name.
         """

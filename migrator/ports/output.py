@@ -61,8 +61,9 @@ class Held:
 class EventOutput(Protocol):
     """Takes events in order. One thread uses it.
 
-    The promise is exactly once: after a kill at any moment, ``open`` with the mark of the last ``commit`` whose place
-    was stored finds out how much arrived beyond it, and the caller goes on with the very next event.
+    The promise is exactly once: after a kill at any moment, ``open`` with the mark of the last ``commit``
+    whose place was stored finds out how much arrived beyond it, and the caller goes on with the very next
+    event.
     """
 
     def open(self, mark: int | None) -> Held | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from migrator.model.request import RequestBook
+from migrator.model.requests.request import RequestBook
 
 
 class RequestStore(Protocol):

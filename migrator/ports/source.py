@@ -11,7 +11,7 @@ from migrator.model.finding import Finding
 from migrator.model.load import Load
 from migrator.model.position import Position
 from migrator.model.reach import Reference
-from migrator.model.request import Scope
+from migrator.model.requests.request import Scope
 from migrator.model.table import TableSchema
 
 
@@ -51,7 +51,8 @@ class LogReader(Protocol):
     """The source log from a position on, in commit order. One thread uses it at a time."""
 
     def start(self, after: Position | None) -> Position:
-        """Begins after ``after``; when None, where everything before is visible to new snapshots, near the log's end.
+        """Begins after ``after``; when None, where everything before is visible to new snapshots, near the
+        log's end.
 
         Returns the actual start. Raises ``GapError`` when the log no longer holds that place, ``ConnectionFailed``.
         """
@@ -87,16 +88,17 @@ class ChunkReader(Protocol):
     def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
         """The request with the bounds it lacks: ``end``, and of one that goes ``ahead`` also ``until``.
 
-        Cheap: keys are looked up in the index, no row is read. What is found may be out of date at once, harmlessly:
-        rows that come or go in between change how many a chunk has, and ``limit_rows`` still bounds them. Raises
-        what ``read`` raises.
+        Cheap: keys are looked up in the index, no row is read. What is found may be out of date at once,
+            harmlessly: rows that come or go in between change how many a chunk has, and ``limit_rows`` still
+            bounds them. Raises what ``read`` raises.
         """
         ...
 
     def read(self, request: ChunkRequest, schema: TableSchema) -> Chunk:
         """Reads one chunk in a read view of its own, together with its witness and its high position.
 
-        Its rows are those after ``after`` up to ``top``, as far as ``limit_rows`` goes (see ``ChunkRequest.ending``).
+        Its rows are those after ``after`` up to ``top``, as far as ``limit_rows`` goes (see
+        ``ChunkRequest.ending``).
 
         Raises ``SourceError`` when a value can't be represented, ``SchemaError`` when the table no longer has
         this schema, ``ConnectionFailed``.

@@ -31,8 +31,8 @@ class StagedRows:
 
 
 Stage = Callable[[Iterator[Any]], "str | None"]
-"""Run by a task on an executor: puts the record batches of one attempt beside the target, returns a receipt, or None
-when there are no rows. Can be pickled."""
+"""Run by a task on an executor: puts the record batches of one attempt beside the target, returns a receipt,
+or None when there are no rows. Can be pickled."""
 
 
 class Stager(Protocol):
@@ -55,7 +55,8 @@ class TargetRows:
         strict_inserts: whether a row of ``after`` without a row in ``before`` must not exist yet (the table's dump
             is over): then two source rows that map to one key are an error instead of overwriting each other.
         replaces: whether all rows of this table in the batch are all it shall hold: others vanish.
-        doubted: keys, one column each, whose rows vanish unless ``chunk`` or ``after`` has them, or a row of another
+        doubted: keys, one column each, whose rows vanish unless ``chunk`` or ``after`` has them, or a row of
+            another
             table points at them.
         emptied: whether every row that the table has when the batch begins vanishes first.
     """

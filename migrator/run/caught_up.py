@@ -9,7 +9,8 @@ from migrator.run.progress import Snapshot
 
 
 def caught_up(position: Callable[[], Position]) -> Callable[[Snapshot], bool]:
-    """Holds once every dump is done, that of running requests included, and what was committed by then is applied."""
+    """Holds once every dump is done, that of running requests included, and what was committed by then is
+    applied."""
     goal: Position | None = None
 
     def reached(now: Snapshot) -> bool:

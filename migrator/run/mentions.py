@@ -1,4 +1,5 @@
-"""Where the mapping names a source table: what a server says about the table alone doesn't lead its author there."""
+"""Where the mapping names a source table: what a server says about the table alone doesn't lead its author
+there."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Phases, in order; each ends in a named error or leads to the next:
 1. read structure: source tables, target tables, mapping (nothing is written)
 2. lead: a lease with an epoch above every earlier one, the ledger taken over under it; of several processes with
    ``--ha`` one leads and the others wait here
-3. agree: event log and ledger are brought to one story (see ``migrator.run.resume``)
+3. agree: event log and ledger are brought to one story (see ``migrator.run.lead.resume``)
 4. run: capture in a thread, apply in the caller's thread
 """
 
@@ -31,31 +31,40 @@ from migrator.ports.requests import RequestStore
 from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
-from migrator.run.apply_loop import ApplyLoop
+from migrator.run.apply.executor_watch import watch_executors
+from migrator.run.apply.joined_job import JoinedJob
+from migrator.run.apply.leaders_folder import leaders_folder
+from migrator.run.apply.loop import ApplyLoop
+from migrator.run.apply.transform_job import TransformJob
 from migrator.run.beside import beside
-from migrator.run.between import refuse_changes
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
-from migrator.run.carried import Carried, LateTargets, carry_over, mapped_now
-from migrator.run.executor_watch import watch_executors
+from migrator.run.capture.give_way import giving_way
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
+from migrator.run.capture.source_threads import wait
 from migrator.run.failure import Stopping
-from migrator.run.give_way import giving_way
-from migrator.run.head_start import head_start
-from migrator.run.joined_job import JoinedJob
-from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, lost, overtaken, stood_by, tell
-from migrator.run.leaders_folder import leaders_folder
+from migrator.run.lead.between import refuse_changes
+from migrator.run.lead.carried import Carried, LateTargets, carry_over, mapped_now
+from migrator.run.lead.head_start import head_start
+from migrator.run.lead.lead import (
+    AppliedOnly,
+    Lead,
+    SureTarget,
+    SureWriter,
+    lost,
+    overtaken,
+    stood_by,
+    tell,
+)
+from migrator.run.lead.recapture import Recapture, SetAside
+from migrator.run.lead.resume import resume
+from migrator.run.lead.shortage import named_shortage
+from migrator.run.lead.upkeep import looked_at
 from migrator.run.mentions import check_key, gaps, mentioned, refuse, with_mentions
 from migrator.run.progress import Progress, Snapshot
-from migrator.run.recapture import Recapture, SetAside
 from migrator.run.request_check import CheckedRequests, DoubtsCheck
-from migrator.run.resume import resume
-from migrator.run.shortage import named_shortage
-from migrator.run.source_threads import wait
 from migrator.run.steps import Step, no_step
-from migrator.run.transform_job import TransformJob
-from migrator.run.upkeep import looked_at
-from transforms.plan import MappingKind, MappingPlan, analyse
+from transforms.analysis.plan import MappingKind, MappingPlan, analyse
+from transforms.on_spark.session import named_jvm_end
 from transforms.registry import Mapping
-from transforms.session import named_jvm_end
 
 Until = Callable[[Snapshot], bool]
 
@@ -71,7 +80,7 @@ class EventLog:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything a run needs from outside; only ``migrator.wiring`` knows which adapters these are.
+    """Everything a run needs from outside; only ``migrator.wiring.parts`` knows which adapters these are.
 
     Attributes:
         source: factories of source connections, for the given table schemas.
@@ -85,12 +94,14 @@ class Parts:
         reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
         hints: where the leader tells onlookers of itself.
         executors: how many a cluster has now; None where that isn't known, or tasks run in this process.
-        adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what it did.
+        adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what
+            it did.
         set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
         upkeep: of the target's tables, once they are filled; None where nobody wants it.
         late: what is done with targets that joined later.
         check_doubts: raises ``RequestError`` for a dump request that may take right rows out of the target.
-        keep_until_applied: whether the source may forget only what the target holds: no other machine can go on from
+        keep_until_applied: whether the source may forget only what the target holds: no other machine can go
+            on from
             this one's event log, or the user wants a damaged one to be captured again.
     """
 
@@ -273,7 +284,8 @@ class Migration:
         self.progress.set(note=parts.adopt(ledger))
         log = parts.event_log(epoch, ledger)
         checkpoint = resume(ledger, log.writer.last(), log.reader)
-        # A crash between commit and release left these: with the log at its bound nothing would come to release them.
+        # A crash between commit and release left these: with the log at its bound nothing would come to
+        # release them.
         log.reader.release(ledger.segment)
         parts.step("run.led")
         schemas, targets, mapping_plans = plans(parts)

@@ -1,8 +1,9 @@
 """Dump requests as the leader takes them: checked as the command line checks them, whoever has written the book.
 
-The book may be in ZooKeeper, which by default is open to whoever reaches it. A request that names other tables, whose
-keys, range or predicate the source can't be asked for, that is larger than the command line would file, or that wants
-target rows removed which it doesn't dump, fails by name before any of it meets the source or the target.
+The book may be in ZooKeeper, which by default is open to whoever reaches it. A request that names other
+tables, whose keys, range or predicate the source can't be asked for, that is larger than the command line
+would file, or that wants target rows removed which it doesn't dump, fails by name before any of it meets the
+source or the target.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from dataclasses import replace
 
 from migrator.errors import RequestError
 from migrator.model.limits import LONGEST_PAUSE_S, MOST_CHUNK_ROWS, MOST_WORKERS
-from migrator.model.request import MOST_KEYS, WHOLE, DumpRequest, Pace, RequestBook, RequestState, Scope
+from migrator.model.requests.request import (
+    MOST_KEYS,
+    WHOLE,
+    DumpRequest,
+    Pace,
+    RequestBook,
+    RequestState,
+    Scope,
+)
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.requests import RequestStore
 from migrator.run.progress import Progress

@@ -7,8 +7,9 @@ variables change that:
     the process kills itself with SIGKILL when it reaches the point for the n-th time (default: the first).
 ``MIGRATOR_STEPS=<path>`` with ``MIGRATOR_STEP_POINTS=<point>[,<point>...]``
     at these points the process connects to the Unix socket (one connection a thread: several threads may be held at
-    once), sends the point's name and a newline, and goes on when a line comes back. Where nobody listens any more, or
-    no answer comes within ``LONGEST_HOLD_S``, it goes on all the same: a fault harness must never stop a migration.
+    once), sends the point's name and a newline, and goes on when a line comes back. Where nobody listens any
+    more, or no answer comes within ``LONGEST_HOLD_S``, it goes on all the same: a fault harness must never
+    stop a migration.
 
 Segments are counted by the event log, batches by the target; a point's n-th time is the n-th of this process.
 """

@@ -1,6 +1,7 @@
 """Alembic environment of the tool's own control tables, in a schema (on MariaDB: a database) called ``migrator``.
 
-Two branches of one environment: ``source`` makes the watermark row's table (only where that placement is configured),
+Two branches of one environment: ``source`` makes the watermark row's table (only where that placement is
+configured),
 ``target`` makes the ledger. Versions stand in ``migrator.alembic_version``, apart from the user's own revisions.
 
 On a MySQL or MariaDB target a schema of our own would be another database: it would stay when the target's is

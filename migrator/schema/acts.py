@@ -84,7 +84,8 @@ def act_sql(table: str, mark: Callable[[int, str], str]) -> ActSql:
 
 
 def note_lead(run: Run, rows: Rows, sql: ActSql, migration: str, login: str, epoch: int, reason: str) -> None:
-    """Writes, in the open transaction, that this process leads: after a stop, or in the place of who didn't stop."""
+    """Writes, in the open transaction, that this process leads: after a stop, or in the place of who didn't
+    stop."""
     last = rows(sql.last_lead, [migration])
     act, detail = START, ""
     if last and last[0][0] != STOP:

@@ -14,8 +14,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from migrator.connections.postgres.refusal import for_good, refusal
 from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
-from migrator.postgres_refusal import for_good, refusal
 from migrator.schema.engines import as_engine
 
 CONTROL_SCHEMA = "migrator"

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url, pool
 
-from migrator.mysql_session import REVISES, pin
-from migrator.postgres_session import CONTROL, Login, parts, pin_connection
+from migrator.connections.mysql.session import REVISES, pin
+from migrator.connections.postgres.session import CONTROL, Login, parts, pin_connection
 
 
 def as_engine(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection
 
-from migrator.postgres_session import REVISIONS
+from migrator.connections.postgres.session import REVISIONS
 from migrator.schema.engines import as_engine
 
 

@@ -12,8 +12,8 @@ from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
+from migrator.connections.postgres.session import REVISIONS
 from migrator.errors import TargetError
-from migrator.postgres_session import REVISIONS
 from migrator.schema.control import connected
 from migrator.schema.engines import as_engine
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from migrator.adapters.zookeeper.connection import ZooKeeperSession
-from migrator.adapters.zookeeper.leadership import seen
+from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
+from migrator.adapters.coordination.zookeeper.leadership import seen
 from scenarios.faults.fault import Fault, Options, impossible
 from scenarios.faults.process_tree import alive
 from scenarios.faults.processes import await_true, running_pid

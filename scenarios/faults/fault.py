@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from migrator.errors import ConfigError, MigratorError
-from scenarios.faults.proxy import TcpProxy
+from scenarios.proxy.proxy import TcpProxy
 from scenarios.scenario import FaultSpec
 from scenarios.world import Side, World
 
@@ -102,7 +102,8 @@ class Options:
 class Fault:
     """Something that goes wrong. A subclass reads its options in ``__init__``.
 
-    A fault that can't be placed raises a named error from ``prepare`` or ``fire``; it never passes for one that was.
+    A fault that can't be placed raises a named error from ``prepare`` or ``fire``; it never passes for one
+    that was.
 
     Attributes:
         needs_proxy: the pipeline must reach this side through a proxy; None for any way.

@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from migrator.binlog.preflight_checks import log_status
+from migrator.adapters.sources.binlog.preflight_checks import log_status
 from scenarios.database import Database
 from scenarios.faults.fault import Fault, Options, impossible, migration_name, side_of, state_folder
 from scenarios.faults.processes import await_true, running_pid
@@ -213,8 +213,8 @@ class Redeliver(OldSegments):
 class RestoreCheckpoint(OldSegments):
     """The event log is again what it was some time ago, as from a backup; the target has gone on since.
 
-    Option ``segments``: how many newest of those that the target holds are missing as well (default: half of them, at
-    least one). The pipeline is killed for it and started again.
+    Option ``segments``: how many newest of those that the target holds are missing as well (default: half of
+    them, at least one). The pipeline is killed for it and started again.
     """
 
     def __init__(self, options: Options):

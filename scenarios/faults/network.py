@@ -6,8 +6,8 @@ from typing import Literal, cast
 
 from migrator.errors import MigratorError
 from scenarios.faults.fault import Fault, Options, proxy_of
-from scenarios.faults.link import DIRECTIONS, STREAMS, Direction, Stream, Trigger
-from scenarios.faults.proxy import TcpProxy
+from scenarios.proxy.link import DIRECTIONS, STREAMS, Direction, Stream, Trigger
+from scenarios.proxy.proxy import TcpProxy
 from scenarios.world import World
 
 

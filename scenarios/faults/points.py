@@ -88,8 +88,9 @@ class PointServer:
     def on(self, point: str, count: int, callback: Callback) -> None:
         """Calls ``callback`` when ``point`` is reached for the ``count``-th time, the pipeline held meanwhile.
 
-        A pipeline announces only the points known when its ``environment()`` was taken. Raises ``ConfigError`` for a
-        point that doesn't exist, a count below 1, and a second callback for the same moment.
+        A pipeline announces only the points known when its ``environment()`` was taken. Raises
+        ``ConfigError`` for a point that doesn't exist, a count below 1, and a second callback for the same
+        moment.
         """
         _known(point)
         if count < 1:

@@ -151,8 +151,8 @@ class KillJvm(KillChild):
 class KillWorker(KillChild):
     """SIGKILL to Spark's Python workers; there are some only while a mapping uses Python functions.
 
-    ``at_work: true``: they are only stopped at first, so that the next task gives its rows to one of them and waits;
-    healing kills them in the middle of it.
+    ``at_work: true``: they are only stopped at first, so that the next task gives its rows to one of them and
+    waits; healing kills them in the middle of it.
     """
 
     what = "Spark Python worker"
@@ -224,8 +224,8 @@ class KillExecutor(Fault):
 class KernelsVictim(KillChild):
     """SIGKILL to that process of the pipeline which the kernel would kill if memory ran out now.
 
-    The kernel's own choice (``oom_score``, see proc(5)) and its own signal; memory doesn't run out, for on a machine
-    that is not ours alone it would take others with it.
+    The kernel's own choice (``oom_score``, see proc(5)) and its own signal; memory doesn't run out, for on a
+    machine that is not ours alone it would take others with it.
     """
 
     what = "process with the highest oom_score"

@@ -26,10 +26,11 @@ _UNKNOWN = 3
 class KillRepair(Fault):
     """Rows of the target are damaged, ``migrator repair --apply`` mends them, and the run is killed while it does.
 
-    ``damage``: one statement on the target, until it changes a row. ``lock``: a statement that locks what the second
-    statement of the merge needs, so that the first one has been carried out when the run is seen to wait: there it is
-    killed. Then the lock is given back, the run is started again, and the repair must come to its end with exit code
-    0, which it gives only after verifying the rows again. ``table``, ``keys``: what to repair.
+    ``damage``: one statement on the target, until it changes a row. ``lock``: a statement that locks what the
+    second statement of the merge needs, so that the first one has been carried out when the run is seen to
+    wait: there it is killed. Then the lock is given back, the run is started again, and the repair must come
+    to its end with exit code 0, which it gives only after verifying the rows again. ``table``, ``keys``: what
+    to repair.
     """
 
     def __init__(self, options: Options):

@@ -39,8 +39,8 @@ class StandIn:
 
         In the copy's settings the texts ``other`` are replaced by what they map to.
 
-        Its state folder is its own, so that it finds no lease; the event log is the same, as on a shared filesystem.
-        Raises ``MigratorError`` when the project's state isn't in its folder.
+        Its state folder is its own, so that it finds no lease; the event log is the same, as on a shared
+        filesystem. Raises ``MigratorError`` when the project's state isn't in its folder.
         """
         project, state = world.config.parent.resolve(), state_folder(world)
         if not state.is_relative_to(project):

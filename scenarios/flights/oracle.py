@@ -1,7 +1,8 @@
 """An independent judge of the demo: what the new tables must hold, computed in plain SQL from the old ones.
 
-It shares no code with ``mapping.py``. The old rows are only read: they are copied into temporary tables of a session
-on the new database's server, where ``oracle_facts.sql`` and ``oracle.sql`` work on them, for either old engine.
+It shares no code with ``mapping.py``. The old rows are only read: they are copied into temporary tables of a
+session on the new database's server, where ``oracle_facts.sql`` and ``oracle.sql`` work on them, for either
+old engine.
 """
 
 from __future__ import annotations

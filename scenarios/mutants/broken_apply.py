@@ -20,7 +20,7 @@ from migrator.model.segment import Manifest
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetBatch
-from migrator.run.apply_loop import ApplyLoop
+from migrator.run.apply.loop import ApplyLoop
 from scenarios.simulation.setup import Patch
 
 _init = ApplyLoop.__init__

@@ -17,10 +17,10 @@ from migrator.model.event import ChangeRun, MarkKind, TransactionId, Transaction
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.table import TableSchema
-from migrator.run.capture_steps import CaptureSteps
+from migrator.run.capture.segment_builder import SegmentBuilder
+from migrator.run.capture.source_threads import ChunkPump, ChunkRead, hand_over
+from migrator.run.capture.steps import CaptureSteps
 from migrator.run.failure import Stopping
-from migrator.run.segment_builder import SegmentBuilder
-from migrator.run.source_threads import ChunkPump, ChunkRead, hand_over
 from scenarios.simulation.setup import Patch
 from scenarios.simulation.source import CODECS, SimulatedLogReader
 

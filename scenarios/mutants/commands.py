@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
-from scenarios import catalog_files, json_file, runner
+from scenarios import json_file
 from scenarios.mutants.on_servers import SAID, Trial, chosen, heading, lines, overall, tried
-from scenarios.run_result import RunResult
+from scenarios.play import catalog_files, runner
+from scenarios.play.run_result import RunResult
 from verify.history.result import Outcome
 
 EXIT_CODES: Mapping[Outcome, int] = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}

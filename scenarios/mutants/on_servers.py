@@ -1,7 +1,8 @@
 """Broken variants on real servers: in which scenario each dies most surely, and whether it does.
 
-The simulation's kill table says that the checkers see a broken rule in a model of databases. This one says that they
-see it in a whole ``migrator run`` between servers, through recorders that share no code with the pipeline.
+The simulation's kill table says that the checkers see a broken rule in a model of databases. This one says
+that they see it in a whole ``migrator run`` between servers, through recorders that share no code with the
+pipeline.
 
 A kill is a checker's: a variant that merely stops, hangs or can't be played was caught by nobody.
 """
@@ -14,7 +15,7 @@ from typing import Any
 
 from migrator.errors import ConfigError
 from scenarios.mutants.catalog import MUTANTS, mutant
-from scenarios.run_result import RunResult, judgement
+from scenarios.play.run_result import RunResult, judgement
 from scenarios.scenario import Engine
 from verify.history.result import Outcome
 

@@ -6,25 +6,26 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from migrator.adapters.files import batch_reader, durable
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.mariadb import log_reader
-from migrator.adapters.mariadb.catalog import log_end
-from migrator.adapters.target_postgres import ledger as ledgers
-from migrator.adapters.target_postgres.prepared import Prepared
-from migrator.adapters.target_postgres.session import Session
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
-from migrator.adapters.target_postgres.writer import BatchWriter
-from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership
+from migrator.adapters.coordination.zookeeper.leadership import ZooKeeperLeadership
+from migrator.adapters.event_log.files import batch_reader, durable
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.sources.mariadb import log_reader
+from migrator.adapters.sources.mariadb.catalog import log_end
+from migrator.adapters.targets.postgres import ledger as ledgers
+from migrator.adapters.targets.postgres.rows.prepared import Prepared
+from migrator.adapters.targets.postgres.rows.writer import BatchWriter
+from migrator.adapters.targets.postgres.session import Session
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import Manifest
 from migrator.ports.target import TargetBatch
-from migrator.run import resume, transform_job
-from migrator.run.lead import Lead
+from migrator.run.apply import transform_job
+from migrator.run.lead import resume
+from migrator.run.lead.lead import Lead
 from scenarios.mutants.broken_apply import net_by_ends, net_to_first_image, net_without_deletes
 from scenarios.simulation.setup import Patch
-from transforms.plan import MappingPlan
+from transforms.analysis.plan import MappingPlan
 
 _move = ledgers.move
 _write_all = BatchWriter.write

@@ -35,7 +35,8 @@ def _each(history: History, change: Callable[[pa.Table], pa.Table], *names: str)
 _VALUES = tuple(name for name, schema in SCHEMAS.items() if "value" in schema.names)
 
 
-# -- broken judges --------------------------------------------------------------------------------------------------
+# -- broken judges
+# --------------------------------------------------------------------------------------------------
 
 
 def _nothing(history: History) -> History:
@@ -126,7 +127,8 @@ JUDGES = (
 )
 
 
-# -- planted differences --------------------------------------------------------------------------------------------
+# -- planted differences
+# --------------------------------------------------------------------------------------------
 
 
 def _off_by(amount: int) -> Sight:
@@ -198,7 +200,8 @@ def _deleted_for_good(history: History) -> int | None:
     return found[-1] if found else None
 
 
-# -- the table ------------------------------------------------------------------------------------------------------
+# -- the table
+# ------------------------------------------------------------------------------------------------------
 
 
 def good_history() -> History:

@@ -1,4 +1,5 @@
-"""The clock of a history: microseconds since the run's start. It tells people when, never checkers in which order."""
+"""The clock of a history: microseconds since the run's start. It tells people when, never checkers in which
+order."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ _EVERY_S = 0.1
 class SegmentKeeper:
     """Keeps a hard link to every segment. ``keep`` is called before anything is released, and by a thread.
 
-    The apply loop announces ``apply.committed`` before it releases what it applied and waits for the answer; whoever
-    answers calls ``keep`` first. So nothing can be missed, however late the thread comes; it is there for segments
-    that are never applied. That nothing was missed shows in the numbers (``deliveries``).
+    The apply loop announces ``apply.committed`` before it releases what it applied and waits for the answer;
+    whoever answers calls ``keep`` first. So nothing can be missed, however late the thread comes; it is there
+    for segments that are never applied. That nothing was missed shows in the numbers (``deliveries``).
 
     Args:
         event_log: the event log's directory.
@@ -82,8 +82,8 @@ class SegmentKeeper:
     def _drop_given_up(self) -> None:
         """Drops what was set aside with a damaged event log (``<event log>.damaged``): nobody was delivered it.
 
-        What the target had applied by then is in there as well, and stays: a segment was given up if the log that was
-        begun anew, under a higher epoch, took a number at or below its own.
+        What the target had applied by then is in there as well, and stays: a segment was given up if the log
+        that was begun anew, under a higher epoch, took a number at or below its own.
         """
         damaged = Path(f"{self._event_log}.damaged") / "segments"
         newest_epoch = 0

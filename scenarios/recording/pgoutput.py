@@ -1,6 +1,7 @@
 """A second reader of pgoutput's protocol version 1, as small as a recorder needs it.
 
-Written apart from ``migrator.adapters.postgres.pgoutput``: a recorder must not share the bug of what it records.
+Written apart from ``migrator.adapters.sources.postgres.log.pgoutput``: a recorder must not share the bug of
+what it records.
 Source: PostgreSQL documentation, "Logical Replication Message Formats".
 """
 
@@ -46,7 +47,8 @@ class Relation(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row change; ``old`` is None for an insert and where the log holds no whole old row, ``new`` for a delete."""
+    """A row change; ``old`` is None for an insert and where the log holds no whole old row, ``new`` for a
+    delete."""
 
     oid: int
     old: Values | None

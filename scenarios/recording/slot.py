@@ -84,7 +84,8 @@ class SlotRecorder:
         self._stopping = Stopping()
 
     def start(self) -> None:
-        """Makes publication and slot, and starts reading. Raises ``VerifyError`` where the server doesn't let us."""
+        """Makes publication and slot, and starts reading. Raises ``VerifyError`` where the server doesn't let
+        us."""
         try:
             with self._database.postgres(autocommit=True) as connection:
                 tables = sql.SQL(", ").join(sql.Identifier(each.schema, each.table) for each in self._tables)

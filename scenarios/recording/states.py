@@ -15,7 +15,8 @@ from verify.history.history import PUT
 
 
 def select(columns: Columns) -> tuple[str, RowShape]:
-    """The SELECT of a side's tracked columns without WHERE, and how its rows are read. Double quotes quote names."""
+    """The SELECT of a side's tracked columns without WHERE, and how its rows are read. Double quotes quote
+    names."""
     names = [*columns.keys, columns.session, columns.number, *filter(None, [columns.value])]
     listed = ", ".join(map(quoted, names))
     return f"SELECT {listed} FROM {quoted(columns.table)}", RowShape(columns, names)

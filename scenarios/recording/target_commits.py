@@ -50,7 +50,8 @@ class TargetCommitRecorder:
     """A slot on the target cluster, read until ``stop``. Row changes without a move of the ledger get commit 0.
 
     Args:
-        database: the new side. Its tables and the ledger's table must exist; the tables get REPLICA IDENTITY FULL, so
+        database: the new side. Its tables and the ledger's table must exist; the tables get REPLICA IDENTITY
+            FULL, so
             that the log tells what a delete removed.
         migration: whose row of the ledger.
         tracked: which tables.

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.errors import VerifyError
-from scenarios import bundle
-from scenarios.run_result import RunResult, as_expected
+from scenarios.play import bundle
+from scenarios.play.run_result import RunResult, as_expected
 from verify.history.history import FAILED, OK, UNKNOWN, History, load_history
 
 _BINS = 240
@@ -185,9 +185,9 @@ def _times(table: pa.Table, column: str) -> Any:
 def _commits(history: History) -> tuple[Any, Any, Any]:
     """Per target commit: its second, its row changes, and its lag in ms.
 
-    The lag is the age of the *oldest* source commit that it brings, so that a stall shows as long as it was; NaN for
-    a commit that brings none (heartbeats, chunks). MariaDB's log counts whole seconds, cut off: there it is up to a
-    second too long.
+    The lag is the age of the *oldest* source commit that it brings, so that a stall shows as long as it was;
+    NaN for a commit that brings none (heartbeats, chunks). MariaDB's log counts whole seconds, cut off: there
+    it is up to a second too long.
     """
     commits = history.commits.filter(pc.is_valid(history.commits["committed_at_us"])).sort_by("commit")
     at_s = _times(commits, "committed_at_us")

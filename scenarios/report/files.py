@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from scenarios.play.run_result import RunResult
 from scenarios.report import terminal
 from scenarios.report.document import document
 from scenarios.report.facts import facts
 from scenarios.report.junit import junit
 from scenarios.report.page import page
 from scenarios.report.tables import Tables
-from scenarios.run_result import RunResult
 
 
 def write(results: Sequence[RunResult], folder: Path, tables: Tables | None = None) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scenarios.play.run_result import RunResult, judgement
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Tables
-from scenarios.run_result import RunResult, judgement
 from verify.history.result import Outcome
 
 ORDER = (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS)

@@ -137,7 +137,8 @@ class Client:
         return [Write(REGISTER.id, self._image(REGISTER.id, key), None) for key in chosen]
 
     def empty(self, dice: Dice) -> list[Write]:
-        """Every row of the register vanishes at once, while nobody else has a lock on it; some come back with it."""
+        """Every row of the register vanishes at once, while nobody else has a lock on it; some come back with
+        it."""
         table, free = REGISTER.id, self._present(REGISTER.id)
         if len(free) != len(self.source.logged[table]) or any(
             name == table for name, _ in self.source.locked

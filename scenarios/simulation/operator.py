@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import RequestError
-from migrator.model.request import WHOLE, RequestBook, RequestState, Scope
+from migrator.model.requests.request import WHOLE, RequestBook, RequestState, Scope
 from scenarios.simulation.dice import Dice
 from scenarios.simulation.tables import COUNTER, REGISTER, SCHEMAS
 

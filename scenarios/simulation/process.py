@@ -19,15 +19,15 @@ from migrator.model.chunk import ChunkRequest
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.table import TableSchema
-from migrator.run.apply_loop import ApplyLoop, Mapped
-from migrator.run.between import refuse_changes
-from migrator.run.capture_steps import CaptureSteps, SourcePorts
-from migrator.run.carried import Carried, LateTargets, carry_over
+from migrator.run.apply.loop import ApplyLoop, Mapped
+from migrator.run.capture.fair_inputs import FairInputs
+from migrator.run.capture.source_threads import ChunkPump, Inputs
+from migrator.run.capture.steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
-from migrator.run.fair_inputs import FairInputs
+from migrator.run.lead.between import refuse_changes
+from migrator.run.lead.carried import Carried, LateTargets, carry_over
+from migrator.run.lead.resume import resume
 from migrator.run.progress import Progress
-from migrator.run.resume import resume
-from migrator.run.source_threads import ChunkPump, Inputs
 from scenarios.simulation.dice import Dice
 from scenarios.simulation.setup import Setup, edited, mapping_of
 from scenarios.simulation.source import (

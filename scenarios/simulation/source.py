@@ -1,9 +1,9 @@
 """The old database: its commits reach the log before they become visible, in an order that decisions choose.
 
-Small and pessimistic: any commit may stay in the gap between log and visibility for as long as the decisions like, as
-on PostgreSQL with a slow synchronous standby or MariaDB with semi-sync AFTER_SYNC. With ``ordered`` commits become
-visible in log order, as with ``binlog_order_commits=ON``. What was acknowledged is forgotten, as a replication slot
-forgets it.
+Small and pessimistic: any commit may stay in the gap between log and visibility for as long as the decisions
+like, as on PostgreSQL with a slow synchronous standby or MariaDB with semi-sync AFTER_SYNC. With ``ordered``
+commits become visible in log order, as with ``binlog_order_commits=ON``. What was acknowledged is forgotten,
+as a replication slot forgets it.
 """
 
 from __future__ import annotations

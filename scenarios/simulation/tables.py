@@ -14,7 +14,7 @@ from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetBatch, TargetRows
-from transforms.plan import MappingKind, MappingPlan
+from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.registry import TargetMapping
 from verify.history.history import TrackedTable
 
@@ -132,7 +132,7 @@ class Mapper:
         self._versions = versions
 
     def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
-        """See ``migrator.run.transform_job.TransformJob.map``."""
+        """See ``migrator.run.apply.transform_job.TransformJob.map``."""
         plans = [plan for plan in PLANS if plan.target.id.name in self._versions]
         found = [self._rows(plan, batch, known) for plan in plans]
         rows = tuple(rows for rows in found if rows is not None)

@@ -2,8 +2,8 @@
 
 A decision is (actor, number): the actor makes one step, and whatever it has to choose comes from the number. Drawn
 from a seed all at once, so that a run is a function of its decisions and stays one when some of them are dropped. An
-actor that can do nothing does nothing. After the last decision no client writes and no fault begins; the actors take
-turns until the target holds everything.
+actor that can do nothing does nothing. After the last decision no client writes and no fault begins; the
+actors take turns until the target holds everything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from migrator.adapters.memory.leadership import MemoryElection
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.adapters.memory.target import MemoryDatabase
 from migrator.errors import MappingError, MigratorError
-from migrator.model.request import WHOLE
+from migrator.model.requests.request import WHOLE
 from migrator.model.table import TableId
 from scenarios.simulation.clients import Client, initial_rows
 from scenarios.simulation.dice import Dice

@@ -1,9 +1,10 @@
 """Whether what a migration holds stays bounded: a rule over samples, pure.
 
-A series is judged by the growth that a straight line through it shows, over the stretch after the warm-up. The line's
-slope is the median of the slopes between all pairs of samples (Theil and Sen): a spike, or a saw's teeth, hardly move
-it; a leak does, however slow, once it lasts. What belongs to a process is judged within the life of each process,
-since a kill gives all of it back; a life that is too short to be judged says nothing.
+A series is judged by the growth that a straight line through it shows, over the stretch after the warm-up.
+The line's slope is the median of the slopes between all pairs of samples (Theil and Sen): a spike, or a saw's
+teeth, hardly move it; a leak does, however slow, once it lasts. What belongs to a process is judged within
+the life of each process, since a kill gives all of it back; a life that is too short to be judged says
+nothing.
 """
 
 from __future__ import annotations

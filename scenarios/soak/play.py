@@ -1,4 +1,5 @@
-"""Plays a soak: one migration, writers for as long as is asked, the run killed now and then, tables dumped again."""
+"""Plays a soak: one migration, writers for as long as is asked, the run killed now and then, tables dumped
+again."""
 
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from migrator import wiring
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
+from migrator.wiring import parts as wiring
 from scenarios.pipeline import PipelineProcess
+from scenarios.play.stage import Stage, set_up
+from scenarios.play.verified import verified
 from scenarios.scenario import Engine, Scenario, WorkloadSpec
 from scenarios.soak import sampling
 from scenarios.soak.judgement import Sample
-from scenarios.stage import Stage, set_up
-from scenarios.verified import verified
 from scenarios.workload import Workload
 from verify.history.result import CheckResult
 

@@ -127,8 +127,8 @@ def run(
 def recorded(description: Description, log: pa.Table, found: Deliveries, final_source: pa.Table) -> History:
     """The history of a course.
 
-    The consumer is the simplest there is: per key the last delivery wins. What it holds in the end is recorded as one
-    target commit at the end of the log, so that the checkers of target states judge it too.
+    The consumer is the simplest there is: per key the last delivery wins. What it holds in the end is
+    recorded as one target commit at the end of the log, so that the checkers of target states judge it too.
     """
     commits, changes, final = (GrowingTable(name) for name in ("commits", "changes", "final_target"))
     last_order = max(log["order"].to_pylist(), default=0)
@@ -231,7 +231,8 @@ def _under_load(
 
 
 def _warm_up(tool: Tool, hazard: Hazard, admin: Database, seed: int, folder: Path) -> None:
-    """A few slow writes, all delivered before the hazard begins: a JVM that has just started lags behind for long."""
+    """A few slow writes, all delivered before the hazard begins: a JVM that has just started lags behind for
+    long."""
     slow = replace(hazard.writing, rate_per_s=_WARM_UP_RATE)
     writers = Writers(admin, slow, _WARM_UP_S, seed, folder)
     try:

@@ -1,8 +1,9 @@
 """This project's capture as a tool to torture: its log reader, chunk reader, capture core and event log.
 
-The loop is that of ``migrator.run.capture_loop`` with two differences, both for the comparison only: the dump of the
-table begins anew whenever it is asked for (Debezium's incremental snapshots can be repeated, a migration dumps once),
-and a segment is cut before and after every chunk, so that the event log tells the order of delivery.
+The loop is that of ``migrator.run.capture.loop`` with two differences, both for the comparison only: the dump
+of the table begins anew whenever it is asked for (Debezium's incremental snapshots can be repeated, a
+migration dumps once), and a segment is cut before and after every chunk, so that the event log tells the
+order of delivery.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.columnar.keys import without_keys
 from migrator.core.capture import Capture, EmitChunk, Output
 from migrator.core.dump import DumpPlan
@@ -27,10 +28,8 @@ from migrator.model.event import Key
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId, TableSchema
-from migrator.run.failure import Stopping
-from migrator.run.progress import Progress
-from migrator.run.segment_builder import SegmentBuilder
-from migrator.run.source_threads import (
+from migrator.run.capture.segment_builder import SegmentBuilder
+from migrator.run.capture.source_threads import (
     ChunkBounded,
     ChunkPump,
     ChunkRead,
@@ -41,6 +40,8 @@ from migrator.run.source_threads import (
     Witnessed,
     WitnessPump,
 )
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress
 from scenarios.database import Database
 from scenarios.torture.deliveries import Deliveries
 from scenarios.torture.old_table import COLUMNS, TABLE

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from migrator.adapters.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
 from migrator.errors import MigratorError
 from migrator.model.segment import FileKind, SegmentFile
 from scenarios.recording.row_version import RowShape, RowVersion

@@ -41,7 +41,8 @@ def run_to_set_up(arguments: Sequence[str], environment: Mapping[str, str]) -> N
 
 
 def run_as_client(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Run a program as an action of a workload. Raises ``ClientFailed`` with its last words if it fails or hangs."""
+    """Run a program as an action of a workload. Raises ``ClientFailed`` with its last words if it fails or
+    hangs."""
     try:
         ended = subprocess.run(
             list(arguments),

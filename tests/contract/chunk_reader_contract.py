@@ -13,7 +13,7 @@ from migrator.errors import ConnectionFailed, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import Key, LogProgress, TransactionPart
 from migrator.model.position import Position
-from migrator.model.request import Scope
+from migrator.model.requests.request import Scope
 from migrator.model.table import TableSchema
 from migrator.ports.source import ChunkReader, LogReader
 from tests.integration.capturing import Capturing

@@ -1,4 +1,5 @@
-"""What every leadership must do. A new adapter subclasses ``LeadershipContract`` and says how to make contenders."""
+"""What every leadership must do. A new adapter subclasses ``LeadershipContract`` and says how to make
+contenders."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ class Event:
 
 
 def plain(column: Column, value: Any) -> Any:
-    """A value so that only equal bits are equal: numbers of days and microseconds, bits of floats, text of decimals.
+    """A value so that only equal bits are equal: numbers of days and microseconds, bits of floats, text of
+    decimals.
 
     ``value`` is an Arrow scalar. All NaN are one value: text can't tell them apart, and no database does.
     """

@@ -1,4 +1,5 @@
-"""What every output of change events must do. A new adapter subclasses ``OutputContract`` and says how to read it."""
+"""What every output of change events must do. A new adapter subclasses ``OutputContract`` and says how to
+read it."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from migrator.adapters.files.segment_reader import FileSegmentReader
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.columnar.types import image_schema
 from migrator.errors import MigratorError, OutputError
 from migrator.model.segment import FileKind
 from migrator.ports.eventlog import SegmentContent, TableData
 from migrator.ports.output import EventOutput
-from migrator.run.event_stream import EventStream, Streamed
+from migrator.run.commands.event_stream import EventStream, Streamed
 from migrator.run.failure import Stopping
 from tests.contract.eventlog_content import WIDER, content, dump_rows, images, inserted
 from tests.contract.output_content import WIDE, Event, changes, image, numbered, wide_rows, wide_table

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from migrator.errors import RequestError
-from migrator.model.request import WHOLE, Pace, RequestBook, RequestState, Scope
+from migrator.model.requests.request import WHOLE, Pace, RequestBook, RequestState, Scope
 from migrator.model.table import TableId
 from migrator.ports.requests import RequestStore
 

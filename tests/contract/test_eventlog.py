@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.fresh_segments import FreshSegments
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.fresh_segments import FreshSegments
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
 from migrator.model.segment import Manifest
 from migrator.ports.eventlog import BatchReader, SegmentWriter

@@ -14,30 +14,30 @@ from typing import Any
 
 import pytest
 
-from migrator import config
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.places import FORMAT as PLACES
-from migrator.adapters.files.places import read_place
-from migrator.adapters.files.request_store import FileRequests
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.files.set_aside import set_damage_aside
-from migrator.adapters.local.hints import FileHints
-from migrator.adapters.postgres.change_tables.layout import FORMAT as CHANGE_TABLES
-from migrator.adapters.target_postgres.mirror_tables import FORMAT as MIRROR
-from migrator.adapters.zookeeper.leadership import FORMAT as NODES
+from migrator.adapters.coordination.local.hints import FileHints
+from migrator.adapters.coordination.zookeeper.leadership import FORMAT as NODES
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.places import FORMAT as PLACES
+from migrator.adapters.event_log.files.places import read_place
+from migrator.adapters.event_log.files.request_store import FileRequests
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.set_aside import set_damage_aside
+from migrator.adapters.sources.postgres.change_tables.layout import FORMAT as CHANGE_TABLES
+from migrator.adapters.targets.postgres.mirror.tables import FORMAT as MIRROR
+from migrator.config import project as config
 from migrator.errors import MigratorError
-from migrator.model.codec import FORMAT, checkpoint_from_json, requests_from_json
-from migrator.model.hint_codec import hint_from_json
+from migrator.model.codecs.codec import FORMAT, checkpoint_from_json, requests_from_json
+from migrator.model.codecs.hint_codec import hint_from_json
 from migrator.model.ledger import Ledger
-from scenarios import bundle
+from scenarios.play import bundle
 from scenarios.report.document import FORMAT as REPORT
 from tests.contract.eventlog_content import checkpoint, pairs, read
 from tests.formats.made import BOOK, CHECKPOINT, EPOCH, HINT, PLACE
 from tests.formats.write import SCENARIO
 from verify.history.history import FORMAT as HISTORY
 from verify.history.history import load_history
-from verify.result import FORMAT as VERIFY
+from verify.tables.result import FORMAT as VERIFY
 
 FORMATS = Path(__file__).parents[1] / "formats"
 EVENT_LOGS = sorted(folder for folder in FORMATS.iterdir() if (folder / "eventlog").is_dir())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from migrator.model.request import Doubt
+from migrator.model.requests.request import Doubt
 from tests.contract.eventlog_content import inserted, read
 from tests.contract.eventlog_under_test import EventLogUnderTest
 from tests.contract.test_eventlog import Files, Memory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrator.adapters.local.hints import FileHints
-from migrator.model.codec import FORMAT
+from migrator.adapters.coordination.local.hints import FileHints
+from migrator.model.codecs.codec import FORMAT
 from tests.contract.hints_contract import FULL, HintsContract, Places
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrator.adapters.local.leadership import LocalLeadership
+from migrator.adapters.coordination.local.leadership import LocalLeadership
 from migrator.adapters.memory.leadership import MemoryElection, MemoryLeadership
 from migrator.ports.leadership import Leadership
 from tests.contract.leadership_contract import Contender, LeadershipContract

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from migrator.adapters.json_lines.output import JsonLinesFile
-from migrator.adapters.parquet_events.output import ParquetFolder
+from migrator.adapters.outputs.json_lines.output import JsonLinesFile
+from migrator.adapters.outputs.parquet_events.output import ParquetFolder
 from migrator.model.table import Column, TableSchema
 from migrator.ports.output import EventOutput
 from tests.contract.eventlog_content import ITEM, WIDER

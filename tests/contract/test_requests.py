@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files.request_store import FileRequests
+from migrator.adapters.event_log.files.request_store import FileRequests
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import RequestError
-from migrator.model.codec import FORMAT
-from migrator.model.request import WHOLE
+from migrator.model.codecs.codec import FORMAT
+from migrator.model.requests.request import WHOLE
 from tests.contract.requests_contract import TABLE, RequestsContract, Stores
 
 

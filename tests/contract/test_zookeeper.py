@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from migrator.adapters.zookeeper import connection
-from migrator.adapters.zookeeper.connection import ZooKeeperSession
-from migrator.adapters.zookeeper.hints import ZooKeeperHints
-from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership, seen
-from migrator.adapters.zookeeper.requests import ZooKeeperRequests
+from migrator.adapters.coordination.zookeeper import connection
+from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
+from migrator.adapters.coordination.zookeeper.hints import ZooKeeperHints
+from migrator.adapters.coordination.zookeeper.leadership import ZooKeeperLeadership, seen
+from migrator.adapters.coordination.zookeeper.requests import ZooKeeperRequests
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import ConnectionFailed, FencedError, MigratorError, RequestError
 from migrator.model.coordination import Coordination
-from migrator.model.predicate import grammatical
-from migrator.model.request import WHOLE, RequestState, Scope
+from migrator.model.requests.predicate import grammatical
+from migrator.model.requests.request import WHOLE, RequestState, Scope
 from migrator.model.table import Column, TableSchema
 from migrator.run.progress import Progress
 from migrator.run.request_check import CheckedRequests

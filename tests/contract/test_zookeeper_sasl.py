@@ -1,4 +1,5 @@
-"""A login by SASL (DIGEST-MD5): the server knows the user, nodes are open to it only, a wrong password is refused."""
+"""A login by SASL (DIGEST-MD5): the server knows the user, nodes are open to it only, a wrong password is
+refused."""
 
 from __future__ import annotations
 
@@ -7,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.adapters.zookeeper import connection
-from migrator.adapters.zookeeper.connection import ZooKeeperSession
-from migrator.adapters.zookeeper.requests import ZooKeeperRequests
+from migrator.adapters.coordination.zookeeper import connection
+from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
+from migrator.adapters.coordination.zookeeper.requests import ZooKeeperRequests
 from migrator.embedded.java import java_home
 from migrator.embedded.process import scratch_directory
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import ConnectionFailed
 from migrator.model.coordination import Coordination
-from migrator.model.request import WHOLE
+from migrator.model.requests.request import WHOLE
 from tests.contract.requests_contract import TABLE
 
 pytestmark = pytest.mark.integration

@@ -1,4 +1,5 @@
-"""Encrypted sessions: certificates of both sides are verified, and whoever has the wrong ones is refused by name."""
+"""Encrypted sessions: certificates of both sides are verified, and whoever has the wrong ones is refused by
+name."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.zookeeper import connection
-from migrator.adapters.zookeeper.connection import ZooKeeperSession
-from migrator.adapters.zookeeper.requests import ZooKeeperRequests
+from migrator.adapters.coordination.zookeeper import connection
+from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
+from migrator.adapters.coordination.zookeeper.requests import ZooKeeperRequests
 from migrator.embedded.java import java_home
 from migrator.embedded.process import HeldPort, scratch_directory
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import ConnectionFailed
 from migrator.model.coordination import Coordination
-from migrator.model.request import RequestBook
+from migrator.model.requests.request import RequestBook
 
 pytestmark = pytest.mark.integration
 CERTIFICATES = Path(__file__).parents[1] / "certificates"

@@ -6,11 +6,11 @@ Never written anew: a changed format gets a folder of its own beside the old one
 
 from __future__ import annotations
 
-from migrator.adapters.files.places import StoredPlace
+from migrator.adapters.event_log.files.places import StoredPlace
 from migrator.model.hint import Hint
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import Pace, RequestBook, Scope
+from migrator.model.requests.request import Pace, RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.ports.eventlog import ReaderPlace, SegmentContent
 from tests.contract.eventlog_content import content, dump_rows, images, inserted

@@ -8,21 +8,21 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from migrator.adapters.files.places import write_place
-from migrator.adapters.files.request_store import FileRequests
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.local.hints import FileHints
+from migrator.adapters.coordination.local.hints import FileHints
+from migrator.adapters.event_log.files.places import write_place
+from migrator.adapters.event_log.files.request_store import FileRequests
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.cli import cli
-from migrator.model.codec import FORMAT, checkpoint_to_json, requests_to_json
-from migrator.model.hint_codec import hint_to_json
-from scenarios import bundle
-from scenarios.catalog_files import CATALOG, load
-from scenarios.run_result import RESUMES, RunResult
+from migrator.model.codecs.codec import FORMAT, checkpoint_to_json, requests_to_json
+from migrator.model.codecs.hint_codec import hint_to_json
+from scenarios.play import bundle
+from scenarios.play.catalog_files import CATALOG, load
+from scenarios.play.run_result import RESUMES, RunResult
 from tests.formats.made import BOOK, CHECKPOINT, EPOCH, HINT, PLACE, segments
 from tests.tiny_history import Tiny
 from tests.unit.test_verify_parts import RESULT
 from verify.history.result import Outcome
-from verify.report import json_report
+from verify.tables.report import json_report
 
 SCENARIO = "bank_transfers"
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
-from migrator.adapters.mariadb.log_reader import MariaLogReader
-from migrator.adapters.mysql.catalog import MysqlCatalog
-from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
-from migrator.adapters.mysql.log_reader import MysqlLogReader
-from migrator.binlog.catalog import BinlogCatalog
-from migrator.binlog.chunk_reader import BinlogChunkReader
-from migrator.binlog.log_reader import BinlogReader
-from migrator.binlog.settings import BinlogSource
+from migrator.adapters.sources.binlog.catalog import BinlogCatalog
+from migrator.adapters.sources.binlog.chunks.chunk_reader import BinlogChunkReader
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.adapters.sources.mariadb.catalog import MariaCatalog
+from migrator.adapters.sources.mariadb.chunk_reader import MariaChunkReader
+from migrator.adapters.sources.mariadb.log_reader import MariaLogReader
+from migrator.adapters.sources.mysql.catalog import MysqlCatalog
+from migrator.adapters.sources.mysql.chunk_reader import MysqlChunkReader
+from migrator.adapters.sources.mysql.log_reader import MysqlLogReader
+from migrator.connections.mysql.settings import BinlogSource
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.position import Position
 from migrator.model.table import TableSchema

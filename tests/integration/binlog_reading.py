@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import URL
 
-from migrator.binlog.log_reader import BinlogReader
-from migrator.binlog.settings import BinlogSource, default_server_id
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.connections.mysql.settings import BinlogSource, default_server_id
 from migrator.errors import SourceError
 from migrator.model.event import (
     LogProgress,

@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
-from migrator.adapters.mariadb.log_reader import MariaLogReader
 from migrator.adapters.memory.eventlog import (
     MemoryBatchReader,
     MemoryEventLog,
@@ -19,29 +16,34 @@ from migrator.adapters.memory.eventlog import (
     MemorySegmentWriter,
 )
 from migrator.adapters.memory.requests import MemoryRequests
-from migrator.adapters.mysql.catalog import MysqlCatalog
-from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
-from migrator.adapters.mysql.log_reader import MysqlLogReader
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader as change_table_chunks
-from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.load import PostgresLoadMeter
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.watermark import mark_writer
-from migrator.binlog.load import BinlogLoadMeter
-from migrator.binlog.watermark import WatermarkRowWriter
-from migrator.log_notes import LogNotes
+from migrator.adapters.sources.binlog.load import BinlogLoadMeter
+from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
+from migrator.adapters.sources.mariadb.catalog import MariaCatalog
+from migrator.adapters.sources.mariadb.chunk_reader import MariaChunkReader
+from migrator.adapters.sources.mariadb.log_reader import MariaLogReader
+from migrator.adapters.sources.mysql.catalog import MysqlCatalog
+from migrator.adapters.sources.mysql.chunk_reader import MysqlChunkReader
+from migrator.adapters.sources.mysql.log_reader import MysqlLogReader
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.chunk_views import (
+    chunk_reader as change_table_chunks,
+)
+from migrator.adapters.sources.postgres.change_tables.log_reader import ChangeTableLogReader
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.chunks.watermark import mark_writer
+from migrator.adapters.sources.postgres.load import PostgresLoadMeter
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.connections.same_server import SameServer
 from migrator.model.chunk import ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableId, TableSchema
+from migrator.ports.log_notes import LogNotes
 from migrator.ports.source import ChunkReader, LoadMeter, LogReader, SourceCatalog, WatermarkWriter
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
-from migrator.same_server import SameServer
 from tests.fix_change_tables import captured as captured_by_triggers
 from tests.fix_postgres_source import WATERMARK_TABLE
 from tests.fix_postgres_source import source_of as postgres_source

@@ -15,19 +15,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.room import FileRoom
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.room import FileRoom
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PostgresSource
-from migrator.binlog.settings import BinlogSource
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import PostgresSource
+from migrator.connections.mysql.settings import BinlogSource
 from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableSchema
-from migrator.run import capture_steps, fair_inputs
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.capture import fair_inputs
+from migrator.run.capture import steps as capture_steps
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from tests.integration.binlog_engine import MARIADB, MYSQL

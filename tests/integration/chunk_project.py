@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from tests.integration.verify_project import MIGRATION, Project
 from tests.servers import Database
-from verify.differing import read_differing
-from verify.lanes import LANES
-from verify.read_postgres import PostgresSource
-from verify.result import VerifyResult
+from verify.readers.postgres.source import PostgresSource
+from verify.tables.findings.differing import read_differing
+from verify.tables.result import VerifyResult
+from verify.tables.sweeps.lanes import LANES
 
 PLAIN = """
 from pyspark.sql import DataFrame
@@ -61,7 +61,8 @@ def found_by(project: ChunkProject) -> set[tuple[str, str]]:
 
 
 class HotWriter(threading.Thread):
-    """Writes to the old database and brings each transaction over, with the ledger, as the pipeline claims to do."""
+    """Writes to the old database and brings each transaction over, with the ledger, as the pipeline claims to
+    do."""
 
     def __init__(self, project: ChunkProject, keys: list[int]):
         super().__init__(daemon=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 from migrator.embedded.java import java_home
 from migrator.embedded.spark import EmbeddedSparkCluster
 from migrator.errors import MigratorError
-from transforms.executors import check_executors
-from transforms.session import named_jvm_end, spark_session, stop_session
-from transforms.shipping import ship
+from transforms.on_spark.executors import check_executors
+from transforms.on_spark.session import named_jvm_end, spark_session, stop_session
+from transforms.on_spark.shipping import ship
 
 OLDER = """#!{python}
 import collections, runpy, sys
@@ -48,12 +48,12 @@ def refusals(master: str, folder: Path, conf: dict[str, str]) -> dict[str, str]:
         import codes  # type: ignore[import-not-found]
         import extra  # type: ignore[import-not-found]
 
-        import transforms.staged
+        import transforms.on_spark.staged
 
-        yield Path(transforms.staged.__file__).parents[1].name, codes.WHERE, extra.WHERE
+        yield Path(transforms.on_spark.staged.__file__).parents[1].name, codes.WHERE, extra.WHERE
 
     context = spark.sparkContext
-    found = {"fine": said(lambda: check_executors(spark, folder, ["transforms.staged"], 60))}
+    found = {"fine": said(lambda: check_executors(spark, folder, ["transforms.on_spark.staged"], 60))}
     found["tool"], found["mapping"], found["added"] = context.parallelize([1], 1).mapPartitions(look).first()
     found["missing module"] = said(lambda: check_executors(spark, folder, ["no_such_module"], 60))
     os.chdir(folder)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from migrator.binlog.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
 from tests.integration.binlog_engine import MARIADB, MYSQL, BinlogEngine
 from tests.integration.binlog_reading import source_of
 from tests.servers import (

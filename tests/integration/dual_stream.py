@@ -1,7 +1,8 @@
 """A migration played by hand: one writer on the old database, one applier that follows it at its own pace.
 
-The writer commits one transaction at a time and notes the log's place after it, so the applier can commit rows with a
-ledger that is true: the target is the old database as of that place, as a faultless pipeline would leave it.
+The writer commits one transaction at a time and notes the log's place after it, so the applier can commit
+rows with a ledger that is true: the target is the old database as of that place, as a faultless pipeline
+would leave it.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import threading
 from collections import deque
 from typing import Any
 
-from migrator.model.codec import checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.dual_read.engine_side import OldEngine, engine_of
-from verify.snapshot import LogPlace
+from verify.readers.snapshot import LogPlace
 
 MIGRATION = "dual"
 ROWS = 20

@@ -1,7 +1,7 @@
 """A PostgreSQL server that forgets commits which were visible: a crash before the WAL writer had written them.
 
-Placed, not hoped for: the WAL writer is stopped, so a hasty commit stays off the disk; then it is killed, which makes
-the server start all over.
+Placed, not hoped for: the WAL writer is stopped, so a hasty commit stays off the disk; then it is killed,
+which makes the server start all over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A small shop whose new shape has other keys: what no chunk of one source table is enough for; pipeline by hand."""
+"""A small shop whose new shape has other keys: what no chunk of one source table is enough for; pipeline by
+hand."""
 
 from __future__ import annotations
 
@@ -11,17 +12,17 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.model.codec import checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.integration.judged import settings_of
 from tests.servers import Database
-from verify.differing import read_differing
-from verify.result import TableResult, VerifyResult
-from verify.run import verify
-from verify.snapshot import LogPlace
-from verify.source_reader import source_reader
+from verify.readers.snapshot import LogPlace
+from verify.readers.source import source_reader
+from verify.tables.findings.differing import read_differing
+from verify.tables.result import TableResult, VerifyResult
+from verify.tables.run import verify
 
 CUSTOMERS, STAFF, CITIES = 60, 12, 5
 TABLES = ("city", "customer", "staff", "payment")
@@ -122,7 +123,8 @@ class GrainProject:
         self.old.execute(OLD, "SELECT pg_create_logical_replication_slot('migrator_judge', 'pgoutput')")
 
     def apply(self, *tables: str, fault: Sequence[str] = ()) -> None:
-        """Makes new tables anew, and moves the ledger with them, in one transaction: what the pipeline claims to do.
+        """Makes new tables anew, and moves the ledger with them, in one transaction: what the pipeline claims
+        to do.
 
         ``fault``: what it does wrong, each time.
         """

@@ -1,8 +1,9 @@
-"""A small table, dumped again and again while clients change it: the capture core between real readers, and a count.
+"""A small table, dumped again and again while clients change it: the capture core between real readers, and a
+count.
 
-Nothing else of a run is here, no event log and no Spark: the log reader and the chunk reader feed ``Capture`` in one
-thread, every transaction that the log shows goes in before the next SELECT, and what comes out is compared with what
-went before it.
+Nothing else of a run is here, no event log and no Spark: the log reader and the chunk reader feed ``Capture``
+in one thread, every transaction that the log shows goes in before the next SELECT, and what comes out is
+compared with what went before it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import Key, MarkKind
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import DumpRequest
+from migrator.model.requests.request import DumpRequest
 from migrator.model.table import TableSchema
 from migrator.ports.source import ChunkReader, LogReader, WatermarkWriter
 from tests.servers import Database
@@ -148,7 +149,8 @@ def drop_keys(schema: TableSchema, rows: Any, keys: frozenset[Key]) -> tuple[Any
 
 @contextmanager
 def hot_writers(database: Database, prepare: str = "SELECT 1") -> Iterator[None]:
-    """Clients that update rows of ``hot`` as fast as the server lets them, one row a transaction, inside the server.
+    """Clients that update rows of ``hot`` as fast as the server lets them, one row a transaction, inside the
+    server.
 
     ``prepare`` is run in each of their sessions.
     """

@@ -13,15 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.columnar.types import arrow_schema
+from migrator.config import project as configuration
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
+from migrator.run.apply.transform_job import TransformJob
 from migrator.run.migration import Migration, Parts, plans
-from migrator.run.transform_job import TransformJob
+from migrator.wiring import parts as wiring
 from tests.integration.run_project import Project
 from transforms.registry import Mapping
 

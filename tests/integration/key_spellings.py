@@ -237,7 +237,8 @@ class Repair:
 def repairs(draw: st.DrawFn, groups: Groups, otherwise: Groups) -> Repair:
     """Keys are paired as text: of a row that is spelled otherwise one is missing and one too many.
 
-    ``otherwise``: groups of which the source has one spelling, and the target another; one of them, if there are any.
+    ``otherwise``: groups of which the source has one spelling, and the target another; one of them, if there
+    are any.
     """
     value = st.integers(0, 2)
     source, target = (

@@ -1,4 +1,5 @@
-"""Settings of sessions on MySQL and MariaDB that our sessions leave as the server has them, each with the reason."""
+"""Settings of sessions on MySQL and MariaDB that our sessions leave as the server has them, each with the
+reason."""
 
 from __future__ import annotations
 

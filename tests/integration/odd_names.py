@@ -6,8 +6,8 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from migrator import config as configuration
-from migrator import wiring
+from migrator.config import project as configuration
+from migrator.wiring import parts as wiring
 from scenarios.project import make_project
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
@@ -37,7 +37,8 @@ def named(name):
 @mapping.target({NEW!r}, key=({NEW_KEY!r}, {NEW_KEY2!r}), sources=[{table!r}])
 def made(rows: DataFrame) -> DataFrame:
     return rows.select(
-        named({KEY!r}).alias({NEW_KEY!r}), named({KEY2!r}).alias({NEW_KEY2!r}), named({VALUE!r}).alias({NEW_VALUE!r})
+        named({KEY!r}).alias({NEW_KEY!r}), named({KEY2!r}).alias({NEW_KEY2!r}),
+        named({VALUE!r}).alias({NEW_VALUE!r})
     )
 """
 _JOINED = """

@@ -1,7 +1,8 @@
-"""DBLog's window as published, for tests only: what lies in the log before the low mark counts as seen by the SELECT.
+"""DBLog's window as published, for tests only: what lies in the log before the low mark counts as seen by the
+SELECT.
 
-Every test that uses one of these switches shows with it that its race is real: the plain window must deliver a stale
-row where the product does not.
+Every test that uses one of these switches shows with it that its race is real: the plain window must deliver
+a stale row where the product does not.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from migrator.binlog.chunk_reader import BinlogChunkReader
+from migrator.adapters.sources.binlog.chunks.chunk_reader import BinlogChunkReader
 from migrator.model.chunk import Witness
 from migrator.model.event import LogRecord, TransactionId, TransactionPart
 from migrator.model.position import Position

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.columnar.text import rows_to_table
 from tests.fix_hostile_postgres import plain
 from tests.fix_postgres_source import (
@@ -24,8 +24,8 @@ from tests.fix_postgres_source import (
 from tests.integration.judged import settings_of as judged
 from tests.integration.target_bench import Bench
 from tests.servers import Database
-from verify.read_postgres import PostgresSource
-from verify.target_reader import PostgresTarget
+from verify.readers.postgres.source import PostgresSource
+from verify.readers.postgres.target import PostgresTarget
 
 COLUMNS = {
     "note": ("text", "Müller €\\", "zażółć 'x'"),

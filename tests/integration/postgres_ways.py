@@ -7,22 +7,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from migrator import postgres_session
-from migrator.adapters.postgres import connection as source_connection
-from migrator.adapters.postgres.replication import ReplicationStream
-from migrator.adapters.postgres.watched import BriefConnection, PatientConnection, WatchedConnection
-from migrator.adapters.target_postgres import upkeep
-from migrator.adapters.target_postgres.key_maps import key_maps
-from migrator.adapters.target_postgres.reflect import catalog
-from migrator.adapters.target_postgres.session import Session
+from migrator.adapters.sources.postgres import connection as source_connection
+from migrator.adapters.sources.postgres.log.replication import ReplicationStream
+from migrator.adapters.sources.postgres.watched import (
+    BriefConnection,
+    PatientConnection,
+    WatchedConnection,
+)
+from migrator.adapters.targets.postgres import upkeep
+from migrator.adapters.targets.postgres.key_maps import key_maps
+from migrator.adapters.targets.postgres.reflect import catalog
+from migrator.adapters.targets.postgres.session import Session
+from migrator.connections.postgres import session as postgres_session
 from migrator.schema.engines import as_engine
 from tests.fix_postgres_source import source_of
 from tests.integration.judged import settings_of as judged
 from tests.integration.target_bench import settings_of as target_of
 from tests.servers import Database
-from verify import postgres_session as judge
 from verify.dual_read.engine_side import engine_of
-from verify.postgres_snapshot import open_views
+from verify.readers.postgres import pins as judge
+from verify.readers.postgres.session import open_views
 
 Shows = Callable[[str], str]
 

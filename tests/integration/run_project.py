@@ -8,16 +8,16 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli import cli
+from migrator.config import project as configuration
 from migrator.errors import MigratorError
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
+from migrator.wiring import parts as wiring
 from scenarios import database as scenario
-from scenarios import orders
+from scenarios.bench import orders
 from scenarios.project import make_project
 from tests.servers import Database
 
@@ -92,7 +92,8 @@ def scenario_database(database: Database) -> scenario.Database:
 
 
 def make(folder: Path, old: Database, new: Database) -> Project:
-    """The project over these databases, the new schema made by its revisions, Spark as the tests' session has it."""
+    """The project over these databases, the new schema made by its revisions, Spark as the tests' session has
+    it."""
     config = make_project(folder, scenario_database(old), scenario_database(new), PROJECT, "orders")
     config.write_text(config.read_text() + '\n[spark]\nmaster = "local[2]"\n')
     wiring.upgrade_user_target(configuration.load(config))

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from migrator.binlog.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
 from migrator.model.event import TransactionPart
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_reading import read_until

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from migrator import config as configuration
-from migrator import wiring
+from migrator.config import project as configuration
+from migrator.wiring import parts as wiring
 from scenarios.project import make_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database

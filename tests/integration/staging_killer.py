@@ -15,13 +15,13 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from migrator import config as configuration
-from migrator import wiring
+from migrator.config import project as configuration
 from migrator.model.target import TargetTable
 from migrator.ports.target import Stage, Stager
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
+from migrator.wiring import parts as wiring
 
 RETRYING = "local[2,4]"
 

@@ -1,4 +1,5 @@
-"""A story's mapping over whole tables: old rows read as in production, mapped by Spark, stored in the new schema."""
+"""A story's mapping over whole tables: old rows read as in production, mapped by Spark, stored in the new
+schema."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sqlalchemy import URL, create_engine
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.model.chunk import Chunk
 from migrator.model.table import TableSchema
 from scenarios.workload import Workload, WriterReport

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.postgres.settings import PostgresTarget
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.ports.target import TargetBatch, TargetRows
 from tests.contract.target_under_test import checkpoint
 from tests.servers import Database

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from migrator.adapters.target_mysql.settings import MysqlTarget
-from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.targets.mysql.settings import MysqlTarget
+from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.schema import MYSQL_LEDGER
 from tests.contract.target_under_test import checkpoint

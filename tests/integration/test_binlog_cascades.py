@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.binlog.cascade_guard import CascadeGuard
-from migrator.binlog.foreign_keys import ForeignKey, read_foreign_keys
-from migrator.binlog.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.statements.foreign_keys import ForeignKey, read_foreign_keys
+from migrator.adapters.sources.binlog.transactions.cascade_guard import CascadeGuard
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError, SchemaError, SourceError
 from tests.integration.binlog_engine import MARIADB, MYSQL, BinlogEngine

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from migrator.binlog.multibyte import CHARSETS
+from migrator.adapters.sources.binlog.rows.multibyte import CHARSETS
 from migrator.errors import SourceError
 from migrator.model.event import Operation
 from tests.integration.binlog_engine import BinlogEngine

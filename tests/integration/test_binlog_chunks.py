@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.mariadb.witness import BinlogWitness
-from migrator.adapters.mysql.witness import GtidWitness
-from migrator.binlog.keyset import chunk_select, compared
+from migrator.adapters.sources.binlog.keyset import chunk_select, compared
+from migrator.adapters.sources.mariadb.witness import BinlogWitness
+from migrator.adapters.sources.mysql.witness import GtidWitness
 from migrator.errors import ConnectionFailed, SchemaError, SourceError
 from migrator.model.chunk import ChunkRequest
 from tests.integration.binlog_engine import BinlogEngine

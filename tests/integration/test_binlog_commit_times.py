@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from migrator.binlog.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_reading import now_us, read_to, source_of
 from tests.servers import Database

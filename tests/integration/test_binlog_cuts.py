@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from migrator.binlog.log_reader import BinlogReader
-from migrator.binlog.packet_buffer import PacketBuffer
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.connections.mysql.packet_buffer import PacketBuffer
 from migrator.errors import ConnectionFailed
 from migrator.model.event import LogProgress, RowChange, TransactionPart
 from migrator.model.position import Position

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from migrator.binlog.identity import FormerTables
+from migrator.adapters.sources.binlog.tables.identity import FormerTables
 from migrator.errors import MigratorError, SchemaError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE, Scope
-from migrator.run.capture_steps import CaptureSteps
+from migrator.model.requests.request import WHOLE, Scope
+from migrator.run.capture.steps import CaptureSteps
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database

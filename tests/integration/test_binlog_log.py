@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from migrator.binlog.log_reader import BinlogReader
-from migrator.binlog.watermark import WatermarkRowWriter
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
 from migrator.errors import ConnectionFailed, SchemaError, SourceError
 from migrator.model.event import MarkKind, Operation, WatermarkSeen
 from tests.integration.binlog_engine import BinlogEngine

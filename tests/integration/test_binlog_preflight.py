@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from migrator import schema as control
-from migrator.binlog.grants import source_grants
-from migrator.binlog.watermark import WatermarkRowWriter
+from migrator.adapters.sources.binlog.grants import source_grants
+from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
 from migrator.embedded.process import scratch_directory
 from migrator.errors import SourceError
 from migrator.model.event import MarkKind

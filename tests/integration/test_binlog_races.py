@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from migrator.binlog.bulk_rows import BulkResult
-from migrator.binlog.chunk_reader import BinlogChunkReader
-from migrator.binlog.log_reader import BinlogReader
-from migrator.binlog.preflight_checks import log_status
-from migrator.binlog.sql import query
-from migrator.binlog.watermark import WatermarkRowWriter
+from migrator.adapters.sources.binlog.chunks.bulk_rows import BulkResult
+from migrator.adapters.sources.binlog.chunks.chunk_reader import BinlogChunkReader
+from migrator.adapters.sources.binlog.preflight_checks import log_status
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
+from migrator.connections.mysql.sql import query
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import MarkKind, WatermarkSeen

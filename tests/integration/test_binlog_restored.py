@@ -1,4 +1,5 @@
-"""A source that is put back to an earlier state, or whose log was reset, is refused by name once it was written past.
+"""A source that is put back to an earlier state, or whose log was reset, is refused by name once it was
+written past.
 
 GTIDs are given out again: by number alone the log seems to go on from the place where reading stopped.
 """
@@ -14,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.mysql.gtid_set import parse_set
-from migrator.binlog import log_reader
-from migrator.binlog.settings import BinlogSource
+from migrator.adapters.sources.binlog.transactions import log_reader
+from migrator.adapters.sources.mysql.gtid_set import parse_set
+from migrator.connections.mysql.settings import BinlogSource
 from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.process import scratch_directory

@@ -9,8 +9,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from migrator.binlog.query_event import QueryEvents
-from migrator.binlog.sql_words import Lexer
+from migrator.adapters.sources.binlog.statements.query_event import QueryEvents
+from migrator.adapters.sources.binlog.statements.sql_words import Lexer
 from migrator.errors import SourceError
 from migrator.model.event import Operation
 from tests.integration.binlog_engine import MARIADB, MYSQL, BinlogEngine

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from migrator.adapters.mariadb.types import logical_type as mariadb_type
-from migrator.adapters.mysql.types import logical_type as mysql_type
+from migrator.adapters.sources.mariadb.types import logical_type as mariadb_type
+from migrator.adapters.sources.mysql.types import logical_type as mysql_type
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_preflight import obstacles
 from tests.integration.binlog_types import columns_of

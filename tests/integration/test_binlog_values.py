@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import migrator.binlog.chunk_reader as chunk_reader_module
-from migrator.binlog import value_text
-from migrator.binlog.keyset import base_type
+import migrator.adapters.sources.binlog.chunks.chunk_reader as chunk_reader_module
+from migrator.adapters.sources.binlog.keyset import base_type
+from migrator.adapters.sources.binlog.rows import value_text
 from migrator.columnar.text import rows_to_table
 from migrator.model.event import Operation, Row
 from migrator.model.table import Column, TableSchema

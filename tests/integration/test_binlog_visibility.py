@@ -1,4 +1,5 @@
-"""Where a log begins, and what the witness says of chunks read under load. Placed races: ``test_binlog_races.py``."""
+"""Where a log begins, and what the witness says of chunks read under load. Placed races:
+``test_binlog_races.py``."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from collections.abc import Container, Iterator, Sequence
 
 import pytest
 
-from migrator.binlog import log_reader
-from migrator.binlog.log_reader import BinlogReader
-from migrator.binlog.packet_stream import PacketStream
-from migrator.binlog.whole_transactions import WholeTransactions
+from migrator.adapters.sources.binlog.transactions import log_reader
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.transactions.whole_transactions import WholeTransactions
+from migrator.adapters.sources.binlog.wire.packet_stream import PacketStream
 from migrator.model.event import LogProgress, LogRecord, TransactionPart
 from migrator.model.position import Position
 from tests.integration.binlog_engine import BinlogEngine

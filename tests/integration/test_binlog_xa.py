@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from migrator.binlog import prepared
-from migrator.binlog.events import Event
-from migrator.binlog.log_reader import BinlogReader
-from migrator.binlog.transactions import TransactionAssembler
+from migrator.adapters.sources.binlog.events.events import Event
+from migrator.adapters.sources.binlog.transactions import prepared
+from migrator.adapters.sources.binlog.transactions.assembler import TransactionAssembler
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
 from migrator.errors import SchemaError, SourceError
 from migrator.model.event import LogProgress, Row, TransactionPart
 from migrator.model.position import Position
@@ -202,7 +202,7 @@ def test_large_ones_are_held_in_a_file_and_come_in_parts(
 def test_a_first_start_waits_by_name_for_what_was_prepared_before(
     engine: BinlogEngine, tidy: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("migrator.binlog.log_reader._DECIDED_S", 0.2)
+    monkeypatch.setattr("migrator.adapters.sources.binlog.transactions.log_reader._DECIDED_S", 0.2)
     xa_prepare(tidy, "early", "INSERT INTO account VALUES (1, 'early', 1)")
     source = source_of(tidy, silence_s=2.0)
     schemas = engine.catalog(source).tables(["account"])

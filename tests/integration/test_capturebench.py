@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from migrator.errors import MigratorError
-from scenarios.capturebench import commands
-from scenarios.capturebench.commands import capturebench
-from scenarios.capturebench.library import PlainLibrary
-from scenarios.capturebench.load import Second, within
-from scenarios.capturebench.ours import EARLY_S, lags_of
-from scenarios.capturebench.probe import Commit
+from scenarios.bench.capture import commands
+from scenarios.bench.capture.commands import capturebench
+from scenarios.bench.capture.library import PlainLibrary
+from scenarios.bench.capture.load import Second, within
+from scenarios.bench.capture.ours import EARLY_S, lags_of
+from scenarios.bench.capture.probe import Commit
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.model.event import LogProgress, Operation, RowChange, TransactionPart
 from migrator.model.position import Position
 from tests.fix_change_tables import captured, read_all, read_changes, started

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader
+from migrator.adapters.sources.postgres.change_tables.chunk_views import chunk_reader
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import TransactionId
 from tests.fix_change_tables import captured, read_changes, started

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from migrator.adapters.postgres.change_tables import log_reader
-from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader
+from migrator.adapters.sources.postgres.change_tables import log_reader
+from migrator.adapters.sources.postgres.change_tables.chunk_views import chunk_reader
 from migrator.columnar.keys import without_keys
 from migrator.core.capture import Capture, EmitPart
 from migrator.core.dump import DumpPlan

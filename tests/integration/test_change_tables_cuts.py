@@ -1,4 +1,5 @@
-"""After each poll the reader has a state that the source had: no transfer by half, no write before an earlier one."""
+"""After each poll the reader has a state that the source had: no transfer by half, no write before an earlier
+one."""
 
 from __future__ import annotations
 

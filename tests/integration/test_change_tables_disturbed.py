@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
-from migrator.adapters.postgres.change_tables.place import Place
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.log_reader import ChangeTableLogReader
+from migrator.adapters.sources.postgres.change_tables.place import Place
 from migrator.errors import GapError, MigratorError, SchemaError, SourceError
 from migrator.model.position import Position
 from tests.fix_change_tables import captured, read_changes, source_of, started

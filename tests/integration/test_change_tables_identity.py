@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.log.unlogged_changes import UnloggedChanges
 from migrator.errors import MigratorError, SchemaError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE, Scope
+from migrator.model.requests.request import WHOLE, Scope
 from migrator.model.table import TableId
-from migrator.run.capture_steps import CaptureSteps
+from migrator.run.capture.steps import CaptureSteps
 from tests.fix_change_tables import source_of
 from tests.integration.capturing import Capturing, capturing
 from tests.integration.test_postgres_identity import (

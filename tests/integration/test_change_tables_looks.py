@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres.change_tables import capture_facts
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.postgres.change_tables.place import Place
-from migrator.adapters.postgres.unlogged_changes import UnloggedChanges
+from migrator.adapters.sources.postgres.change_tables import capture_facts
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.place import Place
+from migrator.adapters.sources.postgres.log.unlogged_changes import UnloggedChanges
 from migrator.errors import GapError, MigratorError, SchemaError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE
+from migrator.model.requests.request import WHOLE
 from migrator.model.table import TableId
 from tests.fix_change_tables import captured as made
 from tests.fix_change_tables import read_all, read_changes, source_of, started
@@ -151,7 +151,9 @@ def test_through_a_parent_the_order_of_changes_would_be_wrong_without_a_word(
 ) -> None:
     """Why a captured table must not be a part of another: its statement triggers don't fire for that one's."""
     source, schemas = made(tables, "t")
-    monkeypatch.setattr("migrator.adapters.postgres.change_tables.log_reader.undisturbed", lambda *_: {})
+    monkeypatch.setattr(
+        "migrator.adapters.sources.postgres.change_tables.log_reader.undisturbed", lambda *_: {}
+    )
     tables.execute(
         NO_MORE,
         "ALTER TABLE w ATTACH PARTITION t FOR VALUES FROM (0) TO (1000)",

@@ -1,4 +1,5 @@
-"""A source with change tables that is put back to an earlier state and written past our place is refused by name."""
+"""A source with change tables that is put back to an earlier state and written past our place is refused by
+name."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
-from migrator.adapters.postgres.change_tables.place import Place
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.log_reader import ChangeTableLogReader
+from migrator.adapters.sources.postgres.change_tables.place import Place
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed, GapError
 from migrator.model.position import Position
@@ -201,5 +202,5 @@ def test_nothing_of_this_is_seen_without_the_proof(it: Restorable, monkeypatch: 
     it.snapshots.restore()
     it.pass_by(place, "INSERT INTO t VALUES (3, 'lost')")
     trusting: Callable[..., None] = lambda *told: None  # noqa: E731
-    monkeypatch.setattr("migrator.adapters.postgres.change_tables.log_reader.check_same", trusting)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.change_tables.log_reader.check_same", trusting)
     assert it.found(place)[1] == []

@@ -9,19 +9,19 @@ from typing import Any
 import psycopg
 import pytest
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
-from migrator.adapters.mysql.catalog import MysqlCatalog
-from migrator.adapters.mysql.chunk_reader import MysqlChunkReader
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_query import LISTED, ChunkQuery
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.connection import connect
-from migrator.adapters.postgres.reflection import psycopg_query, reflect
-from migrator.binlog.settings import BinlogSource
+from migrator.adapters.sources.mariadb.catalog import MariaCatalog
+from migrator.adapters.sources.mariadb.chunk_reader import MariaChunkReader
+from migrator.adapters.sources.mysql.catalog import MysqlCatalog
+from migrator.adapters.sources.mysql.chunk_reader import MysqlChunkReader
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.chunk_query import LISTED, ChunkQuery
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.connection import connect
+from migrator.adapters.sources.postgres.reflection import psycopg_query, reflect
+from migrator.connections.mysql.settings import BinlogSource
 from migrator.errors import RequestError, SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.request import Scope
+from migrator.model.requests.request import Scope
 from migrator.model.table import TableSchema
 from migrator.ports.source import ChunkReader, SourceCatalog
 from tests.fix_postgres_source import source_of

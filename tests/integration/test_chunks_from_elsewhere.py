@@ -7,10 +7,11 @@ from contextlib import closing
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.witness import SnapshotWitness
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.chunks.witness import SnapshotWitness
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.connections.same_server import SameServer
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import (
     make_server_directory,
@@ -21,7 +22,6 @@ from migrator.embedded.process import (
 )
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
-from migrator.same_server import SameServer
 from tests import fix_postgres_source as postgres_source
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import read_to, source_of

@@ -13,8 +13,8 @@ import pytest
 
 from migrator.embedded.process import scratch_directory
 from migrator.embedded.spark import EmbeddedSparkCluster
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from scenarios.faults.points import PointServer, parse_point
-from scenarios.orders.old_schema import OrderWriters, create
 from tests.fix_cluster import cluster_conf
 from tests.integration import cluster_probe, run_project
 from tests.integration.run_project import Project, scenario_database

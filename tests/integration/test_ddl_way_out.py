@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
+from migrator.config import project as configuration
 from migrator.errors import MigratorError, SchemaError
-from scenarios.orders.old_schema import create
+from scenarios.bench.orders.old_schema import create
 from tests.fix_postgres_source import drop_slot
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database

@@ -17,7 +17,7 @@ from tests.servers import Database
 from verify.dual_read import DualRead, Limits, Rules
 from verify.dual_read.engine_side import engine_of
 from verify.dual_read.result import PairResult
-from verify.result import Verdict
+from verify.verdict import Verdict
 
 pytestmark = pytest.mark.integration
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.errors import MigratorError
-from migrator.model.codec import checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
@@ -25,8 +25,8 @@ from tests.servers import Database
 from verify.dual_read.grants import source_grants, target_grants
 from verify.dual_read.result import PairResult
 from verify.dual_read.runner import Plan, run
-from verify.result import Verdict
 from verify.settings import ServerSettings
+from verify.verdict import Verdict
 
 pytestmark = pytest.mark.integration
 

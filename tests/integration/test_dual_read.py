@@ -17,7 +17,7 @@ from verify.dual_read.queries import QueryPair, pairs_of
 from verify.dual_read.report import write_reports
 from verify.dual_read.result import DualReadResult
 from verify.dual_read.runner import Plan, run
-from verify.result import Verdict
+from verify.verdict import Verdict
 
 pytestmark = pytest.mark.integration
 

@@ -1,4 +1,5 @@
-"""Dual read to MySQL and MariaDB targets, whose ledger is a table beside the rows: every verdict under hot writes."""
+"""Dual read to MySQL and MariaDB targets, whose ledger is a table beside the rows: every verdict under hot
+writes."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from tests.integration.dual_stream import ROWS, SHOUTED, WRONG, Stream
 from tests.integration.test_dual_read import HOT, compared, pair
 from tests.servers import Database
 from verify.dual_read.verdict import Outcome
-from verify.mysql_gtids import gtid_intervals
-from verify.result import Verdict
+from verify.readers.mysql.gtids import gtid_intervals
+from verify.verdict import Verdict
 
 pytestmark = pytest.mark.integration
 

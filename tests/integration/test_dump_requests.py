@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
+from migrator.config import project as configuration
 from migrator.errors import RequestError
 from migrator.model.progress import TableDump
-from migrator.model.request import RequestBook, RequestState
-from scenarios.orders.old_schema import OrderWriters, create
+from migrator.model.requests.request import RequestBook, RequestState
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database

@@ -14,7 +14,7 @@ import pytest
 from migrator.adapters.memory.eventlog import MemorySegmentWriter
 from migrator.core.pace import Pacer
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import Pace
+from migrator.model.requests.request import Pace
 from migrator.model.table import TableId
 from tests.integration.capturing import Capturing, capturing
 from tests.integration.test_source_load import busy
@@ -146,7 +146,8 @@ def test_chunks_shrink_to_their_bytes(old: Database) -> None:
 
 
 def test_a_silent_table_is_told_from_one_that_is_written(old: Database) -> None:
-    """Each table has the time of its newest change in the log; rows of a dump are none, and it outlives a restart."""
+    """Each table has the time of its newest change in the log; rows of a dump are none, and it outlives a
+    restart."""
     capture = capturing(old, ["t", "quiet"], replace(LIMITS, chunk_rows=100, chunk_rows_max=100))
     capture.run(capture.dumped)
     assert last_changes(capture) == {}, "nothing has changed yet"

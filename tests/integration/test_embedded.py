@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from kazoo.client import KazooClient
 
-from migrator.adapters.mariadb.preflight import MINIMUM_VERSION
+from migrator.adapters.sources.mariadb.preflight import MINIMUM_VERSION
 from migrator.embedded import java as java_module
 from migrator.embedded import mariadb as mariadb_module
 from migrator.embedded import postgres as postgres_module

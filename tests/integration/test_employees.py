@@ -1,4 +1,5 @@
-"""A real database with awkward rows, its row-wise part migrated: foreign keys, cascades, infinity, merged tables."""
+"""A real database with awkward rows, its row-wise part migrated: foreign keys, cascades, infinity, merged
+tables."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
-from scenarios.employees import old_schema
+from migrator.config import project as configuration
+from migrator.wiring import parts as wiring
 from scenarios.project import make_project
+from scenarios.stories.employees import old_schema
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
 

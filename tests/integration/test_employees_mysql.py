@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from scenarios.database import Database as Old
-from scenarios.employees import old_schema, oracle
-from scenarios.stories import STORIES
-from scenarios.story import made
+from scenarios.stories.employees import old_schema, oracle
+from scenarios.stories.run import made
+from scenarios.stories.stories import STORIES
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scenarios import employees
-from scenarios.employees.mapping import mapping
+from scenarios.stories import employees
+from scenarios.stories.employees.mapping import mapping
 from tests.integration.story_mapping import migrate
 from tests.servers import Database
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 import pytest
 from kazoo.protocol.states import KazooState
 
-from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership
+from migrator.adapters.coordination.zookeeper.leadership import ZooKeeperLeadership
 from migrator.embedded.java import java_home
 from migrator.embedded.process import scratch_directory
 from migrator.embedded.zookeeper import EmbeddedEnsemble, EmbeddedZooKeeper
 from migrator.errors import ConnectionFailed, FencedError
 from migrator.model.coordination import Coordination
-from scenarios.faults.proxy import TcpProxy
+from scenarios.proxy.proxy import TcpProxy
 from tests.fix_zookeeper import Contenders
 from tests.integration.waiting import await_true
 

@@ -16,16 +16,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from migrator import config as configuration
-from migrator import wiring
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.manifest_file import read_manifest
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.manifest_file import read_manifest
+from migrator.config import project as configuration
 from migrator.model.ledger import Ledger
-from migrator.run.capture_loop import CaptureLoop
+from migrator.run.capture.loop import CaptureLoop
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from scenarios.orders.old_schema import OrderWriters, create
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database

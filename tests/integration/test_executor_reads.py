@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator.adapters.executors.chunk_reader import REST_S, ExecutorChunkReader
-from migrator.adapters.executors.chunk_task import ChunkTask
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.sources.executors.chunk_reader import REST_S, ExecutorChunkReader
+from migrator.adapters.sources.executors.chunk_task import ChunkTask
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.ports.source import ChunkReader
-from scenarios.orders.old_schema import OrderWriters, create
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests import fix_postgres_source as postgres_source
 from tests.contract.chunk_reader_contract import parts_up_to
 from tests.fix_executor_reads import Asked
@@ -28,7 +28,7 @@ from tests.integration.capturing import capturing
 from tests.integration.placed_race import delivered
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
-from transforms.one_task import on_executor
+from transforms.on_spark.one_task import on_executor
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -87,7 +87,8 @@ _asked = ExecutorChunkReader._asked
 def test_evidence_from_another_connection_would_let_a_stale_row_through(
     old: Database, asked: Asked, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
-    """1. an executor reads the row; 2. it is changed, and the log delivers that; 3. the chunk comes to the driver."""
+    """1. an executor reads the row; 2. it is changed, and the log delivers that; 3. the chunk comes to the
+    driver."""
     old.execute(*ONE_ROW)
     if old.kind == "postgresql":
         old.execute("ALTER TABLE t REPLICA IDENTITY FULL")

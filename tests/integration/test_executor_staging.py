@@ -13,17 +13,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator.adapters.target_postgres import executor_staging
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.postgres.rows import executor_staging
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.errors import FencedError, TargetError
 from migrator.ports.target import StagedRows, TargetBatch
-from scenarios.orders.old_schema import OrderWriters, create
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.contract.target_under_test import checkpoint
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.target_bench import Bench, bench, settings_of
 from tests.servers import Database
-from transforms.staged import staged_parts
+from transforms.on_spark.staged import staged_parts
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -37,7 +37,8 @@ INFINITY = 2**63 - 1
 
 
 def things(first: int, last: int, name: str = "x") -> pa.Table:
-    """Rows whose columns are staged in different forms in different parts: infinities, UUIDs in another spelling."""
+    """Rows whose columns are staged in different forms in different parts: infinities, UUIDs in another
+    spelling."""
     ids = list(range(first, last))
     seen = pa.array([INFINITY if i == first else i for i in ids], pa.int64()).cast(pa.timestamp("us", "UTC"))
     refs = [f"{{{REF}}}" if i % 1000 == 7 else REF for i in ids]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.target_postgres.mirror_tables import FILLED, SCHEMA, prepare
-from migrator.adapters.target_postgres.session import Session
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.targets.postgres.mirror.tables import FILLED, SCHEMA, prepare
+from migrator.adapters.targets.postgres.session import Session
 from migrator.errors import TargetError
 from migrator.model.ledger import Ledger
 from tests.fix_change_tables import captured

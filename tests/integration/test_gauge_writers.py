@@ -1,4 +1,5 @@
-"""The benchmark's writers of twenty tables: what they say they changed is what the tables hold, and no silent end."""
+"""The benchmark's writers of twenty tables: what they say they changed is what the tables hold, and no silent
+end."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from migrator.errors import MigratorError
-from scenarios.shapes.gauge_writers import GaugeWriters
-from scenarios.shapes.old_schema import TABLES, create_many
+from scenarios.bench.shapes.gauge_writers import GaugeWriters
+from scenarios.bench.shapes.old_schema import TABLES, create_many
 from tests.integration.run_project import scenario_database
 from tests.servers import Database
 

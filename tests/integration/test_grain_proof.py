@@ -1,4 +1,5 @@
-"""Grains that aren't right are found by ``check`` and ``try``, on a sample; right ones pass, whatever their shape."""
+"""Grains that aren't right are found by ``check`` and ``try``, on a sample; right ones pass, whatever their
+shape."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
-from migrator.run.grain_proof import Verdict, prove
+from migrator.config import project as configuration
+from migrator.run.commands.grain_proof import Verdict, prove
 from migrator.run.migration import plans
+from migrator.wiring import parts as wiring
 from tests.integration import shop
 from tests.integration.run_project import Project
 from tests.servers import Database
@@ -48,7 +49,8 @@ COUNTED = (
 
 
 def test_right_grains_of_every_shape_pass(project: Project) -> None:
-    """Hierarchies, unions, computed ones, roles, several parts of one table: nothing is found, and all are tried."""
+    """Hierarchies, unions, computed ones, roles, several parts of one table: nothing is found, and all are
+    tried."""
     found = verdicts(project)
     assert len(found) > 8
     assert {name: verdict for name, verdict in found.items() if verdict.wrong or verdict.untried} == {}

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
 from migrator import schema as control
-from migrator import wiring
+from migrator.config import project as configuration
 from migrator.errors import MigratorError
 from migrator.model.event import MarkKind
 from migrator.model.grants import Grants
 from migrator.run.migration import preflight
-from migrator.wiring_source import source_database, source_parts
-from scenarios.orders.old_schema import create
+from migrator.wiring import parts as wiring
+from migrator.wiring.source import source_database, source_parts
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from migrator.adapters.target_mysql import grants as mysql_grants
-from migrator.adapters.target_mysql.key_maps import TABLES as KEY_MAPS
-from migrator.adapters.target_mysql.mirror_tables import RIGHTS
-from migrator.adapters.target_mysql.preflight import preflight as mysql_preflight
-from migrator.adapters.target_mysql.settings import MysqlTarget
-from migrator.adapters.target_postgres.grants import target_grants as postgres_grants
-from migrator.adapters.target_postgres.preflight import preflight as postgres_preflight
-from migrator.adapters.target_postgres.settings import PostgresTarget
+from migrator.adapters.targets.mysql.checks import grants as mysql_grants
+from migrator.adapters.targets.mysql.checks.preflight import preflight as mysql_preflight
+from migrator.adapters.targets.mysql.key_maps import TABLES as KEY_MAPS
+from migrator.adapters.targets.mysql.mirror.tables import RIGHTS
+from migrator.adapters.targets.mysql.settings import MysqlTarget
+from migrator.adapters.targets.postgres.checks.grants import target_grants as postgres_grants
+from migrator.adapters.targets.postgres.checks.preflight import preflight as postgres_preflight
+from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from tests.servers import Database

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.manifest_file import newest_manifest, read_manifest
-from migrator.adapters.zookeeper.leadership import ZooKeeperLeadership
+from migrator.adapters.coordination.zookeeper.leadership import ZooKeeperLeadership
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.manifest_file import newest_manifest, read_manifest
+from migrator.config import project as configuration
 from migrator.errors import FencedError
 from migrator.model.coordination import Coordination
-from scenarios.orders.old_schema import OrderWriters, create
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.waiting import await_true

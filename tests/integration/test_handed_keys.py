@@ -13,15 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from migrator.ports.eventlog import NetDelta
-from migrator.run.transform_job import TransformJob
+from migrator.run.apply.transform_job import TransformJob
 from tests.integration.test_transforms_pipeline import FLIGHTS
 from tests.integration.test_transforms_plan import SCHEMAS, target_column
 from transforms import Mapping
+from transforms.analysis.handed_keys import handed_key
+from transforms.analysis.plan import MappingPlan, analyse
 from transforms.frames import arrow_frame
-from transforms.handed_keys import handed_key
-from transforms.pipeline import SIDE, map_delta
-from transforms.plan import MappingPlan, analyse
-from transforms.standing import LARGE_SLOT_BYTES, SLOT_BYTES
+from transforms.on_spark.pipeline import SIDE, map_delta
+from transforms.on_spark.standing import LARGE_SLOT_BYTES, SLOT_BYTES
 
 pytestmark = pytest.mark.spark
 
@@ -124,7 +124,7 @@ def test_a_key_column_that_is_no_source_column_of_its_type_is_left_to_spark(spar
 
 def test_images_are_brought_to_the_sources_types() -> None:
     """A segment's images may be dictionary-encoded or wider than Spark's view of the table: keys are cast."""
-    from transforms.handed_keys import HandedKey
+    from transforms.analysis.handed_keys import HandedKey
 
     handed = HandedKey(SCHEMAS["flights"], {"id": "id"})
     laid_out = pa.schema([pa.field("id", pa.int64(), False), pa.field("dest", pa.string(), False)])

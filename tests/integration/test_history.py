@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import text
 
-from migrator import wiring_target
 from migrator.cli import cli
-from migrator.config import Settings, load
+from migrator.config.project import Settings, load
 from migrator.errors import FencedError
 from migrator.run.steps import no_step
 from migrator.schema import acts
 from migrator.schema.acts import START, STOP, TAKEOVER, Acts
+from migrator.wiring import target as wiring_target
 from tests.integration import run_project
 from tests.servers import Database
 

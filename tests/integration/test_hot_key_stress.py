@@ -1,8 +1,9 @@
 """Thousands of chunks of a table whose few keys never rest: no chunk row may come after a newer event of its key.
 
-The gap between log and visibility is held open: on PostgreSQL by a synchronous standby that answers late, on MySQL by
-the delay of its group commit, on MariaDB by semi-synchronous replication without a replica around every dump. So the
-plain window (``tests/integration/plain_watermark.py``) delivers many stale rows in far fewer chunks.
+The gap between log and visibility is held open: on PostgreSQL by a synchronous standby that answers late, on
+MySQL by the delay of its group commit, on MariaDB by semi-synchronous replication without a replica around
+every dump. So the plain window (``tests/integration/plain_watermark.py``) delivers many stale rows in far
+fewer chunks.
 
 ``MIGRATOR_STRESS_CHUNKS`` says how many chunks; ``make stress`` asks for 10,000 of each engine.
 """
@@ -16,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import WATERMARK, WITNESS
-from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.chunks.watermark import PostgresWatermarkWriter
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import WATERMARK, WITNESS
 from scenarios.database import Database as Place
 from scenarios.simulation.setup import patched
 from scenarios.torture.standby import DistantStandby

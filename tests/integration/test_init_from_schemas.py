@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
 from migrator.cli import cli
+from migrator.config import project as configuration
 from migrator.errors import MigratorError
+from migrator.wiring import parts as wiring
 from tests.integration.run_project import Project
 from tests.servers import Database
 
@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.integration]
 
 OLD = {
     "mariadb": """CREATE TABLE customer (id int PRIMARY KEY, name varchar(40) NOT NULL, active tinyint(1) NOT NULL,
-        born date, seen datetime(6), changed timestamp(6) NOT NULL DEFAULT current_timestamp(6), credit decimal(10,2),
-        meeting datetime)""",
+        born date, seen datetime(6), changed timestamp(6) NOT NULL DEFAULT current_timestamp(6), credit
+        decimal(10,2), meeting datetime)""",
     "postgresql": """CREATE TABLE customer (id int PRIMARY KEY, name varchar(40) NOT NULL, active smallint NOT NULL,
         born date, seen timestamp, changed timestamptz, credit numeric(10,2), meeting timestamp)""",
 }

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from migrator.adapters.targets.shared.mirror.reach_sql import ReachSql
 from migrator.errors import MappingError
-from migrator.mirror.reach_sql import ReachSql
-from migrator.run.joined_values import JoinedValues
+from migrator.run.apply.joined_values import JoinedValues
 from tests.integration import shop
 from tests.integration.joined_bench import JoinedBench
 from tests.integration.run_project import Project

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from migrator.model.table import Column, TableId, TableSchema
-from transforms import key_origin as key_origin_module
-from transforms.expressions import Expression
-from transforms.key_origin import HandedColumns, handed_columns, key_origin
+from transforms.analysis import key_origin as key_origin_module
+from transforms.analysis.expressions import Expression
+from transforms.analysis.key_origin import HandedColumns, handed_columns, key_origin
+from transforms.analysis.row_wise import PlanWalk
 from transforms.registry import TargetMapping
-from transforms.row_wise import PlanWalk
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -9,19 +9,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from migrator.adapters.files.segment_reader import FileSegmentReader
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.mariadb.catalog import UntoldPlaceError, visible_end
-from migrator.adapters.mariadb.log_walk import gtids_at
-from migrator.adapters.mariadb.position import parse_gtids
-from migrator.binlog import transactions
+from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.sources.binlog.transactions import assembler as transactions
+from migrator.adapters.sources.mariadb.catalog import UntoldPlaceError, visible_end
+from migrator.adapters.sources.mariadb.log_walk import gtids_at
+from migrator.adapters.sources.mariadb.position import parse_gtids
 from migrator.core.capture import EmitChunk, EmitPart
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import TransactionPart
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.segment import FileKind
 from migrator.model.table import TableSchema
-from migrator.run.segment_builder import SegmentBuilder
+from migrator.run.capture.segment_builder import SegmentBuilder
 from tests.fix_postgres_source import chunk_reader, log_reader, prepared
 from tests.fix_postgres_source import parts as parts_of
 from tests.fix_postgres_source import read_to as read_postgres

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
+from migrator.config import project as configuration
 from migrator.errors import MappingError
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
-from scenarios.orders.old_schema import create
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.errors import MigratorError
-from migrator.run.leaders_folder import leaders_folder
+from migrator.run.apply.leaders_folder import leaders_folder
 from tests.integration.test_standing import COLUMNS, SCHEMA, mapping, rows
-from transforms.plan import analyse
-from transforms.standing import Slots, StandingMapping
+from transforms.analysis.plan import analyse
+from transforms.on_spark.standing import Slots, StandingMapping
 
 pytestmark = pytest.mark.spark
 NAME = SCHEMA.id.name

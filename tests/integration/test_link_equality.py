@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import psycopg
 import pytest
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mysql.catalog import MysqlCatalog
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.binlog.catalog import BinlogCatalog
+from migrator.adapters.sources.binlog.catalog import BinlogCatalog
+from migrator.adapters.sources.mariadb.catalog import MariaCatalog
+from migrator.adapters.sources.mysql.catalog import MysqlCatalog
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.model.table import Column
 from tests.fix_postgres_source import source_of
 from tests.integration import binlog_reading
 from tests.integration.key_spellings import CASES, MARIADB, MYSQL, POSTGRES, Kind
 from tests.servers import Database
-from transforms.link_equality import compared_exactly
+from transforms.analysis.link_equality import compared_exactly
 
 pytestmark = pytest.mark.integration
 EXACT_IN_POSTGRES = (

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.mariadb.catalog import visible_end
-from migrator.binlog import compressed
-from migrator.binlog.compressed import plain
-from migrator.binlog.events import WRITE_ROWS_V1, Event
-from migrator.binlog.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.events.events import WRITE_ROWS_V1, Event
+from migrator.adapters.sources.binlog.tables import compressed
+from migrator.adapters.sources.binlog.tables.compressed import plain
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.adapters.sources.mariadb.catalog import visible_end
 from migrator.errors import SchemaError, SourceError
 from migrator.model.event import Operation
 from migrator.model.position import Position
@@ -87,7 +87,7 @@ def test_a_commit_while_a_first_start_asks_for_its_place_is_no_gap(
         one_row.execute("UPDATE t SET v = 'NEW' WHERE id = 5")
         return visible_end(connection)
 
-    monkeypatch.setattr("migrator.adapters.mariadb.log_reader.visible_end", after_a_commit)
+    monkeypatch.setattr("migrator.adapters.sources.mariadb.log_reader.visible_end", after_a_commit)
     source = source_of(one_row)
     catalog = engine.catalog(source)
     log = engine.log_reader(source, catalog.tables(["t"]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.mariadb.catalog import MariaCatalog
-from migrator.adapters.mariadb.log_reader import MariaLogReader
+from migrator.adapters.sources.mariadb.catalog import MariaCatalog
+from migrator.adapters.sources.mariadb.log_reader import MariaLogReader
 from migrator.columnar.text import rows_to_table
-from scenarios.sakila import old_schema
+from scenarios.stories.sakila import old_schema
 from tests.integration.binlog_engine import MARIADB
 from tests.integration.binlog_preflight import obstacles
 from tests.integration.binlog_reading import fold, read_to, source_of

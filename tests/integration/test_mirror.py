@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from migrator.adapters.target_mysql.mirror_names import control_table, grain_column, index_name
-from migrator.adapters.target_mysql.target import MysqlTargetWriter
-from migrator.adapters.target_postgres import mirror_tables
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.mysql.mirror.names import control_table, grain_column, index_name
+from migrator.adapters.targets.mysql.target import MysqlTargetWriter
+from migrator.adapters.targets.postgres.mirror import tables as mirror_tables
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.shared.mirror.batch import BatchMirror
 from migrator.columnar.types import arrow_schema
 from migrator.errors import TargetError
-from migrator.mirror.batch import BatchMirror
 from migrator.model.reach import Node, Reach
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetTable

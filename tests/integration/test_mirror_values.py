@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from migrator.adapters.target_mysql.mirror_names import control_table, mirror_table
-from migrator.adapters.target_postgres import mirror_tables
+from migrator.adapters.targets.mysql.mirror.names import control_table, mirror_table
+from migrator.adapters.targets.postgres.mirror import tables as mirror_tables
+from migrator.adapters.targets.shared.mirror.columns import COMMENT, FORMAT
 from migrator.errors import TargetError
-from migrator.mirror.columns import COMMENT, FORMAT
 from migrator.model.reach import Node, Reach
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
@@ -70,7 +70,8 @@ def rows_of(mirror: Mirror, schema: TableSchema) -> list[tuple[Any, ...]]:
 
 
 def test_keys_links_and_grains_of_any_content_and_length(bench: Bench) -> None:
-    """Dumped, looked up by link, by grain and by key, changed, computed and deleted, each without its neighbours."""
+    """Dumped, looked up by link, by grain and by key, changed, computed and deleted, each without its
+    neighbours."""
     bench.target.prepare_mirror([NAMES, USES, COMPUTED])
     known = keys()
     names = [(text, part, "old") for text, part in known]

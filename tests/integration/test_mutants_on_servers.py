@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.errors import FencedError
 from scenarios.mutants.catalog import mutant
 from scenarios.simulation.setup import Patch, patched

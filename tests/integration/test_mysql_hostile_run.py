@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from scenarios.orders.old_schema import create, touch
+from scenarios.bench.orders.old_schema import create, touch
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.mysql_settings import drawn, hostile
 from tests.integration.run_project import make, scenario_database

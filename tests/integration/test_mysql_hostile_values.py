@@ -13,21 +13,21 @@ import pyarrow.parquet as pq
 import pymysql
 import pytest
 
-from migrator.binlog.watermark import WatermarkRowWriter
+from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
+from migrator.connections.mysql.connection import Connection
 from migrator.errors import MigratorError
 from migrator.model.event import MarkKind
-from migrator.mysql_connection import Connection
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import make_watermark_table, read_to, source_of
 from tests.integration.mysql_settings import drawn, hostile, plain_user
 from tests.integration.target_bench_mysql import bench, ints
 from tests.servers import Database, MariaDBServer, fresh_database
-from verify.chunk_reader import Digest
-from verify.mysql_target import MySQLTarget
-from verify.read_mariadb import MariaDBSource
-from verify.read_mysql import MySQLSource
+from verify.readers.mysql.mariadb_source import MariaDBSource
+from verify.readers.mysql.mysql_source import MySQLSource
+from verify.readers.mysql.target import MySQLTarget
+from verify.readers.ports import Digest
 from verify.settings import ServerSettings
-from verify.text_hash import Cell, select_list
+from verify.tables.hashed_by_servers.text_hash import Cell, select_list
 
 pytestmark = pytest.mark.integration
 
@@ -173,9 +173,12 @@ def test_no_setting_of_the_server_changes_what_is_dumped_streamed_written_or_jud
 def without_pins(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """The control: sessions as the server makes them, but for what a driver's caller would ask for."""
     with patch.context() as free:
-        for place in ("migrator.binlog.settings.pin", "migrator.adapters.target_mysql.settings.pin"):
+        for place in (
+            "migrator.connections.mysql.settings.pin",
+            "migrator.adapters.targets.mysql.settings.pin",
+        ):
             free.setattr(place, lambda *_: None)
-        free.setattr("verify.mysql_session.pin_judge", lambda *_: None)
+        free.setattr("verify.readers.mysql.session.pin_judge", lambda *_: None)
         yield
 
 

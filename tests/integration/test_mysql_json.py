@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from migrator.adapters.mysql.catalog import MysqlCatalog
-from migrator.binlog.json_text import json_text
-from migrator.binlog.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.rows.json_text import json_text
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.adapters.sources.mysql.catalog import MysqlCatalog
 from tests.integration.binlog_engine import MYSQL
 from tests.integration.binlog_reading import fold, read_to, source_of
 from tests.servers import Database

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.mysql.log_request import open_stream
-from migrator.adapters.mysql.position import parse_position
-from migrator.binlog.log_reader import BinlogReader
+from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
+from migrator.adapters.sources.mysql.log_request import open_stream
+from migrator.adapters.sources.mysql.position import parse_position
 from migrator.errors import SourceError
 from tests.integration.binlog_engine import MYSQL, BinlogEngine
 from tests.integration.binlog_hot_writes import PLAIN, expect_between, hot_writes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.mysql.catalog import MysqlCatalog
+from migrator.adapters.sources.mysql.catalog import MysqlCatalog
 from migrator.errors import ConnectionFailed
 from tests.integration.binlog_reading import source_of
 from tests.servers import Database

@@ -16,10 +16,10 @@ from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import max_allowed_packet, source_of
 from tests.integration.target_bench_mysql import bench, ints
 from tests.servers import Database
-from verify.mysql_session import open_session, whole_rows
-from verify.mysql_target import MySQLTarget
-from verify.read_mariadb import MariaDBSource
-from verify.read_mysql import MySQLSource
+from verify.readers.mysql.mariadb_source import MariaDBSource
+from verify.readers.mysql.mysql_source import MySQLSource
+from verify.readers.mysql.session import open_session, whole_rows
+from verify.readers.mysql.target import MySQLTarget
 from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration

@@ -1,4 +1,5 @@
-"""Sessions on MySQL and MariaDB are what we say, whatever is set for the server, the login or by ``init_connect``."""
+"""Sessions on MySQL and MariaDB are what we say, whatever is set for the server, the login or by
+``init_connect``."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from alembic import command
 from alembic.config import Config
 from pymysql.cursors import Cursor
 
-from migrator import mysql_session
-from migrator.adapters.target_mysql.reflect import catalog
-from migrator.adapters.target_mysql.session import Session
-from migrator.binlog.settings import connect, opened
+from migrator.adapters.targets.mysql.reflect import catalog
+from migrator.adapters.targets.mysql.session import Session
+from migrator.connections.mysql import session as mysql_session
+from migrator.connections.mysql.session import REVISES, pin, pinned_names
+from migrator.connections.mysql.settings import connect, opened
 from migrator.errors import ConnectionFailed, VerifyError
-from migrator.mysql_session import REVISES, pin, pinned_names
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import source_of
 from tests.integration.mysql_settings import (
@@ -34,8 +35,8 @@ from tests.integration.mysql_settings import (
 from tests.integration.target_bench_mysql import settings_of
 from tests.servers import Database, MariaDBServer
 from verify.dual_read.engine_side import engine_of
-from verify.mysql_pins import judged_names
-from verify.mysql_session import open_session
+from verify.readers.mysql.pins import judged_names
+from verify.readers.mysql.session import open_session
 from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration

@@ -23,8 +23,8 @@ LAST = 12
 WRITER = """
 import json, os, sys
 import pyarrow as pa
-from migrator.adapters.target_mysql.settings import MysqlTarget
-from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.targets.mysql.settings import MysqlTarget
+from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.run.steps import step_hook
 from tests.contract.target_under_test import checkpoint

@@ -1,4 +1,5 @@
-"""A MySQL or MariaDB target's transaction: lost commits, ended sessions, frozen leaders, deadlocks, least rights."""
+"""A MySQL or MariaDB target's transaction: lost commits, ended sessions, frozen leaders, deadlocks, least
+rights."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import pyarrow as pa
 import pymysql
 import pytest
 
-from migrator.adapters.target_mysql.session import Session
-from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.targets.mysql.session import Session
+from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.errors import ConnectionFailed, FencedError, MigratorError, TargetError
 from migrator.schema import MYSQL_LEDGER
 from tests.integration.target_bench_mysql import MIGRATION, Bench, bench, ints, settings_of

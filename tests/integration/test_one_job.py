@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.integration.test_standing import COLUMNS, SCHEMA, rows
-from transforms import Mapping, one_job
-from transforms.one_job import OneJob
-from transforms.plan import analyse
-from transforms.standing import SLOT_BYTES, Slots, StandingMapping
+from transforms import Mapping
+from transforms.analysis.plan import analyse
+from transforms.on_spark import one_job
+from transforms.on_spark.one_job import OneJob
+from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from migrator.errors import MigratorError
-from scenarios.orders.old_schema import create
-from scenarios.orders.writers_apart import OrderWritersApart
+from scenarios.bench.orders.old_schema import create
+from scenarios.bench.orders.writers_apart import OrderWritersApart
 from tests.integration.run_project import scenario_database
 from tests.servers import Database
 

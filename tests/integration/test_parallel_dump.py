@@ -13,7 +13,7 @@ import pymysql
 import pytest
 
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import Pace
+from migrator.model.requests.request import Pace
 from migrator.run.failure import Stopping
 from tests.integration.capturing import Capturing, Killed, capturing
 from tests.servers import POSTGRES_VERSION, Database

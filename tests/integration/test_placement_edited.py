@@ -6,7 +6,7 @@ import pytest
 
 from migrator.errors import SourceError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE
+from migrator.model.requests.request import WHOLE
 from tests.fix_postgres_source import WATERMARK_TABLE
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database
@@ -35,7 +35,7 @@ def edited(database: Database, before: Capturing, placement: str, made: bool) ->
         database.execute(*WATERMARK_TABLE)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("tests.integration.capturing.WATERMARK_TABLE", ("SELECT 1",))
-        patched.setattr("migrator.adapters.postgres.catalog.PostgresCatalog.prepare", lambda *_: None)
+        patched.setattr("migrator.adapters.sources.postgres.catalog.PostgresCatalog.prepare", lambda *_: None)
         after = capturing(database, ["t"], LIMITS, placement)
     after.event_log, after.epoch, after.requests = before.event_log, before.epoch, before.requests
     return after

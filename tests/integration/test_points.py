@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import wiring
 from migrator.run.steps import POINTS
-from scenarios import catalog_files
-from scenarios.faults.proxy import TcpProxy
-from scenarios.orders.old_schema import create
-from scenarios.run_result import RESUMES
-from scenarios.runner import run
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import create
+from scenarios.play import catalog_files
+from scenarios.play.run_result import RESUMES
+from scenarios.play.runner import run
+from scenarios.proxy.proxy import TcpProxy
 from tests.integration import run_project, shop
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database, PostgresServer, fresh_database

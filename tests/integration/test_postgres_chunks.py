@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_query import AFTER, ChunkQuery
-from migrator.adapters.postgres.connection import connect
-from migrator.adapters.postgres.reflection import psycopg_query, reflect
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.chunk_query import AFTER, ChunkQuery
+from migrator.adapters.sources.postgres.connection import connect
+from migrator.adapters.sources.postgres.reflection import psycopg_query, reflect
 from migrator.errors import SchemaError, SourceError
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Key, Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.columnar.text import rows_to_table
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Operation
@@ -70,7 +70,8 @@ def test_dropped_columns_leave_no_trace(old_pg: Database) -> None:
 
 @pytest.mark.parametrize("storage", ["EXTERNAL", "EXTENDED", "MAIN"])
 def test_values_left_in_toast_are_whole(old_pg: Database, storage: str) -> None:
-    """An UPDATE that doesn't touch a large value logs none; the full before image has it, also when the key moves."""
+    """An UPDATE that doesn't touch a large value logs none; the full before image has it, also when the key
+    moves."""
     old_pg.execute(
         "CREATE TABLE t (id int PRIMARY KEY, a text, b bytea, c jsonb, n int)",
         f"ALTER TABLE t ALTER a SET STORAGE {storage}, ALTER b SET STORAGE {storage}, ALTER c SET STORAGE {storage}",

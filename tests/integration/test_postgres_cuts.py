@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.core.capture import Capture, EmitPart
 from migrator.core.dump import DumpPlan
 from migrator.errors import MigratorError
@@ -20,9 +20,9 @@ from migrator.model.event import LogRecord, RowChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
+from migrator.run.capture.source_threads import Inputs, LogPump, Reconnected, Records
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.source_threads import Inputs, LogPump, Reconnected, Records
 from tests.fix_postgres_history import CuttingProxy, history
 from tests.fix_postgres_source import (
     DEADLINE_S,
@@ -74,7 +74,8 @@ def captured(
             read += item.records
             for record in item.records:
                 let_out += [each.part for each in core.on_record(record) if isinstance(each, EmitPart)]
-        # Not further: the next history is read from here, and the server sends nothing from before what it was told.
+        # Not further: the next history is read from here, and the server sends nothing from before what it
+        # was told.
         pump.acknowledge(min(core.checkpoint().position, end))
     stopping = Stopping()
     stopping.request()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.errors import ConnectionFailed, SchemaError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE
-from scenarios.orders.old_schema import create
+from migrator.model.requests.request import WHOLE
+from scenarios.bench.orders.old_schema import create
 from tests.fix_postgres_source import changes, log_reader, prepared, read_to, read_until, source_of
 from tests.integration import run_project
 from tests.integration.capturing import capturing
@@ -33,7 +33,7 @@ ENUMS = (
 
 @pytest.fixture(autouse=True)
 def looks_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.0)
 
 
 def made(database: Database, column: str) -> None:
@@ -179,7 +179,7 @@ def test_a_label_added_and_written_just_before_the_run_ends_is_noted_by_a_last_l
     old_pg: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody has looked since it was added; renamed afterwards, it was never seen under its first name."""
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 1e9)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 1e9)
     made(old_pg, "mood")
     capture = capturing(old_pg, ["t"], CaptureLimits(linger_s=0.01))
     capture.run(capture.dumped)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres import chunk_reader as reading
+from migrator.adapters.sources.postgres.chunks import chunk_reader as reading
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import Scope
+from migrator.model.requests.request import Scope
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError, SourceError

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.postgres.pgoutput import Relation
-from migrator.adapters.postgres.relations import Relations
+from migrator.adapters.sources.postgres.log.pgoutput import Relation
+from migrator.adapters.sources.postgres.log.relations import Relations
 from migrator.errors import MigratorError, SchemaError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE, Scope
+from migrator.model.requests.request import WHOLE, Scope
 from migrator.model.table import TableId, TableSchema
-from migrator.run.capture_steps import CaptureSteps
+from migrator.run.capture.steps import CaptureSteps
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database
 
@@ -58,7 +58,7 @@ ONE, EACH = "in one transaction", "one by one"
 
 @pytest.fixture(autouse=True)
 def looks_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.0)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def ended(capture: Capturing, statements: Callable[[], None], running: bool) -> 
 def test_no_change_of_a_table_is_lost_whatever_it_was_called(
     old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch, name: str, running: bool, how: str
 ) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 1e9)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 1e9)
     ended(captured, lambda: happen(old_pg, KEEPS[name], how), running)
     assert captured.held()[T] == captured.source(T)
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.lsn import format_lsn
-from migrator.adapters.postgres.settings import MESSAGE, WATERMARK
-from migrator.adapters.postgres.watermark import mark_writer
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.watermark import mark_writer
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.lsn import format_lsn
+from migrator.adapters.sources.postgres.settings import MESSAGE, WATERMARK
 from migrator.errors import ConnectionFailed, SourceError
 from migrator.model.event import LogProgress, LogRecord, MarkKind, Operation, TransactionPart, WatermarkSeen
 from migrator.model.position import Position

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.config import project as configuration
 from migrator.errors import SchemaError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE, Scope
+from migrator.model.requests.request import WHOLE, Scope
 from migrator.model.table import TableId
-from scenarios.orders.old_schema import create
+from scenarios.bench.orders.old_schema import create
 from tests.fix_postgres_source import log_reader, prepared, read_to, read_until, source_of
 from tests.integration import run_project
 from tests.integration.capturing import Capturing, Killed, capturing
@@ -35,11 +35,11 @@ REFILL = "INSERT INTO p SELECT n, 'again' FROM generate_series(0, 99) n"
 
 @pytest.fixture(autouse=True)
 def looks_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.0)
 
 
 def never_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 1e9)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 1e9)
 
 
 @pytest.fixture

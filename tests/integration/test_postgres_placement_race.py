@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres.settings import MESSAGE, WATERMARK, WITNESS
+from migrator.adapters.sources.postgres.settings import MESSAGE, WATERMARK, WITNESS
 from tests.fix_postgres_commits import Capturing, HangingCommit, let_go, no_standby_answers
 from tests.fix_postgres_source import (
     WATERMARK_TABLE,

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.publication import create_statement
-from migrator.adapters.postgres.settings import MESSAGE, WATERMARK
-from migrator.adapters.postgres.watermark import mark_writer
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.watermark import mark_writer
+from migrator.adapters.sources.postgres.publication import create_statement
+from migrator.adapters.sources.postgres.settings import MESSAGE, WATERMARK
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError, SourceError
 from migrator.model.chunk import ChunkRequest
@@ -147,7 +147,8 @@ def test_virtual_columns_are_refused_as_they_break_updates_and_stored_ones_are_p
 def test_values_that_no_native_type_holds_are_looked_for_without_a_scan(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In small tables, by an index, by statistics; what none of them shows is not found, and infinities are right."""
+    """In small tables, by an index, by statistics; what none of them shows is not found, and infinities are
+    right."""
     late = "294276-12-31"
     old_pg.execute(
         "CREATE TABLE v (k int PRIMARY KEY, amount numeric(12,2), other numeric(12,2), free numeric, at timestamp,"
@@ -161,7 +162,7 @@ def test_values_that_no_native_type_holds_are_looked_for_without_a_scan(
     found = fatal(old_pg, "v")
     assert set(found) == every
     assert '{ v = ["Zo\\"ned"] }' in found["column_values", 'public.v.Zo"ned']
-    monkeypatch.setattr("migrator.adapters.postgres.preflight_values._SMALL_BYTES", 0)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.preflight_values._SMALL_BYTES", 0)
     assert set(fatal(old_pg, "v")) == {("column_values", "public.v.at")}, "by its index"
     old_pg.execute("ANALYZE v")
     assert set(fatal(old_pg, "v")) == every

@@ -1,8 +1,8 @@
 """The visibility race: a commit is in the log, and delivered, before a SELECT can see it.
 
 Placed, not hoped for: with a synchronous standby that doesn't exist, or that answers in ten minutes, T1 waits after
-its commit record was written. Each race is shown twice, with the plain window (the marks of DBLog and nothing else),
-which delivers the old row after the new one, and with the product, which doesn't.
+its commit record was written. Each race is shown twice, with the plain window (the marks of DBLog and nothing
+else), which delivers the old row after the new one, and with the product, which doesn't.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.settings import WATERMARK, PostgresSource
-from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.chunks.watermark import PostgresWatermarkWriter
+from migrator.adapters.sources.postgres.settings import WATERMARK, PostgresSource
 from migrator.embedded.process import scratch_directory
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import LogRecord, MarkKind, TransactionPart, WatermarkSeen

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.publication import create_statement
-from migrator.adapters.postgres.settings import MESSAGE, WATERMARK
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.publication import create_statement
+from migrator.adapters.sources.postgres.settings import MESSAGE, WATERMARK
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 from migrator.schema.control import upgrade_source

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.lsn import parse_lsn, position_up_to, token_parts
-from migrator.adapters.postgres.replication import ReplicationStream
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.log.replication import ReplicationStream
+from migrator.adapters.sources.postgres.lsn import parse_lsn, position_up_to, token_parts
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed, GapError, MigratorError
 from migrator.model.position import Position
@@ -136,7 +136,8 @@ def test_restored_and_written_past_by_others_only_is_refused_all_the_same(it: Re
 
 
 def test_restored_to_behind_the_last_change_is_the_same_log(it: Restorable) -> None:
-    """Nothing of ours was taken back and nothing of ours came: going on is right, and what comes next isn't lost."""
+    """Nothing of ours was taken back and nothing of ours came: going on is right, and what comes next isn't
+    lost."""
     it.database.execute("INSERT INTO t VALUES (1, 'a')")
     place = it.read(None)
     it.snapshots.take()

@@ -6,7 +6,7 @@ import pytest
 
 from migrator.errors import SchemaError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE
+from migrator.model.requests.request import WHOLE
 from tests.fix_postgres_source import log_reader, prepared, read_until, source_of
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database, needs_postgres
@@ -66,7 +66,7 @@ def test_what_was_done_while_nobody_read_stops_until_rows_are_asked_for(
 def test_what_is_done_beside_the_reader_stops_by_the_next_look(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.0)
     old_pg.execute("CREATE TYPE pair AS (a int, b int)", "CREATE TABLE t (k int PRIMARY KEY, v int, p pair)")
     old_pg.execute("ALTER TABLE t REPLICA IDENTITY FULL")
     source = source_of(old_pg)

@@ -1,4 +1,5 @@
-"""Settings of roles and databases that change how values are printed: our sessions and the walsender don't follow."""
+"""Settings of roles and databases that change how values are printed: our sessions and the walsender don't
+follow."""
 
 from __future__ import annotations
 

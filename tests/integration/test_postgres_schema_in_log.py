@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.relations import Relations
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.log.relations import Relations
 from migrator.errors import SchemaError, SourceError
 from migrator.model.event import LogProgress, LogRecord, RowChange, SchemaChange, TransactionPart
 from tests.fix_postgres_commits import HangingCommit, let_go, no_standby_answers
@@ -167,7 +167,7 @@ def test_another_name_stops_the_table_whether_the_log_or_a_look_beside_it_tells_
 def test_a_table_that_is_gone_stops_though_nothing_is_written_to_it(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch, ddl: str
 ) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.2)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.2)
     table(old_pg)
     old_pg.execute("CREATE SCHEMA aside")
     source = source_of(old_pg)
@@ -239,7 +239,7 @@ ATTACHED = (
 def test_rows_that_come_or_go_with_their_partition_stop_by_name(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...], says: str
 ) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.2)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.2)
     old_pg.execute(*PARTITIONED)
     source = source_of(old_pg)
     schemas = prepared(source, "p")
@@ -276,7 +276,7 @@ def test_a_partition_attached_while_nobody_read_stops_the_next_start(old_pg: Dat
 
 
 def test_a_partition_made_as_one_goes_on(old_pg: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.0)
     old_pg.execute(*PARTITIONED)
     source = source_of(old_pg)
     schemas = prepared(source, "p")

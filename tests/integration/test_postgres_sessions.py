@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from migrator import postgres_session
-from migrator.adapters.postgres import connection as source_connection
-from migrator.adapters.target_postgres.session import Session
+from migrator.adapters.sources.postgres import connection as source_connection
+from migrator.adapters.targets.postgres.session import Session
+from migrator.connections.postgres import session as postgres_session
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
 from tests.fix_hostile_postgres import (
@@ -28,8 +28,8 @@ from tests.integration.postgres_ways import WAYS, Shows, setting
 from tests.integration.target_bench import settings_of as target_of
 from tests.postgres_settings import HARMLESS, JUDGES
 from tests.servers import Database
-from verify import postgres_session as judge
-from verify.postgres_snapshot import open_views
+from verify.readers.postgres import pins as judge
+from verify.readers.postgres.session import open_views
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from migrator import postgres_session
+from migrator.connections.postgres import session as postgres_session
 from tests.fix_hostile_postgres import HOSTILE, plain, set_at, set_environment
 from tests.integration.exact import assert_same
 from tests.integration.postgres_passage import Passage, second, source_as_judged, target_as_judged, texts

@@ -11,10 +11,10 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.lsn import format_lsn, token_parts
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.lsn import format_lsn, token_parts
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 from migrator.model.position import Position
 from tests.fix_postgres_source import (
@@ -196,7 +196,7 @@ def test_a_slot_that_lost_its_log_is_a_gap_with_a_remedy(postgres: PostgresServe
 def test_a_publication_changed_behind_our_back_is_never_silent(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch, change: str, says: str, running: bool
 ) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.5)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.5)
     table(old_pg)
     source = source_of(old_pg)
     schemas = prepared(source, "t")
@@ -221,7 +221,7 @@ def test_a_table_made_anew_is_never_silent_whichever_look_finds_it_first(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch, running: bool
 ) -> None:
     """It isn't in the publication, and it isn't the table that was dumped."""
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.5)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.5)
     table(old_pg)
     source = source_of(old_pg)
     schemas = prepared(source, "t")
@@ -245,7 +245,7 @@ def test_a_table_made_anew_is_never_silent_whichever_look_finds_it_first(
 def test_a_publication_changed_and_put_back_between_two_looks_is_never_silent(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch, change: tuple[str, str], says: str
 ) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 0.2)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.2)
     table(old_pg)
     source = source_of(old_pg)
     schemas = prepared(source, "t")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from migrator.adapters.postgres import read_view
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.publication import create_statement
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks import read_view
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.publication import create_statement
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import SourceError
@@ -30,7 +30,7 @@ from tests.fix_postgres_commits import (
 )
 from tests.fix_postgres_source import changes, log_reader, parts, prepared, read_to, source_of, wait_for
 from tests.servers import Database
-from verify.read_postgres import PostgresSource as JudgedSource
+from verify.readers.postgres.source import PostgresSource as JudgedSource
 from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration
@@ -190,7 +190,8 @@ def test_everything_a_chunk_shows_was_delivered_once_the_log_is_read_to_its_high
 def test_high_lies_behind_the_commit_that_may_be_in_replay_just_now(
     primary: Database, standby: Database
 ) -> None:
-    """It may be visible before ``pg_last_wal_replay_lsn()`` counts it. On an idle standby there is no such commit."""
+    """It may be visible before ``pg_last_wal_replay_lsn()`` counts it. On an idle standby there is no such
+    commit."""
     primary.execute(*ROWS)
     replayed(primary, standby)
     connection = standby.connect()

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.model.event import LogRecord, RowChange, SchemaChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableSchema

@@ -1,4 +1,5 @@
-"""Surroundings that made values wrong, or rows vanish, without a word: encodings, row security, names that shadow."""
+"""Surroundings that made values wrong, or rows vanish, without a word: encodings, row security, names that
+shadow."""
 
 from __future__ import annotations
 
@@ -10,19 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 from psycopg import sql
 
-from migrator import postgres_session
-from migrator.adapters.target_postgres.structure import Equality
+from migrator.adapters.targets.postgres.structure import Equality
+from migrator.connections.postgres import session as postgres_session
 from migrator.errors import TargetError, VerifyError
 from migrator.schema import control
 from tests.fix_hostile_postgres import plain, set_at
 from tests.integration.judged import settings_of as judged
 from tests.integration.target_bench import Bench, bench, ints, settings_of, texts
 from tests.servers import Database
-from verify import postgres_session as judge
-from verify.chunk_keys import TEXT, Key, KeyColumn, KeyRange, condition, cut
-from verify.postgres_chunks import PostgresSourceChunks, PostgresTargetChunks
-from verify.read_postgres import PostgresSource
-from verify.target_reader import PostgresTarget
+from verify.readers.chunk_keys import TEXT, Key, KeyColumn, KeyRange, condition, cut
+from verify.readers.postgres import pins as judge
+from verify.readers.postgres.chunks import PostgresSourceChunks, PostgresTargetChunks
+from verify.readers.postgres.source import PostgresSource
+from verify.readers.postgres.target import PostgresTarget
 
 pytestmark = pytest.mark.integration
 
@@ -182,7 +183,7 @@ def test_without_our_path_the_operators_names_guard_and_without_both_nothing_doe
     with plain(hostile) as session:
         session.execute("CREATE TABLE public.t (id varchar PRIMARY KEY, note varchar)")
         set_at(session, "ROLE", sql.Identifier("postgres"), {"search_path": "pg_catalog, evil"})
-    monkeypatch.setattr("migrator.adapters.target_postgres.settings._PINS", dict(postgres_session.REVISIONS))
+    monkeypatch.setattr("migrator.adapters.targets.postgres.settings._PINS", dict(postgres_session.REVISIONS))
     if not named:
         monkeypatch.setattr(Equality, "of", lambda _, one, other: f"{one} = {other}")
     with bench(hostile) as it:
@@ -292,7 +293,7 @@ def test_those_of_pg_catalog_would_not(hostile: Database, monkeypatch: pytest.Mo
     with plain(hostile) as session:
         for statement in WORDS:
             session.execute(statement)  # type: ignore[arg-type]
-    monkeypatch.setattr("verify.target_reader.operator_path", lambda *_: "")
+    monkeypatch.setattr("verify.readers.postgres.target.operator_path", lambda *_: "")
     with pytest.raises(VerifyError, match="was refused"):
         _pieces(hostile)
 

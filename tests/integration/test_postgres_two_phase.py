@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import PLACEMENTS, PostgresSource
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import PLACEMENTS, PostgresSource
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import MigratorError, SourceError
@@ -148,7 +148,7 @@ def test_a_transaction_prepared_before_the_slot_holds_up_its_making_and_comes_wi
 def test_a_slot_that_waits_too_long_for_a_prepared_transaction_says_so(
     two_phase: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("migrator.adapters.postgres.catalog._SLOT_TIMEOUT", "500ms")
+    monkeypatch.setattr("migrator.adapters.sources.postgres.catalog._SLOT_TIMEOUT", "500ms")
     prepare(two_phase, "forgotten", "UPDATE t SET v = 'x' WHERE k = 1")
     with pytest.raises(SourceError, match="transactions that are still open") as caught:
         prepared(source_of(two_phase), "t")

@@ -15,26 +15,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.postgres.change_tables.chunk_views import chunk_reader as change_table_chunks
-from migrator.adapters.postgres.change_tables.log_reader import ChangeTableLogReader
-from migrator.adapters.postgres.log_reader import PostgresLogReader
-from migrator.adapters.postgres.settings import CHANGE_TABLES, SERVER_LOG
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.chunk_views import (
+    chunk_reader as change_table_chunks,
+)
+from migrator.adapters.sources.postgres.change_tables.log_reader import ChangeTableLogReader
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.settings import CHANGE_TABLES, SERVER_LOG
 from migrator.columnar.text import rows_to_table
 from migrator.errors import SchemaError, SourceError
-from migrator.log_notes import LogNotes
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Operation, Row, RowChange
 from migrator.model.position import Position
 from migrator.model.table import Column, TableSchema
+from migrator.ports.log_notes import LogNotes
 from tests import fix_change_tables
 from tests.fix_postgres_source import changes as changes_of
 from tests.fix_postgres_source import chunk_reader, log_reader, prepared, read_to, read_until, source_of
 from tests.integration.exact import assert_same, exactly
 from tests.integration.postgres_types import CASES, DRAW, MADE, NEVER_STORED, REFUSED, TYPES
 from tests.servers import POSTGRES_VERSION, Database
-from verify.read_postgres import PostgresSource as JudgedSource
+from verify.readers.postgres.source import PostgresSource as JudgedSource
 from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration
@@ -88,7 +90,8 @@ def shuffle(database: Database) -> None:
 
 
 def said_by_server(database: Database, schema: TableSchema) -> list[list[object]]:
-    """The columns of the table as the output functions print them in a plain session, read by Python's own types."""
+    """The columns of the table as the output functions print them in a plain session, read by Python's own
+    types."""
     with database.connect() as connection:
         connection.execute("SET timezone = 'UTC'; SET lc_monetary = 'C'")
         selected = ", ".join(map(_printed, schema.columns))

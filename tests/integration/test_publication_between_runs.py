@@ -1,4 +1,5 @@
-"""A publication that was changed and put back while nobody read: what it left out is lost, and nothing else tells."""
+"""A publication that was changed and put back while nobody read: what it left out is lost, and nothing else
+tells."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 
 from migrator.errors import GapError
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import WHOLE
+from migrator.model.requests.request import WHOLE
 from tests.fix_postgres_source import source_of
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database

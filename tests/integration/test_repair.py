@@ -15,16 +15,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring, wiring_repair
+from migrator.config import project as configuration
 from migrator.errors import RequestError
-from migrator.model.request import WHOLE, Doubt, RequestState, Scope
+from migrator.model.requests.request import WHOLE, Doubt, RequestState, Scope
 from migrator.model.table import TableId
 from migrator.run.caught_up import caught_up
+from migrator.run.commands.repair import Wanted, Way, repair_steps
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration, Parts
-from migrator.run.repair import Wanted, Way, repair_steps
-from scenarios.orders.old_schema import create
+from migrator.wiring import parts as wiring
+from migrator.wiring import repair as wiring_repair
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.waiting import await_true
@@ -216,8 +217,8 @@ def test_a_row_that_appears_between_read_and_removal_stays(project: Project, spa
 def test_a_naive_repair_beside_the_stream_loses_a_row_and_goes_back_in_time(
     project: Project, spark: SparkSession
 ) -> None:
-    """The control. Statements made from a report: (1) verified; (2) row 900001 is removed by others, the source gets
-    it, row 11 changes, both are streamed; (3) the statements of (1) arrive."""
+    """The control. Statements made from a report: (1) verified; (2) row 900001 is removed by others, the
+    source gets it, row 11 changes, both are streamed; (3) the statements of (1) arrive."""
     assert project.command("verify") == 1
     value = project.old.query("SELECT customer FROM orders WHERE id = 11")[0][0]
     naive = (

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring, wiring_repair
-from migrator.model.request import RequestState
-from migrator.run.repair import Wanted, Way, repair_steps
+from migrator.config import project as configuration
+from migrator.model.requests.request import RequestState
+from migrator.run.commands.repair import Wanted, Way, repair_steps
+from migrator.wiring import parts as wiring
+from migrator.wiring import repair as wiring_repair
 from tests.integration import shop
 from tests.integration.test_joined_run import writing
 from tests.integration.test_repair import running

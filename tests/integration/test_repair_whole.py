@@ -9,9 +9,9 @@ from shlex import split
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
 from migrator.cli import cli
-from migrator.run.repair import Way
+from migrator.config import project as configuration
+from migrator.run.commands.repair import Way
 from tests.integration import test_repair
 from tests.integration.run_project import Project
 from tests.integration.test_repair import dumped, hitting, running

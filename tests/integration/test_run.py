@@ -1,4 +1,5 @@
-"""Whole runs on real servers: under concurrent writers, killed at every named point, started again, and verified."""
+"""Whole runs on real servers: under concurrent writers, killed at every named point, started again, and
+verified."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
-from migrator.adapters.files import durable
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
+from migrator.adapters.event_log.files import durable
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.config import project as configuration
 from migrator.errors import EventLogError, FencedError
 from migrator.ports.eventlog import Batch
-from scenarios.orders.old_schema import OrderWriters, create
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.waiting import await_true

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
-from migrator.run.apply_loop import ApplyLoop
+from migrator.config import project as configuration
+from migrator.run.apply.loop import ApplyLoop
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
-from scenarios.orders.old_schema import create
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
-from verify.pending import resume_lsn
+from verify.readers.pending import resume_lsn
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

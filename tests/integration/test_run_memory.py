@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.orders import old_schema
+from scenarios.bench.orders import old_schema
 from scenarios.resources import PeakMemory
 from tests.integration.run_project import Project, make, scenario_database
 from tests.servers import Database

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.schema import MYSQL_LEDGER
-from scenarios.orders.old_schema import OrderWriters, create
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database

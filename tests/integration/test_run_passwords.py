@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
-from scenarios.orders.old_schema import create
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database, embedded_postgres

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
+from migrator.config import project as configuration
+from migrator.run.capture.give_way import NICENESS
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.give_way import NICENESS
 from migrator.run.migration import Migration
-from scenarios.orders.old_schema import create
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import scenario_database
 from tests.servers import Database

@@ -15,7 +15,7 @@ from migrator.errors import (
     PreflightError,
     TargetError,
 )
-from scenarios.orders.old_schema import create
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database

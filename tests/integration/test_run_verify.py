@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from scenarios.orders.old_schema import create
+from migrator.config import project as configuration
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.waiting import await_true
 from tests.servers import Database
-from verify.coverage import TableCoverage, read_coverage
+from verify.tables.coverage import TableCoverage, read_coverage
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from migrator.embedded.debian import DebianServer, PackagesUnavailable
 from migrator.errors import MigratorError, VerifyError
-from scenarios import bundle, catalog_files
 from scenarios.commands import scenario as command
-from scenarios.replay import replay
-from scenarios.run_result import FAILS, HALTS, REFUSED, RESUMES, RunResult
-from scenarios.runner import run
+from scenarios.play import bundle, catalog_files
+from scenarios.play.replay import replay
+from scenarios.play.run_result import FAILS, HALTS, REFUSED, RESUMES, RunResult
+from scenarios.play.runner import run
 from scenarios.scenario import Engine
 from verify.history.history import PUT, load_history
 from verify.history.result import Outcome

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from migrator import config as configuration
-from migrator import wiring
+from migrator.config import project as configuration
 from migrator.embedded.process import scratch_directory
-from scenarios.orders.old_schema import create
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import create
 from scenarios.project import make_project
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database

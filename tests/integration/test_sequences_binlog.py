@@ -7,8 +7,8 @@ import threading
 import pyarrow as pa
 import pytest
 
-from migrator.adapters.target_mysql.grants import target_grants
-from migrator.adapters.target_mysql.sequences import MysqlNumbers
+from migrator.adapters.targets.mysql.checks.grants import target_grants
+from migrator.adapters.targets.mysql.sequences import MysqlNumbers
 from migrator.errors import TargetError
 from migrator.model.sequence import Advance, advance
 from tests.integration.target_bench_mysql import bench, ints, settings_of

@@ -9,7 +9,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from migrator.adapters.target_postgres.sequences import PostgresNumbers, sequence_grant
+from migrator.adapters.targets.postgres.sequences import PostgresNumbers, sequence_grant
 from migrator.errors import TargetError
 from migrator.model.sequence import Advance, advance
 from tests.integration.target_bench import bench, ints, settings_of

@@ -10,19 +10,19 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from migrator.adapters.postgres.connection import connect
-from migrator.adapters.postgres.replication import ReplicationStream
-from migrator.adapters.postgres.settings import PostgresSource
-from migrator.adapters.postgres.watched import WatchedConnection
-from migrator.adapters.target_postgres.peek import peek
-from migrator.adapters.target_postgres.session import Session
+from migrator.adapters.sources.postgres.connection import connect
+from migrator.adapters.sources.postgres.log.replication import ReplicationStream
+from migrator.adapters.sources.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.watched import WatchedConnection
+from migrator.adapters.targets.postgres.peek import peek
+from migrator.adapters.targets.postgres.session import Session
+from migrator.connections.postgres.refusal import refusal
 from migrator.embedded import process
 from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed, GapError, MigratorError
 from migrator.model.table import TableSchema
-from migrator.postgres_refusal import refusal
 from migrator.schema.control import upgrade_target
 from tests.fix_postgres_source import log_reader, prepared, read_until, source_of, wait_for
 from tests.integration.target_bench import settings_of
@@ -143,7 +143,7 @@ def test_slot_and_publication_are_told_apart(
     german: Database, gone: str, match: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the stream itself: nobody looks beside it here."""
-    monkeypatch.setattr("migrator.adapters.postgres.log_reader._LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 3600.0)
     source = source_of(german)
     schemas = prepared(source, "t")
     statement = gone.format(source.slot)

@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from migrator.mirror.reach_sql import ReachSql
+from migrator.adapters.targets.shared.mirror.reach_sql import ReachSql
 from migrator.model.reach import Reach, entangled
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
 from tests.integration.test_mirror import Bench, schema_of, table
 from tests.servers import Database
-from transforms.grain import reaches
+from transforms.analysis.grain import reaches
 from transforms.registry import Mapping
 
 pytestmark = pytest.mark.integration

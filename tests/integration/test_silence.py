@@ -1,4 +1,5 @@
-"""Lines that fall silent without being cut: noticed, named, retryable; long work and slow lines are not mistaken."""
+"""Lines that fall silent without being cut: noticed, named, retryable; long work and slow lines are not
+mistaken."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 import pytest
 
-from migrator.adapters.mariadb.chunk_reader import MariaChunkReader
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.settings import PostgresSource
-from migrator.adapters.postgres.watermark import PostgresWatermarkWriter
+from migrator.adapters.sources.mariadb.chunk_reader import MariaChunkReader
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.chunks.watermark import PostgresWatermarkWriter
+from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import MarkKind
-from scenarios.faults.proxy import TcpProxy
+from scenarios.proxy.proxy import TcpProxy
 from tests.fix_postgres_source import (
     WATERMARK_TABLE,
     chunk_reader,
@@ -135,7 +136,8 @@ def test_a_slow_line_is_not_taken_for_a_dead_one(new_pg: Database, proxy: TcpPro
     assert new_pg.query("SELECT count(*) FROM t") == [(2001,)]
 
 
-# -- a PostgreSQL source --------------------------------------------------------------------------------------------
+# -- a PostgreSQL source
+# --------------------------------------------------------------------------------------------
 
 SOURCE_TABLE = (
     "CREATE TABLE s (id int PRIMARY KEY, v text)",
@@ -219,7 +221,8 @@ def test_watermarks_and_the_log_end_when_the_line_falls_silent(
     assert old_pg.query("SELECT token FROM migrator.watermark") == [("3",)]
 
 
-# -- a MariaDB source -----------------------------------------------------------------------------------------------
+# -- a MariaDB source
+# -----------------------------------------------------------------------------------------------
 
 
 def test_a_mariadb_source_that_falls_silent_is_noticed(old_maria: Database) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from migrator.adapters.postgres.load import PostgresLoadMeter
-from migrator.binlog.load import BinlogLoadMeter
+from migrator.adapters.sources.binlog.load import BinlogLoadMeter
+from migrator.adapters.sources.postgres.load import PostgresLoadMeter
 from migrator.core.pace import Pacer
 from migrator.embedded.process import scratch_directory
 from migrator.model.limits import CaptureLimits
-from migrator.model.request import Pace
+from migrator.model.requests.request import Pace
 from migrator.ports.source import LoadMeter
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_engine import BinlogEngine

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.postgres.connection import connect as postgres_connection
-from migrator.adapters.postgres.load import PostgresLoadMeter
-from migrator.binlog.load import BinlogLoadMeter
-from migrator.binlog.settings import BinlogSource
+from migrator.adapters.sources.binlog.load import BinlogLoadMeter
+from migrator.adapters.sources.postgres.connection import connect as postgres_connection
+from migrator.adapters.sources.postgres.load import PostgresLoadMeter
+from migrator.connections.mysql.settings import BinlogSource
 from migrator.core.courtesy import QUIET_SAMPLES
 from migrator.core.pace import Pacer
 from migrator.errors import ConnectionFailed
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
-from migrator.model.request import Pace
+from migrator.model.requests.request import Pace
 from migrator.ports.source import LoadMeter
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_reading import source_of as binlog_source

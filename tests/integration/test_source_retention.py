@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
-from migrator.adapters.postgres.retention import slot_retention
-from migrator.binlog.retention import binlog_retention
+from migrator.adapters.sources.binlog.retention import binlog_retention
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.retention import slot_retention
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
 from migrator.model.position import Position
-from migrator.run.retention_watch import warnings
+from migrator.run.capture.retention_watch import warnings
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_reading import source_of as binlog_source
 from tests.servers import Database, embedded_postgres

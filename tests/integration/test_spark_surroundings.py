@@ -20,7 +20,7 @@ import datetime, json, sys
 from pathlib import Path
 from pyspark.sql import functions as F
 from migrator.errors import MigratorError
-from transforms import surroundings, session
+from transforms.on_spark import surroundings, session
 if sys.argv[3] == "unpinned":
     session.pin_process = lambda: None
     session.pin_jvm = lambda jvm: None

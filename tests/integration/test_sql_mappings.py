@@ -13,7 +13,7 @@ from migrator.model.reach import Reference
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
 from transforms import load_mapping
-from transforms.plan import MappingKind, MappingPlan, analyse
+from transforms.analysis.plan import MappingKind, MappingPlan, analyse
 from transforms.testing import run
 
 pytestmark = pytest.mark.spark

@@ -12,11 +12,17 @@ from pyspark.sql import functions as F
 
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
+from transforms.analysis.plan import analyse
 from transforms.frames import arrow_frame, arrow_schema
-from transforms.pipeline import map_delta
-from transforms.plan import analyse
+from transforms.on_spark.pipeline import map_delta
+from transforms.on_spark.standing import (
+    LARGE_SLOT_BYTES,
+    SIZES,
+    SLOT_BYTES,
+    Slots,
+    StandingMapping,
+)
 from transforms.registry import Mapping
-from transforms.standing import LARGE_SLOT_BYTES, SIZES, SLOT_BYTES, Slots, StandingMapping
 
 pytestmark = pytest.mark.spark
 

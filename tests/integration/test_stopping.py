@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from scenarios.bench.orders.old_schema import create
 from scenarios.faults.process_tree import alive, command_line, descendants, send
-from scenarios.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
@@ -24,7 +24,8 @@ from tests.servers import Database
 pytestmark = pytest.mark.spark
 
 ROWS = 500
-# Tells how many threads are left when the interpreter is about to be taken apart, after all that it waits for itself.
+# Tells how many threads are left when the interpreter is about to be taken apart, after all that it waits for
+# itself.
 _COMMAND = """
 import _thread, atexit
 atexit.register(lambda: print("left:", _thread._count(), flush=True))

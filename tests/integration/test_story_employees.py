@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from scenarios import employees
-from scenarios.employees import old_schema, oracle
-from scenarios.employees.writers import PersonnelWriters
+from scenarios.stories import employees
+from scenarios.stories.employees import old_schema, oracle
+from scenarios.stories.employees.writers import PersonnelWriters
 from tests.integration.run_project import scenario_database
 from tests.integration.story_mapping import Types, frames, mapped, migrate, written
 from tests.servers import Database, MariaDBServer, fresh_database

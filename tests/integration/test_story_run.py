@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
+from migrator.config import project as configuration
 from migrator.errors import ConfigError
 from scenarios.database import Database
-from scenarios.stories import STORIES, Story, story_of
-from scenarios.story import Plan, made, play
+from scenarios.stories.run import Plan, made, play
+from scenarios.stories.stories import STORIES, Story, story_of
 from tests.integration.run_project import scenario_database
 from tests.servers import fresh_database
 

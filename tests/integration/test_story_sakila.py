@@ -10,10 +10,10 @@ import pytest
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from scenarios import sakila
 from scenarios.database import Database
-from scenarios.sakila import old_schema, oracle
-from scenarios.sakila.writers import ShopWriters
+from scenarios.stories import sakila
+from scenarios.stories.sakila import old_schema, oracle
+from scenarios.stories.sakila.writers import ShopWriters
 from tests import servers
 from tests.integration.run_project import scenario_database
 from tests.integration.story_mapping import Types, frames, mapped, migrate, written

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring, wiring_repair
+from migrator.config import project as configuration
 from migrator.errors import TargetError
-from migrator.model.request import RequestState
-from migrator.run.repair import Wanted, repair_steps
+from migrator.model.requests.request import RequestState
+from migrator.run.commands.repair import Wanted, repair_steps
+from migrator.wiring import parts as wiring
+from migrator.wiring import repair as wiring_repair
 from scenarios.project import make_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.test_repair import running

@@ -12,7 +12,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.errors import ConnectionFailed, FencedError, TargetError
 from tests.integration.target_bench import bench, ints, settings_of
 from tests.servers import Database

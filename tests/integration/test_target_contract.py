@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.postgres.settings import PostgresTarget
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.ports.target import Target
 from tests.contract.target_contract import TargetContract
 from tests.contract.target_under_test import TargetUnderTest

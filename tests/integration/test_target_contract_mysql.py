@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.target_mysql.target import MysqlTargetWriter
+from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.ports.target import Target
 from migrator.schema import MYSQL_LEDGER
 from tests.contract.target_contract import TargetContract

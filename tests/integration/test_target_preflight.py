@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.adapters.target_postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.postgres.settings import PostgresTarget
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.errors import TargetError
 from migrator.model.finding import Finding
 from migrator.ports.target import TargetBatch, TargetRows

@@ -1,4 +1,5 @@
-"""Columns that travel as text (`source.text_columns`) in whole runs: through the mirror of a join, and into MySQL."""
+"""Columns that travel as text (`source.text_columns`) in whole runs: through the mirror of a join, and into
+MySQL."""
 
 from __future__ import annotations
 

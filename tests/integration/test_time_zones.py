@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from migrator.adapters.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.columnar.text import rows_to_table
 from migrator.errors import SourceError
 from migrator.model.chunk import ChunkRequest

@@ -1,7 +1,7 @@
 """Every connection to a server is encrypted and verified as the settings say: all of them, not the first one only.
 
-The servers admit nobody without TLS, so what connects at all is encrypted. A connection that forgot to verify is one
-that still connects when authority or name are wrong.
+The servers admit nobody without TLS, so what connects at all is encrypted. A connection that forgot to verify
+is one that still connects when authority or name are wrong.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from migrator import config as configuration
 from migrator import schema as control
-from migrator import wiring
 from migrator.cli.verify import server_settings
-from migrator.config import Settings
+from migrator.config import project as configuration
+from migrator.config.project import Settings
 from migrator.embedded.debian import PackagesUnavailable
 from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import MarkKind
 from migrator.model.table import TableSchema
 from migrator.run.steps import no_step
-from migrator.wiring_source import source_database, source_parts
-from migrator.wiring_target import target_database, target_writer
+from migrator.wiring import parts as wiring
+from migrator.wiring.source import source_database, source_parts
+from migrator.wiring.target import target_database, target_writer
 from tests.integration.tls_servers import (
     RIGHT_CA,
     RIGHT_HOST,
@@ -34,8 +34,8 @@ from tests.integration.tls_servers import (
     encrypted_postgres,
 )
 from tests.servers import Database
-from verify.source_reader import source_reader
-from verify.target_reader import target_reader
+from verify.readers.source import source_reader
+from verify.readers.target import target_reader
 
 pytestmark = pytest.mark.integration
 KINDS = ["postgresql", "mariadb", "mysql"]

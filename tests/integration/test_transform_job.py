@@ -16,13 +16,13 @@ from pyspark.sql import functions as F
 
 from migrator.errors import MappingError
 from migrator.ports.eventlog import NetDelta
-from migrator.run import images
-from migrator.run.transform_job import TransformJob
+from migrator.run.apply import images
+from migrator.run.apply.transform_job import TransformJob
 from tests.integration.test_transforms_pipeline import FLIGHTS
 from tests.integration.test_transforms_plan import SCHEMAS, target_column
 from transforms import Mapping
-from transforms.pipeline import arrow_frame, map_rows
-from transforms.plan import MappingPlan, analyse
+from transforms.analysis.plan import MappingPlan, analyse
+from transforms.on_spark.pipeline import arrow_frame, map_rows
 
 pytestmark = pytest.mark.spark
 

@@ -1,4 +1,5 @@
-"""Every function of the column library against exact arithmetic, over extreme and random values of what sources have.
+"""Every function of the column library against exact arithmetic, over extreme and random values of what
+sources have.
 
 What it gives is what Python's integers, fractions and decimals give, or it is an error that names the value.
 """

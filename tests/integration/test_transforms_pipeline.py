@@ -24,8 +24,9 @@ from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
 from tests.integration.test_transforms_plan import ROW_WISE, SCHEMAS, plan_of, target_column
 from transforms import Mapping, load_mapping
+from transforms.analysis.plan import MappingPlan, analyse
 from transforms.frames import constants
-from transforms.pipeline import (
+from transforms.on_spark.pipeline import (
     SIDE,
     FailingRow,
     arrow_frame,
@@ -36,7 +37,6 @@ from transforms.pipeline import (
     spark_cause,
     spark_schema,
 )
-from transforms.plan import MappingPlan, analyse
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from migrator.errors import MappingError
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
 from transforms import Mapping
+from transforms.analysis.plan import MappingKind, MappingPlan, analyse
 from transforms.frames import constants
-from transforms.plan import MappingKind, MappingPlan, analyse
 
 pytestmark = pytest.mark.spark
 

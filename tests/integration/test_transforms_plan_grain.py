@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tests.integration.test_transforms_plan import GRAINS, plan_of, refusal
-from transforms.plan import MappingKind
+from transforms.analysis.plan import MappingKind
 
 pytestmark = pytest.mark.spark
 

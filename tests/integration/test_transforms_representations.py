@@ -1,4 +1,5 @@
-"""What engines store in forms of their own, in the words of the servers themselves: the same values on both sides."""
+"""What engines store in forms of their own, in the words of the servers themselves: the same values on both
+sides."""
 
 from __future__ import annotations
 
@@ -30,11 +31,13 @@ CREATE TABLE thing (
 ) CHARSET utf8mb4"""
 ROWS = (
     """INSERT INTO thing VALUES (1, b'1', 0xFFFFFFFFFFFFFFFF, 0x0011223344556677889900AABBCCDDEE,
-  0x6677445500112233889900AABBCCDDEE, 'DEADbeef', 0x00FF, ST_GeomFromText('POINT(1.5 -2)', 3857), -1, 'high', 'a b,c',
-  '{"a": {"n": 12345678901234567890123456789012345.678, "t": "x\\\\"y", "z": null}, "l": [1, 9007199254740993]}',
+  0x6677445500112233889900AABBCCDDEE, 'DEADbeef', 0x00FF, ST_GeomFromText('POINT(1.5 -2)', 3857), -1, 'high',
+  'a b,c', '{"a": {"n": 12345678901234567890123456789012345.678, "t": "x\\\\"y", "z": null}, "l": [1,
+  9007199254740993]}',
   10.05, 4294967295, 1, '2024-02-29', '1582-10-10 23:59:59.999999', '2038-01-19 03:14:07.999999',
   CONVERT(CONVERT(CONVERT('Café – 日本 €' USING utf8mb4) USING binary) USING latin1), 18446744073709551615)""",
-    """INSERT INTO thing VALUES (2, b'0', b'0', 0x00, 0x00, '', '', ST_GeomFromText('LINESTRING(0 0, 1e300 5e-324)'),
+    """INSERT INTO thing VALUES (2, b'0', b'0', 0x00, 0x00, '', '', ST_GeomFromText('LINESTRING(0 0, 1e300
+    5e-324)'),
   0, '', '', '[]', -0.01, 0, 0, '0000-00-00', '0000-00-00', '1970-01-01 00:00:01', 'Café €', 0)""",
     "INSERT INTO thing (id) VALUES (3)",
 )

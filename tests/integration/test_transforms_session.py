@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from migrator.errors import MigratorError
-from transforms.session import named_jvm_end, running_session, spark_session
+from transforms.on_spark.session import named_jvm_end, running_session, spark_session
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from pyspark import SparkContext
-from transforms.session import spark_session
+from transforms.on_spark.session import spark_session
 
 java_home = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 spark = spark_session(master="local[1]", conf={"spark.driver.memory": "512m"}, java_home=java_home,
@@ -89,7 +89,7 @@ def test_a_killed_jvm_is_named_whatever_is_asked_of_it_next(tmp_path: Path) -> N
     """Not the row or the mapping at hand is at fault; and without the JVM the process still can end."""
     asking = """
 from migrator.errors import MigratorError
-from transforms.session import named_jvm_end
+from transforms.on_spark.session import named_jvm_end
 for ask in (lambda: spark.sql("select 1").toArrow(), lambda: spark.range(3).count()):
     try:
         with named_jvm_end():
@@ -108,7 +108,7 @@ def test_a_killed_jvm_did_not_die_of_what_an_earlier_one_died_of(tmp_path: Path)
     """All JVMs of a migration write to one log."""
     asking = """
 from migrator.errors import MigratorError
-from transforms.session import named_jvm_end
+from transforms.on_spark.session import named_jvm_end
 SparkContext._gateway.proc.kill()
 try:
     with named_jvm_end():
@@ -140,7 +140,7 @@ def test_a_plan_that_is_too_deep_is_told_of_and_not_waited_for(tmp_path: Path) -
     asking = """
 import faulthandler
 from migrator.errors import MigratorError
-from transforms.session import named_jvm_end
+from transforms.on_spark.session import named_jvm_end
 rows = spark.range(3).toDF("n")
 for step in range(400):
     rows = rows.selectExpr(f"n * 2 + {step} as n")
@@ -162,7 +162,7 @@ def test_a_jvm_that_ends_with_one_of_its_threads_says_of_what(tmp_path: Path) ->
     asking = """
 from pyspark.java_gateway import ensure_callback_server_started
 from migrator.errors import MigratorError
-from transforms.session import named_jvm_end
+from transforms.on_spark.session import named_jvm_end
 
 class Fails:
     def run(self):
@@ -192,7 +192,7 @@ except MigratorError as error:
 def test_what_fails_while_the_jvm_lives_passes_unchanged(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transforms.session._DYING_S", 0.1)
+    monkeypatch.setattr("transforms.on_spark.session._DYING_S", 0.1)
     for error in (ConnectionRefusedError("another server"), Py4JError("a call that failed")):
         with pytest.raises(type(error)), named_jvm_end():
             raise error

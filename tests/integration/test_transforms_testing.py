@@ -13,9 +13,7 @@ from pyspark.sql import functions as F
 from migrator.errors import MappingError
 from migrator.model.table import Column, TableId, TableSchema
 from transforms import Mapping
-from transforms.pipeline import (
-    arrow_frame,
-)
+from transforms.on_spark.pipeline import arrow_frame
 from transforms.testing import run
 
 pytestmark = pytest.mark.spark

@@ -16,7 +16,7 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.ports.eventlog import Batch
-from migrator.run.capture_steps import _drop_keys
+from migrator.run.capture.steps import _drop_keys
 from migrator.run.failure import Stopping
 from tests.integration.binlog_reading import Read, read_to
 from tests.integration.capturing import Capturing, Killed, capturing

@@ -1,4 +1,5 @@
-"""TRUNCATE over whole runs: row-wise and joined targets on every engine, under writers, during and after the dump."""
+"""TRUNCATE over whole runs: row-wise and joined targets on every engine, under writers, during and after the
+dump."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from migrator.errors import MappingError
 from migrator.model.table import TableId
-from migrator.run import transform_job
-from migrator.run.emptied import emptied
-from scenarios.orders.old_schema import OrderWriters, create
+from migrator.run.apply import transform_job
+from migrator.run.apply.emptied import emptied
+from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project, shop
 from tests.integration.run_project import scenario_database
 from tests.servers import Database
@@ -92,7 +93,8 @@ def test_rows_would_stay_if_nobody_looked_at_it(
 def test_a_joined_target_is_kept_in_step(
     old: str, new: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Of a table in the middle of joins, with changes around it; then, where foreign keys allow it, of all tables."""
+    """Of a table in the middle of joins, with changes around it; then, where foreign keys allow it, of all
+    tables."""
     source: Database = request.getfixturevalue(old)
     shop.create(source, 30)
     source.execute(*(f"CREATE TABLE saved_{table} AS SELECT * FROM {table}" for table in shop.TABLES))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.target_mysql.mirror_names import mirror_database
-from migrator.adapters.target_mysql.upkeep import MysqlUpkeep
+from migrator.adapters.targets.mysql.mirror.names import mirror_database
+from migrator.adapters.targets.mysql.upkeep import MysqlUpkeep
 from migrator.model.table import TableId
 from tests.integration.target_bench_mysql import MIGRATION, settings_of
 from tests.servers import Database

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from migrator import config as configuration
-from migrator import wiring
-from migrator.adapters.target_postgres.upkeep import PostgresUpkeep
+from migrator.adapters.targets.postgres.upkeep import PostgresUpkeep
+from migrator.config import project as configuration
 from migrator.model.table import TableId
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
-from scenarios.orders.old_schema import create
+from migrator.wiring import parts as wiring
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.target_bench import MIGRATION, settings_of
@@ -52,7 +52,8 @@ def stranger(filled: Database) -> Iterator[str]:
 
 
 def known(database: Database, table: str = "thing") -> tuple[int, bool, bool]:
-    """Rows as the planner believes (-1: it doesn't), whether pages are known to be visible, statistics of columns."""
+    """Rows as the planner believes (-1: it doesn't), whether pages are known to be visible, statistics of
+    columns."""
     ((rows, visible, statistics),) = database.query(_KNOWN, (table,))
     return int(rows), bool(visible), bool(statistics)
 

@@ -13,9 +13,9 @@ from pyspark.sql import types as T
 from tests.integration.judged import settings_of
 from tests.integration.verify_project import Project
 from tests.servers import Database
-from verify.mapped_side import _canonical_target, _texts
-from verify.snapshot import TargetColumnText
-from verify.target_reader import target_reader
+from verify.readers.snapshot import TargetColumnText
+from verify.readers.target import target_reader
+from verify.tables.compare.mapped_side import _canonical_target, _texts
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -12,29 +12,31 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.errors import VerifyError
-from migrator.model.codec import checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.integration.judged import settings_of as settings
 from tests.servers import Database
-from verify.read_mariadb import MariaDBSource
-from verify.read_mysql import MySQLSource
-from verify.result import Verdict
-from verify.run import verify
+from verify.readers.mysql.mariadb_source import MariaDBSource
+from verify.readers.mysql.mysql_source import MySQLSource
+from verify.tables.run import verify
+from verify.verdict import Verdict
 
 pytestmark = pytest.mark.integration
 
 TABLE = """
 CREATE TABLE thing (
   id bigint unsigned PRIMARY KEY, t tinyint(1), tu tinyint unsigned, m mediumint, iu int unsigned zerofill,
-  exact decimal(38,10), wide decimal(65,30), f float, d double, note varchar(50) CHARACTER SET latin1, big mediumtext,
-  b binary(4), bits bit(9), y year, day date, moment datetime(6), at timestamp(6) NULL, hours time(3),
-  e enum('x','y'), doc json, twice int AS (t + 1) VIRTUAL)
+  exact decimal(38,10), wide decimal(65,30), f float, d double, note varchar(50) CHARACTER SET latin1, big
+  mediumtext, b binary(4), bits bit(9), y year, day date, moment datetime(6), at timestamp(6) NULL, hours
+  time(3), e enum('x','y'), doc json, twice int AS (t + 1) VIRTUAL)
 """
 VALUES = """
-INSERT INTO thing (id, t, tu, m, iu, exact, wide, f, d, note, big, b, bits, y, day, moment, at, hours, e, doc) VALUES
- (18446744073709551615, -1, 255, -8388608, 42, 9999999999999999999999999999.0123456789, 1.5, 0.1, 0.1, 'é€', 'a\\nb',
+INSERT INTO thing (id, t, tu, m, iu, exact, wide, f, d, note, big, b, bits, y, day, moment, at, hours, e, doc)
+VALUES
+ (18446744073709551615, -1, 255, -8388608, 42, 9999999999999999999999999999.0123456789, 1.5, 0.1, 0.1, 'é€',
+ 'a\\nb',
   'a\\0', b'100000001', 2024, '0000-00-00', '9999-12-31 23:59:59.999999', '2038-01-19 03:14:07.5', '-838:59:58.999',
   'y', '{"a": 1.0}'),
  (1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)

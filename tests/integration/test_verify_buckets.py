@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 from tests.integration.grain_project import BinlogProject, GrainProject
 from tests.integration.test_verify_grain import BINLOG_OLD, views
 from tests.servers import Database
-from verify import rounds
-from verify.bucket_look import BucketLook
-from verify.chunk_reader import Bracket, Part
-from verify.mysql_tables import MySQLSourceTables
-from verify.postgres_tables import PostgresSourceTables
-from verify.result import Verdict
-from verify.table_reads import TableReads
+from verify.readers.mysql.tables import MySQLSourceTables
+from verify.readers.ports import Bracket, Part
+from verify.readers.postgres.tables import PostgresSourceTables
+from verify.tables.rounds import progress as rounds
+from verify.tables.rounds.table_reads import TableReads
+from verify.tables.sweeps.bucket_look import BucketLook
+from verify.verdict import Verdict
 
 __all__ = ["views"]
 

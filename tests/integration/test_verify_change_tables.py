@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.adapters.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
 from tests.fix_change_tables import captured, read_all, started
 from tests.fix_postgres_source import parts
 from tests.servers import Database
-from verify.pending import PendingAnswer
-from verify.read_change_tables import ChangeTableSource
+from verify.readers.pending import PendingAnswer
+from verify.readers.postgres.change_tables import ChangeTableSource
+from verify.readers.snapshot import LedgerState
+from verify.readers.source import source_reader
 from verify.settings import ServerSettings
-from verify.snapshot import LedgerState
-from verify.source_reader import source_reader
 
 pytestmark = pytest.mark.integration
 

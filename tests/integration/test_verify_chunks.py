@@ -13,14 +13,15 @@ from pyspark.sql import SparkSession
 from tests.integration.chunk_project import COMPUTED, TRANSFORMED, ChunkProject, HotWriter, found_by
 from tests.integration.verify_project import FILL
 from tests.servers import Database
-from verify import chunk_choice, chunk_sweep, cuts, lanes, rounds
-from verify.chunk_keys import Key, KeyRange
-from verify.digest import Pair, Pushed
-from verify.live import LiveComparison
-from verify.pairing import Waited
-from verify.pending import Pending, PendingAnswer
-from verify.read_postgres import PostgresSource
-from verify.result import Verdict
+from verify.readers.chunk_keys import Key, KeyRange
+from verify.readers.pending import Pending, PendingAnswer
+from verify.readers.postgres.source import PostgresSource
+from verify.tables.hashed_by_servers.digest import Pair, Pushed
+from verify.tables.rounds import progress as rounds
+from verify.tables.rounds.live import LiveComparison
+from verify.tables.sweeps import chunk_choice, chunk_sweep, cuts, lanes
+from verify.tables.sweeps.pairing import Waited
+from verify.verdict import Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator.model.codec import checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.integration.chunk_project import PLAIN
 from tests.integration.test_verify_binlog import reader_of, settings
 from tests.servers import Database
-from verify.differing import read_differing
-from verify.result import Verdict, VerifyResult
-from verify.run import verify
+from verify.tables.findings.differing import read_differing
+from verify.tables.result import VerifyResult
+from verify.tables.run import verify
+from verify.verdict import Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -1,4 +1,5 @@
-"""Computed columns whose digests servers of two engines compute: all that is equal is, all that differs is found."""
+"""Computed columns whose digests servers of two engines compute: all that is equal is, all that differs is
+found."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from pyspark.sql import SparkSession
 from tests.integration.test_verify_binlog import settings
 from tests.integration.test_verify_chunks_binlog import LEDGER, ledger
 from tests.servers import Database
-from verify.chunk_sweep import CHUNK_ROWS
-from verify.differing import read_differing
-from verify.result import VerifyResult
-from verify.run import verify
+from verify.tables.findings.differing import read_differing
+from verify.tables.result import VerifyResult
+from verify.tables.run import verify
+from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -11,9 +11,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from verify.compare import DIFFERENT, EQUAL, EXTRA, MISSING, STATUS, Comparison, Shape, compare
-from verify.normalise import mapped_text, target_text
-from verify.snapshot import TargetColumnText
+from verify.readers.snapshot import TargetColumnText
+from verify.tables.compare.compare import (
+    DIFFERENT,
+    EQUAL,
+    EXTRA,
+    MISSING,
+    STATUS,
+    Comparison,
+    Shape,
+    compare,
+)
+from verify.tables.compare.normalise import mapped_text, target_text
 
 pytestmark = pytest.mark.spark
 
@@ -130,7 +139,7 @@ def test_a_hash_without_null_mask_is_caught(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "verify.compare.row_hashes",
+        "verify.tables.compare.compare.row_hashes",
         lambda columns, salt: F.xxhash64(F.lit(salt), *[F.col(c) for c in columns]),
     )
     assert {"null moved", "count"} <= missed(real, spark, tmp_path)

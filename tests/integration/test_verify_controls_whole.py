@@ -1,7 +1,7 @@
 """Negative controls of the whole judge: one that is broken on purpose must not pass what the real one finds.
 
 ``test_verify_controls.py`` does this to the comparison alone; here the sides are real servers and the answer is the
-one that users get. Each broken judge replaces one step of ``verify.live``.
+one that users get. Each broken judge replaces one step of ``verify.tables.rounds.live``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from migrator.errors import VerifyError
 from tests.integration.verify_project import ROWS, Project
 from tests.servers import PostgresServer, fresh_database
-from verify import live
-from verify.compare import Comparison, Shape, Sides, compare
-from verify.mapped_side import canonical_sides
+from verify.tables.compare.compare import Comparison, Shape, Sides, compare
+from verify.tables.compare.mapped_side import canonical_sides
+from verify.tables.rounds import live
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

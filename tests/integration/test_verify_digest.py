@@ -10,11 +10,13 @@ import pytest
 
 from migrator.model.table import Column
 from tests.servers import Database
-from verify import mysql_chunks, postgres_chunks, row_hash, text_hash
-from verify.chunk_keys import INTEGER, KeyColumn
-from verify.chunk_reader import Digest
-from verify.digest import Pair, Pushed, pushed
-from verify.snapshot import TargetColumnText
+from verify.readers.chunk_keys import INTEGER, KeyColumn
+from verify.readers.mysql import chunks as mysql_chunks
+from verify.readers.ports import Digest
+from verify.readers.postgres import chunks as postgres_chunks
+from verify.readers.snapshot import TargetColumnText
+from verify.tables.hashed_by_servers import row_hash, text_hash
+from verify.tables.hashed_by_servers.digest import Pair, Pushed, pushed
 
 pytestmark = pytest.mark.integration
 

@@ -1,4 +1,5 @@
-"""The judge of rows made of several others: in chunks, under live writes, and each open key by what it is made of."""
+"""The judge of rows made of several others: in chunks, under live writes, and each open key by what it is
+made of."""
 
 from __future__ import annotations
 
@@ -20,15 +21,16 @@ from tests.integration.grain_project import (
     Shoppers,
 )
 from tests.servers import Database
-from verify import live, rounds, table_reads
-from verify.chunk_reader import Bracket, Part
-from verify.grain_plan import Grain
-from verify.grain_sweep import GrainSweep
-from verify.pending import Pending, PendingAnswer
-from verify.postgres_snapshot import PostgresSnapshot, PostgresViews
-from verify.postgres_tables import PostgresSourceTables
-from verify.read_postgres import PostgresSource
-from verify.result import Verdict
+from verify.readers.pending import Pending, PendingAnswer
+from verify.readers.ports import Bracket, Part
+from verify.readers.postgres.session import PostgresSnapshot, PostgresViews
+from verify.readers.postgres.source import PostgresSource
+from verify.readers.postgres.tables import PostgresSourceTables
+from verify.tables.rounds import live, table_reads
+from verify.tables.rounds import progress as rounds
+from verify.tables.sweeps.grain_plan import Grain
+from verify.tables.sweeps.grain_sweep import GrainSweep
+from verify.verdict import Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -152,7 +154,8 @@ def test_what_differs_is_found_among_hot_rows_by_grain(
 def test_a_grain_larger_than_a_chunk_is_not_read_in_one_view(
     busy: GrainProject, monkeypatch: pytest.MonkeyPatch, views: list[dict[str, int]]
 ) -> None:
-    """Its key isn't taken for one that nothing makes. It is judged by sweeps, like one beside it that is missing."""
+    """Its key isn't taken for one that nothing makes. It is judged by sweeps, like one beside it that is
+    missing."""
     busy.old.execute("INSERT INTO payment SELECT g, 31, 1 FROM generate_series(1000, 1030) g")
     faults = [PLANTED["account", "different", "c-31"], PLANTED["account", "missing", "c-60"]]
     busy.apply(*MADE, fault=faults)

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from scenarios.orders.old_schema import create
+from migrator.config import project as configuration
+from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.waiting import await_true

@@ -1,4 +1,5 @@
-"""Columns of a mapping in the words of MySQL and MariaDB give what Spark makes of them, or say they don't know it."""
+"""Columns of a mapping in the words of MySQL and MariaDB give what Spark makes of them, or say they don't
+know it."""
 
 from __future__ import annotations
 
@@ -39,14 +40,14 @@ from transforms.columns import (
     mysql_datetime,
     slug,
 )
-from verify import text_hash
-from verify.in_mysql import in_mysql
-from verify.made import Made
-from verify.mysql_session import open_session, rows_and_warnings
-from verify.read_mariadb import MariaDBSource
-from verify.read_mysql import MySQLSource
-from verify.spark_numbers import is_number
-from verify.text_hash import Cell
+from verify.readers.mysql.mariadb_source import MariaDBSource
+from verify.readers.mysql.mysql_source import MySQLSource
+from verify.readers.mysql.session import open_session, rows_and_warnings
+from verify.tables.hashed_by_servers import text_hash
+from verify.tables.hashed_by_servers.made import Made
+from verify.tables.hashed_by_servers.mysql import in_mysql
+from verify.tables.hashed_by_servers.spark_numbers import is_number
+from verify.tables.hashed_by_servers.text_hash import Cell
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

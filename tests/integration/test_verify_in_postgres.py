@@ -40,9 +40,9 @@ from transforms.columns import (
     slug,
     uuid5,
 )
-from verify import in_postgres
-from verify.made import Made
-from verify.read_postgres import PostgresSource
+from verify.readers.postgres.source import PostgresSource
+from verify.tables.hashed_by_servers import postgres as in_postgres
+from verify.tables.hashed_by_servers.made import Made
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

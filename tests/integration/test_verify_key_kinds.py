@@ -12,12 +12,12 @@ import pytest
 
 from tests.integration.judged import settings_of
 from tests.servers import Database
-from verify.chunk_keys import KeyColumn, KeyList, KeyRange, condition, cut, lists_of
-from verify.chunk_reader import Part
-from verify.grain_buckets import key_texts
-from verify.source_reader import source_reader
-from verify.table_sweep import source_key, target_key
-from verify.target_reader import target_reader
+from verify.readers.chunk_keys import KeyColumn, KeyList, KeyRange, condition, cut, lists_of
+from verify.readers.ports import Part
+from verify.readers.source import source_reader
+from verify.readers.target import target_reader
+from verify.tables.sweeps.grain_buckets import key_texts
+from verify.tables.sweeps.table_sweep import source_key, target_key
 
 pytestmark = pytest.mark.integration
 

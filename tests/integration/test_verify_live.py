@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from tests.integration.verify_project import ROWS, Project
 from tests.servers import Database
-from verify import rounds
-from verify.result import Verdict
+from verify.tables.rounds import progress as rounds
+from verify.verdict import Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -31,7 +31,8 @@ def project(old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: P
 
 
 class Pipeline:
-    """Plays writers and pipeline at the judge's steps. ``acts[n]`` runs in round n + 1, the last one in all later."""
+    """Plays writers and pipeline at the judge's steps. ``acts[n]`` runs in round n + 1, the last one in all
+    later."""
 
     def __init__(self, project: Project, *acts: Callable[[], None]):
         self.project, self.acts, self.rounds = project, acts, 0

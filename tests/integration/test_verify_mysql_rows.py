@@ -14,8 +14,8 @@ from pymysql.cursors import SSCursor
 from tests.integration.binlog_reading import max_allowed_packet
 from tests.integration.judged import settings_of as settings
 from tests.servers import Database
-from verify.mysql_rows import row_batches
-from verify.mysql_session import open_session, rows_of
+from verify.readers.mysql.rows import row_batches
+from verify.readers.mysql.session import open_session, rows_of
 
 pytestmark = pytest.mark.integration
 

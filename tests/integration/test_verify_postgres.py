@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from tests.integration.verify_project import ROWS, Project
 from tests.servers import Database
-from verify.result import Sample, Verdict, VerifyResult
+from verify.tables.result import Sample, VerifyResult
+from verify.verdict import Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

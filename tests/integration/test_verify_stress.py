@@ -1,7 +1,7 @@
 """Random transactions on all tables of joined mappings, judged all the while: no alarm but what is planted.
 
-Each transaction changes some of: names (the grain of three tables), cities, payments, keys of rows, which rows there
-are. It is brought over at once. Rounds of the judge fall anywhere between.
+Each transaction changes some of: names (the grain of three tables), cities, payments, keys of rows, which
+rows there are. It is brought over at once. Rounds of the judge fall anywhere between.
 
 ``MIGRATOR_STRESS_COMMITS`` says how many transactions; ``make stress`` asks for an hour's at three a second.
 """
@@ -21,10 +21,11 @@ from pyspark.sql import SparkSession
 from tests.integration import grain_project, test_verify_buckets
 from tests.integration.test_verify_buckets import ROWS, BucketProject
 from tests.servers import Database
-from verify import live, rounds
-from verify.pending import Pending, PendingAnswer
-from verify.read_postgres import PostgresSource
-from verify.result import Verdict
+from verify.readers.pending import Pending, PendingAnswer
+from verify.readers.postgres.source import PostgresSource
+from verify.tables.rounds import live
+from verify.tables.rounds import progress as rounds
+from verify.verdict import Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -13,17 +13,17 @@ from migrator.errors import VerifyError
 from tests.fix_postgres_source import wait_for
 from tests.integration.judged import settings_of
 from tests.servers import Database
-from verify import chunk_sweep, pairing
-from verify.chunk_choice import ChunkPlan
-from verify.chunk_keys import INTEGER, KeyColumn
-from verify.chunk_sweep import Sweep, Swept
-from verify.digest import Pair, pushed
-from verify.pairing import Waited
-from verify.postgres_chunks import DIALECT
-from verify.postgres_snapshot import open_views
-from verify.read_postgres import PostgresSource
-from verify.snapshot import LedgerState, LogPlace
-from verify.target_reader import PostgresTarget
+from verify.readers.chunk_keys import INTEGER, KeyColumn
+from verify.readers.postgres.chunks import DIALECT
+from verify.readers.postgres.session import open_views
+from verify.readers.postgres.source import PostgresSource
+from verify.readers.postgres.target import PostgresTarget
+from verify.readers.snapshot import LedgerState, LogPlace
+from verify.tables.hashed_by_servers.digest import Pair, pushed
+from verify.tables.sweeps import chunk_sweep, pairing
+from verify.tables.sweeps.chunk_choice import ChunkPlan
+from verify.tables.sweeps.chunk_sweep import Sweep, Swept
+from verify.tables.sweeps.pairing import Waited
 
 pytestmark = pytest.mark.integration
 

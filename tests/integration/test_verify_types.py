@@ -19,10 +19,10 @@ from tests.integration.binlog_reading import source_of
 from tests.integration.exact import assert_same
 from tests.integration.judged import settings_of as settings
 from tests.servers import Database
-from verify.read_mariadb import MariaDBSource
-from verify.read_mysql import MySQLSource
-from verify.read_postgres import PostgresSource
-from verify.source_reader import SourceReader
+from verify.readers.mysql.mariadb_source import MariaDBSource
+from verify.readers.mysql.mysql_source import MySQLSource
+from verify.readers.postgres.source import PostgresSource
+from verify.readers.source import SourceReader
 
 pytestmark = pytest.mark.integration
 

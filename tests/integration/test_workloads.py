@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator import config as configuration
-from migrator import wiring
+from migrator.config import project as configuration
+from migrator.wiring import parts as wiring
 from scenarios.project import make_project
 from scenarios.row_writes import operations
 from scenarios.scenario import WorkloadSpec

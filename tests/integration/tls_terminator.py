@@ -1,7 +1,7 @@
 """TLS in front of a PostgreSQL server that has none, as pgbouncer or a load balancer would do it.
 
-A client asks with SSLRequest (PostgreSQL documentation, "SSL Session Encryption") and is answered S; whoever goes on
-without asking is cut off. Behind the handshake bytes are handed on as they are.
+A client asks with SSLRequest (PostgreSQL documentation, "SSL Session Encryption") and is answered S; whoever
+goes on without asking is cut off. Behind the handshake bytes are handed on as they are.
 """
 
 from __future__ import annotations

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.model.codec import checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.integration.judged import settings_of
 from tests.servers import Database
-from verify.lanes import LANES
-from verify.live import Step
-from verify.read_postgres import PostgresSource
-from verify.result import VerifyResult
-from verify.run import verify
+from verify.readers.postgres.source import PostgresSource
+from verify.tables.result import VerifyResult
+from verify.tables.rounds.live import Step
+from verify.tables.run import verify
+from verify.tables.sweeps.lanes import LANES
 
 MIGRATION = "judge"
 ROWS = 200
@@ -91,7 +91,8 @@ class Project:
         self.prepare()
 
     def prepare(self) -> None:
-        """The pipeline's slot and publication. Without them the server's own log records would be taken for work."""
+        """The pipeline's slot and publication. Without them the server's own log records would be taken for
+        work."""
         self.old.execute(
             "CREATE TABLE foreign_table (id int PRIMARY KEY)",
             "CREATE PUBLICATION migrator_judge FOR TABLE thing, foreign_table",

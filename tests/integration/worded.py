@@ -1,4 +1,5 @@
-"""A table with rows of edges as its server sees it and as Spark does: columns of a mapping are made of it by both."""
+"""A table with rows of edges as its server sees it and as Spark does: columns of a mapping are made of it by
+both."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transforms.expressions import Expression
+from transforms.analysis.expressions import Expression
+from transforms.analysis.key_origin import handed_columns
 from transforms.frames import parquet_frame
-from transforms.key_origin import handed_columns
 from transforms.registry import Mapping
-from verify.chunk_reader import SourceChunks
-from verify.made import Made
+from verify.readers.ports import SourceChunks
+from verify.tables.hashed_by_servers.made import Made
 
 Said = Callable[[DataFrame], Column]
 """A column of a mapping, given the source table."""

@@ -10,7 +10,8 @@ _STATEMENT = re.compile(
 
 
 def statements(remedy: str) -> list[str]:
-    """The SQL statements of a remedy, as they are printed: what stands before one, between two and behind is no SQL.
+    """The SQL statements of a remedy, as they are printed: what stands before one, between two and behind is
+    no SQL.
 
     >>> statements("as the owner: ALTER TABLE t SET LOGGED; then start again")
     ['ALTER TABLE t SET LOGGED']

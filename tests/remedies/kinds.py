@@ -19,7 +19,8 @@ class Kind:
     Attributes:
         name: what is to be done, in a few words.
         pattern: is found in each text of this kind, and in none that an earlier kind doesn't have.
-        followed: tests that do as such a remedy says, ``file::test`` below ``tests/``; none where nobody does so yet.
+        followed: tests that do as such a remedy says, ``file::test`` below ``tests/``; none where nobody does
+            so yet.
         where: how the place begins, where the words alone don't tell.
     """
 

@@ -1,4 +1,5 @@
-"""Settings and mappings that are edited between two runs, wherever the one before was killed: the target is right."""
+"""Settings and mappings that are edited between two runs, wherever the one before was killed: the target is
+right."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import pytest
 
 from migrator.core import capture
 from migrator.model.event import TransactionPart
-from migrator.run import carried
-from migrator.run.carried import carry_over
+from migrator.run.lead import carried
+from migrator.run.lead.carried import carry_over
 from scenarios.simulation import process
 from scenarios.simulation.process import CRASH_POINTS, Shared
 from scenarios.simulation.run import simulate
@@ -82,7 +83,8 @@ def test_a_counter_whose_meaning_an_edited_setting_changes_would_be_found_and_by
     assert not violated(replace(CHANGES, changes=False, patches=broken), "capture.appended", SEEDS)
 
 
-# -- the mapping ----------------------------------------------------------------------------------------------------
+# -- the mapping
+# ----------------------------------------------------------------------------------------------------
 
 RUNS = 5
 BUSY = (

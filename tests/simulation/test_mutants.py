@@ -15,8 +15,8 @@ from migrator.errors import ConfigError
 from scenarios.mutants import verifier
 from scenarios.mutants.catalog import MUTANTS, Mutant, mutant
 from scenarios.mutants.kill import heading, kill_row, line
+from scenarios.mutants.simulated import simulate
 from scenarios.mutants.verifier import JUDGES, BrokenJudge, good_history, judge_rows, wrong_on
-from scenarios.simulation.commands import simulate
 from verify.history.history import History
 from verify.history.judge import judge
 from verify.history.result import Outcome
@@ -92,7 +92,8 @@ def test_a_judge_that_is_not_broken_survives_the_corpus(
     assert (row.outcome, row.caught_by) == (Outcome.VIOLATED, {})
 
 
-# -- the command ----------------------------------------------------------------------------------------------------
+# -- the command
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_command_holds_violated_unknown(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from migrator.core.dump import DumpPlan
 from migrator.core.passes import Passes
-from migrator.model.request import RequestState
+from migrator.model.requests.request import RequestState
 from scenarios.mutants.broken_capture import RECONCILIATION_OFF
 from scenarios.simulation.run import simulate
 from scenarios.simulation.setup import SETUPS, Patch, Setup

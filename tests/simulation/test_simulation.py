@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.run.apply_loop import ApplyLoop
+from migrator.run.apply.loop import ApplyLoop
 from scenarios.mutants.catalog import mutant
 from scenarios.simulation.run import simulate
 from scenarios.simulation.setup import SETUPS, WATERMARK, WITNESS, Patch, Setup, setup_of
@@ -83,7 +83,8 @@ def outcomes(history: History) -> list[tuple[str, Outcome, int]]:
     return [(result.code, result.outcome, result.checked) for result in judge(history)]
 
 
-# -- shrinking ------------------------------------------------------------------------------------------------------
+# -- shrinking
+# ------------------------------------------------------------------------------------------------------
 
 
 def failing_seed(setup: Setup, code: str) -> int:
@@ -117,7 +118,8 @@ def test_shrinking_finds_the_few_that_matter() -> None:
     assert fails(smallest(noise, fails, runs=5))
 
 
-# -- the verdict ----------------------------------------------------------------------------------------------------
+# -- the verdict
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_run_in_which_nothing_is_written_is_unknown() -> None:

@@ -14,7 +14,7 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetBatch
-from migrator.run.apply_loop import ApplyLoop
+from migrator.run.apply.loop import ApplyLoop
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from migrator.errors import MigratorError
-from scenarios.benchmark import bench, write_reports
-from scenarios.benchmark_bed import Report
-from scenarios.capturebench.commands import capturebench
+from scenarios.bench.bed import Report
+from scenarios.bench.capture.commands import capturebench
+from scenarios.bench.pipeline import bench, write_reports
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scenarios.capturebench.turns import Round, compared
+from scenarios.bench.capture.turns import Round, compared
 
 
 def drifting(number: int, lost: float) -> Round:

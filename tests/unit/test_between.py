@@ -9,10 +9,10 @@ import pytest
 from migrator.errors import MappingError, RequestError
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import WHOLE as ALL_ROWS
-from migrator.model.request import RequestBook, Scope, number_of
+from migrator.model.requests.request import WHOLE as ALL_ROWS
+from migrator.model.requests.request import RequestBook, Scope, number_of
 from migrator.model.table import Column, TableId, TableSchema
-from migrator.run.between import refuse_changes
+from migrator.run.lead.between import refuse_changes
 
 T, U = (TableSchema(TableId("s", name), (Column("k", "string", False, "text"),), ("k",)) for name in "tu")
 DUMPS = (TableDump(T.id, done=True), TableDump(U.id, done=True))
@@ -26,7 +26,8 @@ def test_between_transactions_a_table_may_be_taken_out() -> None:
 
 
 def test_within_a_transaction_the_tables_stay_as_they_were() -> None:
-    """1. 60,000 changes of u are stored; 2. without u, the log has 60,000 of t in their place: all would be lost."""
+    """1. 60,000 changes of u are stored; 2. without u, the log has 60,000 of t in their place: all would be
+    lost."""
     refuse_changes(HALF, [T, U], RequestBook())
     with pytest.raises(MappingError) as caught:
         refuse_changes(HALF, [T], RequestBook())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.binlog.query_event import QueryText
-from migrator.binlog.statements import judge
+from migrator.adapters.sources.binlog.statements.query_event import QueryText
+from migrator.adapters.sources.binlog.statements.statements import judge
 from migrator.model.table import TableId
 
 OURS = TableId("old", "t")

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.binlog.altered import Altered, altered
-from migrator.binlog.foreign_keys import Cascades, ForeignKey, Trigger, find_cascades, rules
-from migrator.binlog.query_event import QueryText
+from migrator.adapters.sources.binlog.statements.altered import Altered, altered
+from migrator.adapters.sources.binlog.statements.foreign_keys import (
+    Cascades,
+    ForeignKey,
+    Trigger,
+    find_cascades,
+    rules,
+)
+from migrator.adapters.sources.binlog.statements.query_event import QueryText
 from migrator.model.table import TableId
 
 A, B, C = (TableId("old", name) for name in "abc")

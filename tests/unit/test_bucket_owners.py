@@ -1,4 +1,5 @@
-"""Owners of keys are found whichever buckets make a row that only looks right; and with few calls where none does."""
+"""Owners of keys are found whichever buckets make a row that only looks right; and with few calls where none
+does."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verify.bucket_owners import owners
+from verify.tables.sweeps.bucket_owners import owners
 
 
 class Mapping:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.binlog.bulk_rows import Reception
-from migrator.binlog.packet_buffer import PacketBuffer
+from migrator.adapters.sources.binlog.chunks.bulk_rows import Reception
 from migrator.columnar.text import bytes_to_table, columns_to_table
+from migrator.connections.mysql.packet_buffer import PacketBuffer
 from migrator.errors import SourceError
 from migrator.model.table import Column, TableId, TableSchema
 

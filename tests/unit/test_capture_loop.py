@@ -11,8 +11,8 @@ from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 from migrator.model.limits import CaptureLimits
-from migrator.run import source_threads
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.capture import source_threads
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrator.errors import MappingError
-from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, Mapped, TableDump
-from migrator.model.request import WHOLE, Doubt, RequestBook, RequestState, Scope
+from migrator.model.requests.request import WHOLE, Doubt, RequestBook, RequestState, Scope
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
 from migrator.ports.target import TargetBatch
-from migrator.run.carried import MIRROR, LateTargets, carry_over, mapped_now
-from transforms.plan import MappingKind, MappingPlan
+from migrator.run.lead.carried import MIRROR, LateTargets, carry_over, mapped_now
+from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.registry import TargetMapping
 
 T, U, V = (TableId("s", name) for name in "tuv")
@@ -304,7 +304,8 @@ def test_rows_that_came_by_the_log_before_the_dump_of_their_table_must_go_too() 
 def test_no_target_goes_on_after_a_batch_without_it_or_with_another_mapping(
     mappings: list[dict[str, str]],
 ) -> None:
-    """Its rows are whole exactly if every batch since the first was mapped by it as it is, or it was filled anew."""
+    """Its rows are whole exactly if every batch since the first was mapped by it as it is, or it was filled
+    anew."""
     target, whole = Target(None), None
     for mapping in mappings:
         target.forgotten.clear()

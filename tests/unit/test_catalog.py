@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from migrator.run.steps import POINTS
-from scenarios import catalog_files, commands, runner
+from scenarios import commands
 from scenarios.faults import registry
 from scenarios.hazards import HAZARDS
 from scenarios.mutants.catalog import MUTANTS
+from scenarios.play import catalog_files, runner
 from scenarios.report import waiting, write
 from scenarios.report.tables import Tables
 from scenarios.scenario import PER_CHANGE, WORK_TO_COME, Engine, Scenario

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrator.errors import ConfigError
-from scenarios import catalog_files
+from scenarios.play import catalog_files
 from scenarios.scenario import Expectation, FaultSpec, Scenario, WorkloadSpec
 
 WHOLE = """\

@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.postgres.change_tables.layout import change_table
-from migrator.adapters.postgres.change_tables.place import Place, PollWitness, Server, ended, text
-from migrator.adapters.postgres.change_tables.polls import between
-from migrator.adapters.postgres.change_tables.view import NUDGE, View, on_disk
-from migrator.adapters.postgres.witness import SnapshotWitness
+from migrator.adapters.sources.postgres.change_tables.layout import change_table
+from migrator.adapters.sources.postgres.change_tables.place import (
+    Place,
+    PollWitness,
+    Server,
+    ended,
+    text,
+)
+from migrator.adapters.sources.postgres.change_tables.polls import between
+from migrator.adapters.sources.postgres.change_tables.view import NUDGE, View, on_disk
+from migrator.adapters.sources.postgres.chunks.witness import SnapshotWitness
 from migrator.errors import SourceError
 from migrator.model.position import Position
 from migrator.model.table import TableId

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from migrator.errors import VerifyError
 from migrator.model.table import Column
-from transforms.expressions import Expression
-from verify.chunk_keys import (
+from transforms.analysis.expressions import Expression
+from verify.readers.chunk_keys import (
     BYTES,
     DATE,
     INTEGER,
@@ -29,13 +29,13 @@ from verify.chunk_keys import (
     is_written,
     lists_of,
 )
-from verify.chunk_reader import Digest
-from verify.digest import Pair, pushed
-from verify.in_postgres import in_postgres
-from verify.mysql_chunks import DIALECT as MYSQL
-from verify.postgres_chunks import DIALECT as POSTGRES
-from verify.postgres_chunks import quoted
-from verify.snapshot import TargetColumnText
+from verify.readers.mysql.chunks import DIALECT as MYSQL
+from verify.readers.ports import Digest
+from verify.readers.postgres.chunks import DIALECT as POSTGRES
+from verify.readers.postgres.chunks import quoted
+from verify.readers.snapshot import TargetColumnText
+from verify.tables.hashed_by_servers.digest import Pair, pushed
+from verify.tables.hashed_by_servers.postgres import in_postgres
 
 KEYS = st.sets(st.tuples(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=30)
 SQLITE = Dialect(quoted, lambda _, value: value, rows=True)

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from migrator.adapters.files.request_store import FileRequests
+from migrator.adapters.event_log.files.request_store import FileRequests
 from migrator.cli import cli, main
 from migrator.cli.options import spark_options
-from migrator.cli.run import refuse_unknown, summary
+from migrator.cli.run.run import refuse_unknown, summary
 from migrator.cli.status import last_change
-from migrator.config import load
+from migrator.config.project import load
 from migrator.errors import MappingError
-from migrator.model.request import RequestBook, Scope
+from migrator.model.requests.request import RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.run.progress import Progress
-from migrator.wiring import Status
+from migrator.wiring.parts import Status
 from transforms import Mapping
 from transforms.load import load_mapping
 
@@ -68,7 +68,7 @@ def test_a_users_mistake_is_a_message_and_no_traceback(
 def test_a_fault_of_ours_has_not_the_exit_code_of_a_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("migrator.config.load", lambda file: 1 // 0)
+    monkeypatch.setattr("migrator.config.project.load", lambda file: 1 // 0)
     assert invoked(monkeypatch, "status") == 2
     assert "fault of the tool" in capsys.readouterr().err
 
@@ -77,7 +77,7 @@ def test_status_shows_warnings_to_people_and_to_machines(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = Status("", None, 0, 0, (), RequestBook(), (), warnings=("capture waits: full",))
-    monkeypatch.setattr("migrator.wiring.status", lambda settings: found)
+    monkeypatch.setattr("migrator.wiring.parts.status", lambda settings: found)
     done = CliRunner().invoke(cli, ["init", str(tmp_path / "shop")])
     (config,) = (tmp_path / "shop").glob("migration.toml")
     done = CliRunner().invoke(cli, ["status", "--config", str(config)])
@@ -120,7 +120,8 @@ def test_the_summary_tells_lag_only_when_there_was_one() -> None:
     assert "lag" in summary(progress)
 
 
-# -- dump -----------------------------------------------------------------------------------------------------------
+# -- dump
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -197,7 +198,7 @@ def test_requests_and_pace_are_changed_and_shown_without_any_server(
     store = FileRequests(project.parent / ".migrator")
     store.update(lambda old: old.start((TableId("public", "customer"),), Scope(low=("1",), high=(b"\xff",))))
     (project.parent / ".migrator" / "eventlog" / "segments").mkdir(parents=True)
-    monkeypatch.setattr("migrator.wiring.peek", lambda target: None)
+    monkeypatch.setattr("migrator.wiring.parts.peek", lambda target: None)
 
     def shown(*arguments: str) -> str:
         done = CliRunner().invoke(cli, ["dump", *arguments, "--config", str(project)])

@@ -111,7 +111,8 @@ def test_net_images_carry_any_state_to_the_state_at_the_end(data: st.DataObject)
 
 @given(st.data())
 def test_dump_rows_of_a_range_never_outlive_it(data: st.DataObject) -> None:
-    """A dump row is a state that its key had within the range. Target rows have keys of their own: f(row) = (c1,)."""
+    """A dump row is a state that its key had within the range. Target rows have keys of their own: f(row) =
+    (c1,)."""
     schema = schema_of("string", "string")
     names = st.sampled_from("xyz")
     key = st.sampled_from("ab")

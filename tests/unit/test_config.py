@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrator.config import load
+from migrator.config.project import load
 from migrator.errors import ConfigError
 
 GOOD = """

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from migrator.config import Settings, load
+from migrator.config.project import Settings, load
 from migrator.errors import ConfigError
 
 LITERAL = "gEheim-Wort/7%"
@@ -82,7 +82,8 @@ class KeyringError(Exception):
 
 
 def stand_in(stored: dict[tuple[str, str], str] | None) -> ModuleType:
-    """A keyring that holds ``stored``, or has no backend at all (None). The real one would be this machine's own."""
+    """A keyring that holds ``stored``, or has no backend at all (None). The real one would be this machine's
+    own."""
 
     def get_password(service: str, login: str) -> str | None:
         if stored is None:

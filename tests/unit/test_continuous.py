@@ -12,17 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from migrator.cli.verifier import Verifier, coverage_lines
+from migrator.cli.run.verifier import Verifier, coverage_lines
 from migrator.errors import ConnectionFailed, VerifyError
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from tests.integration.waiting import await_true
 from tests.unit.test_verify_parts import RESULT
-from verify.compare import Counts
-from verify.continuous import ERROR_REST_S, LEAST_REST_S, Rotation
-from verify.coverage import COVERAGE_FILE, Coverage, TableCoverage, read_coverage, write_coverage
-from verify.report import write_reports
-from verify.result import Verdict, VerifyResult
+from verify.tables.compare.compare import Counts
+from verify.tables.continuous import ERROR_REST_S, LEAST_REST_S, Rotation
+from verify.tables.coverage import (
+    COVERAGE_FILE,
+    Coverage,
+    TableCoverage,
+    read_coverage,
+    write_coverage,
+)
+from verify.tables.report import write_reports
+from verify.tables.result import VerifyResult
+from verify.verdict import Verdict
 
 EQUAL = Counts(compared=90, equal=90, set_aside=10)
 ROGUE = Counts(compared=100, equal=98, different=1, extra=1)

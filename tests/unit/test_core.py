@@ -17,7 +17,7 @@ from migrator.core.pace import next_limit
 from migrator.core.touched import TouchedKeys
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.event import (
     ChangeRun,
     Key,

@@ -1,4 +1,5 @@
-"""Rules of the capture core that no longer story shows by itself; each is here since its loss once went unnoticed."""
+"""Rules of the capture core that no longer story shows by itself; each is here since its loss once went
+unnoticed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def rows(outputs: list[Output]) -> list[str]:
     return [row[0] for each in outputs if isinstance(each, EmitChunk) for row in each.rows]
 
 
-# -- what is remembered of delivered transactions --------------------------------------------------------------------
+# -- what is remembered of delivered transactions
+# --------------------------------------------------------------------
 
 
 def test_a_second_restart_still_knows_what_the_first_inherited() -> None:
@@ -56,7 +58,8 @@ def test_a_large_transaction_that_is_visible_to_all_keeps_no_chunk_away() -> Non
 
 
 def test_a_server_that_gives_an_id_again_is_not_taken_for_what_it_was() -> None:
-    """1. transaction 1 is seen, its commit isn't durable; 2. the server crashes; 3. it gives another one the id 1."""
+    """1. transaction 1 is seen, its commit isn't durable; 2. the server crashes; 3. it gives another one the
+    id 1."""
     core, _ = capture()
     core.on_witness(FIRST_SEEN)
     core.on_reconnect()
@@ -92,7 +95,8 @@ def test_a_transaction_is_remembered_for_a_read_of_which_nothing_is_known() -> N
     assert rows(core.on_chunk(chunk(request, "a", "b", high=1, final=True))) == ["b"]
 
 
-# -- places in the log -----------------------------------------------------------------------------------------------
+# -- places in the log
+# -----------------------------------------------------------------------------------------------
 
 
 def test_a_log_that_repeats_its_last_transaction_is_an_error() -> None:
@@ -142,7 +146,8 @@ def test_window_and_witness_each_drop_what_they_know() -> None:
     assert rows(core.on_record(WatermarkSeen(request.token, MarkKind.HIGH))) == ["c"]
 
 
-# -- the plan --------------------------------------------------------------------------------------------------------
+# -- the plan
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_an_empty_chunk_leaves_the_place_where_it_was() -> None:

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from verify.chunk_keys import DATE, INTEGER, Key, KeyRange
-from verify.cuts import Cuts
+from verify.readers.chunk_keys import DATE, INTEGER, Key, KeyRange
+from verify.tables.sweeps.cuts import Cuts
 
 ROWS = 10
 

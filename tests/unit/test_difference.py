@@ -7,7 +7,7 @@ from collections import Counter
 
 import pyarrow as pa
 
-from migrator.run.difference import _ordered, difference, parted
+from migrator.run.apply.difference import _ordered, difference, parted
 
 
 def table(rows: list[tuple[int, int, str | None]]) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from migrator.cli.display import Display
+from migrator.cli.run.display import Display
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.table import TableId

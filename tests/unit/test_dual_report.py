@@ -18,9 +18,9 @@ from verify.dual_read.report import html_report, json_report, junit_report, text
 from verify.dual_read.result import DualReadResult, PairResult, latency
 from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Round, Rules, Verdict, first_verdict, verdict
-from verify.result import Verdict as Answered
-from verify.result import overall_verdict
-from verify.snapshot import LogPlace
+from verify.readers.snapshot import LogPlace
+from verify.verdict import Verdict as Answered
+from verify.verdict import overall_verdict
 
 AT = LogPlace(7, "0/7")
 

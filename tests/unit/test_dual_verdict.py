@@ -22,7 +22,7 @@ from verify.dual_read.verdict import (
     steady,
     verdict,
 )
-from verify.snapshot import LogPlace
+from verify.readers.snapshot import LogPlace
 
 RULES = Rules(order="total", steady_rounds=3)
 

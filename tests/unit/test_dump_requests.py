@@ -13,12 +13,12 @@ from migrator.core.capture import Capture, EmitChunk, Output
 from migrator.core.dump import DumpPlan
 from migrator.errors import MigratorError, RequestError
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.codec import FormatError, requests_from_json, requests_to_json
+from migrator.model.codecs.codec import FormatError, requests_from_json, requests_to_json
 from migrator.model.event import LogProgress
 from migrator.model.finding import Finding
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import (
+from migrator.model.requests.request import (
     KEPT_CLOSED,
     MOST_KEYS,
     WHOLE,
@@ -30,14 +30,15 @@ from migrator.model.request import (
     new_token,
 )
 from migrator.model.table import Column, TableId, TableSchema
-from migrator.run.dump_order import DumpOrder, checked
+from migrator.run.commands.dump_order import DumpOrder, checked
 from tests.unit.test_core import OTHER, SCHEMA, TABLE, drop_keys, position, update
 
 SCHEMAS = {TABLE: SCHEMA, OTHER: replace(SCHEMA, id=OTHER)}
 KEYS = tuple("abcdefghij")
 
 
-# -- the book -------------------------------------------------------------------------------------------------------
+# -- the book
+# -------------------------------------------------------------------------------------------------------
 
 
 def started(*scopes: Scope) -> RequestBook:
@@ -139,7 +140,8 @@ def test_a_request_isnt_taken_for_one_of_the_same_number_in_another_book() -> No
         requests_from_json(requests_to_json(RequestBook().start((TABLE,), WHOLE, token="../x")))
 
 
-# -- what was typed -------------------------------------------------------------------------------------------------
+# -- what was typed
+# -------------------------------------------------------------------------------------------------
 
 
 class Catalog:
@@ -215,7 +217,8 @@ def test_bad_input_is_refused_with_field_value_cause_and_remedy(
     assert caught.value.remedy
 
 
-# -- the plan -------------------------------------------------------------------------------------------------------
+# -- the plan
+# -------------------------------------------------------------------------------------------------------
 
 
 def wanted_keys(scope: Scope) -> list[str]:
@@ -358,7 +361,8 @@ def test_a_refused_request_stays_refused_and_others_go_on() -> None:
     assert [dump.request for dump in core.checkpoint().requests] == ["r2.1"]
 
 
-# -- batches --------------------------------------------------------------------------------------------------------
+# -- batches
+# --------------------------------------------------------------------------------------------------------
 
 
 def requested_core(*requests: Scope, checkpoint: Checkpoint | None = None) -> Capture:

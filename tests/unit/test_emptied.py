@@ -16,7 +16,7 @@ from migrator.model.event import MarkKind, Operation, TransactionPart, Watermark
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import FileKind
 from migrator.model.table import TableId, TableSchema
-from migrator.run.segment_builder import SegmentBuilder
+from migrator.run.capture.segment_builder import SegmentBuilder
 from scenarios.simulation.source import SeenSet
 from tests.contract.eventlog_content import dump_rows
 from tests.unit.test_core import OTHER, SCHEMA, TABLE, asked, capture, chunk, drop_keys, position, update

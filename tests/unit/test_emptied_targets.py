@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from migrator.errors import MappingError
-from migrator.run.emptied import emptied
+from migrator.run.apply.emptied import emptied
 
 
 def plan(*reads: str) -> Any:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files import durable
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.places import StoredPlace, first_needed, write_place
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files import durable
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.places import StoredPlace, first_needed, write_place
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.errors import EventLogError, FencedError
 from migrator.ports.eventlog import ReaderPlace
 from tests.contract.eventlog_content import inserted, pairs, read
@@ -21,8 +21,8 @@ from tests.contract.eventlog_content import inserted, pairs, read
 def test_after_a_segment_became_visible_by_half_its_writer_never_writes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1. the manifest is linked; 2. the disk refuses to say that this is durable; 3. a second attempt would take the
-    next number for the same rows: a batch with all of them twice.
+    """1. the manifest is linked; 2. the disk refuses to say that this is durable; 3. a second attempt would
+    take the next number for the same rows: a batch with all of them twice.
     """
     writer = FileSegmentWriter(tmp_path, 1)
     whole = durable.link_new

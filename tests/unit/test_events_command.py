@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.segment_reader import FileSegmentReader
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.cli import main
 from migrator.errors import EventLogError
 from migrator.ports.eventlog import ReaderPlace

@@ -13,22 +13,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from migrator.adapters.executors.chunk_reader import REST_S, ExecutorChunkReader, Executors
-from migrator.adapters.executors.chunk_task import ChunkTask, unpacked
 from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom, MemorySegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
-from migrator.adapters.postgres.chunk_reader import PostgresChunkReader
-from migrator.adapters.postgres.settings import PostgresSource
+from migrator.adapters.sources.executors.chunk_reader import REST_S, ExecutorChunkReader, Executors
+from migrator.adapters.sources.executors.chunk_task import ChunkTask, unpacked
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.settings import PostgresSource
+from migrator.connections.same_server import SameServer
 from migrator.errors import ClusterError, ConnectionFailed, MigratorError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.source import ChunkReader
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.same_server import SameServer
 from scenarios.simulation.clients import initial_rows
 from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source
 from scenarios.simulation.tables import SCHEMAS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrator.run.executor_watch import NOTE, watch_executors
+from migrator.run.apply.executor_watch import NOTE, watch_executors
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from migrator.config import load
+from migrator.config.project import load
 from migrator.errors import ClusterError, ConfigError
-from migrator.wiring_spark import executors_read, executors_stage
+from migrator.wiring.spark import executors_read, executors_stage
 from scenarios.faults.process_tree import oom_score
 from tests.unit.test_config import GOOD
-from transforms.executor_probe import look
-from transforms.one_task import on_executor
-from transforms.session import is_cluster
-from transforms.shipping import mapping_modules
+from transforms.on_spark.executor_probe import look
+from transforms.on_spark.one_task import on_executor
+from transforms.on_spark.session import is_cluster
+from transforms.on_spark.shipping import mapping_modules
 
 PASSWORDS = {"SOURCE_PASSWORD": "secret"}
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from migrator.model.reach import Node, Reach
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
+from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.declared_grain import value_column
-from transforms.explained import explained
-from transforms.plan import MappingKind, MappingPlan
+from transforms.on_spark.explained import explained
 from transforms.registry import TargetMapping
 
 

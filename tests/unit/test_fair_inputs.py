@@ -8,9 +8,9 @@ import pytest
 
 from migrator.model.event import ChangeRun, TransactionPart
 from migrator.model.position import Position
-from migrator.run import fair_inputs
-from migrator.run.fair_inputs import FairInputs
-from migrator.run.source_threads import Records, Witnessed
+from migrator.run.capture import fair_inputs
+from migrator.run.capture.fair_inputs import FairInputs
+from migrator.run.capture.source_threads import Records, Witnessed
 
 
 def records(size_bytes: int) -> Records:

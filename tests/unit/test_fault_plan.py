@@ -14,13 +14,13 @@ from typing import Any, cast
 import pytest
 
 from migrator.run.steps import step_hook
-from scenarios.act import Act
 from scenarios.database import Database
-from scenarios.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
 from scenarios.faults.fault import Options
 from scenarios.faults.points import PointServer
 from scenarios.faults.processes import StopContinue, await_true
-from scenarios.faults.proxy import TcpProxy
+from scenarios.play.act import Act
+from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
+from scenarios.proxy.proxy import TcpProxy
 from scenarios.scenario import FaultSpec, Scenario, WorkloadSpec
 from scenarios.world import Side, World
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.local.leadership import LocalLeadership
+from migrator.adapters.coordination.local.leadership import LocalLeadership
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.errors import EventLogError, FencedError
 from migrator.model.segment import FileKind
 from migrator.ports.eventlog import TableData
@@ -158,7 +158,7 @@ def test_status_follows_a_log_that_is_being_released(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from tests.contract.eventlog_content import inserted
 def step(name):
     if name == sys.argv[2]:
@@ -182,7 +182,7 @@ def test_a_killed_process_leaves_whole_segments(tmp_path: Path, step: str, store
 
 LEADER = """
 import sys
-from migrator.adapters.local.leadership import LocalLeadership
+from migrator.adapters.coordination.local.leadership import LocalLeadership
 leadership = LocalLeadership(sys.argv[1])
 print(leadership.acquire(0).epoch, flush=True)
 sys.stdin.read()

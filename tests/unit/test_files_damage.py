@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.errors import EventLogError
-from migrator.model.codec import FORMAT
+from migrator.model.codecs.codec import FORMAT
 from tests.contract.eventlog_content import content, dump_rows, images, inserted, read
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.fresh_segments import FreshSegments
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.fresh_segments import FreshSegments
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import DamageError
 from migrator.model.limits import CaptureLimits
 from migrator.model.segment import Manifest
-from migrator.run.capture_steps import CaptureSteps, SourcePorts
+from migrator.run.capture.steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from scenarios.simulation.clients import initial_rows

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from migrator.run.give_way import NICENESS, giving_way
+from migrator.run.capture.give_way import NICENESS, giving_way
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness is counted by thread on Linux only")
 MOST = 19

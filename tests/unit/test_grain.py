@@ -9,8 +9,8 @@ import pytest
 
 from migrator.model.reach import Reference, entangled, linked_columns, spoken, united
 from migrator.model.table import Column, TableId, TableSchema
+from transforms.analysis.grain import reaches
 from transforms.declared_grain import GrainProblem, value_column
-from transforms.grain import reaches
 from transforms.registry import Mapping
 
 COLUMNS = {

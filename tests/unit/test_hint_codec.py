@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from migrator.adapters.local.hints import FileHints
+from migrator.adapters.coordination.local.hints import FileHints
+from migrator.model.codecs.hint_codec import hint_of, hint_to_json
 from migrator.model.hint import Hint
-from migrator.model.hint_codec import hint_of, hint_to_json
 
 HINT = Hint(
     epoch=3, at_us=1_700_000_000_000_000, segment=7, event_log_bytes=10, note="waits", warnings=("w",)

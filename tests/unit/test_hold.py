@@ -7,10 +7,15 @@ from dataclasses import replace
 from migrator.core.capture import Capture, EmitChunk, Output
 from migrator.core.dump import DumpPlan
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.codec import manifest_from_json, manifest_to_json, requests_from_json, requests_to_json
+from migrator.model.codecs.codec import (
+    manifest_from_json,
+    manifest_to_json,
+    requests_from_json,
+    requests_to_json,
+)
 from migrator.model.event import LogProgress
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import WHOLE, Doubt, RequestBook, Scope
+from migrator.model.requests.request import WHOLE, Doubt, RequestBook, Scope
 from migrator.model.segment import Manifest
 from scenarios.simulation.source import SeenSet
 from tests.unit.test_core import SCHEMA, TABLE, chunk, drop_keys, position, update

@@ -12,14 +12,14 @@ from typing import Any, cast
 import pytest
 
 from migrator.errors import ConnectionFailed, VerifyError
-from verify.chunk_keys import INTEGER, Key, KeyColumn, Piece
-from verify.chunk_reader import SourceChunks
-from verify.chunk_sweep import Sweep
-from verify.cuts import Cuts
-from verify.lanes import LANES_MAX, ROWS_MIN, others_that_pay, unequal, waits_of_all
-from verify.pairing import Pairing, Stopped, Views, Waited
-from verify.postgres_chunks import DIALECT
-from verify.snapshot import LedgerState, LogPlace
+from verify.readers.chunk_keys import INTEGER, Key, KeyColumn, Piece
+from verify.readers.ports import SourceChunks
+from verify.readers.postgres.chunks import DIALECT
+from verify.readers.snapshot import LedgerState, LogPlace
+from verify.tables.sweeps.chunk_sweep import Sweep
+from verify.tables.sweeps.cuts import Cuts
+from verify.tables.sweeps.lanes import LANES_MAX, ROWS_MIN, others_that_pay, unequal, waits_of_all
+from verify.tables.sweeps.pairing import Pairing, Stopped, Views, Waited
 
 
 class Lane(Pairing):

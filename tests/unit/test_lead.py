@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.places import StoredPlace, write_place
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.files.set_aside import set_aside
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.places import StoredPlace, write_place
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.set_aside import set_aside
 from migrator.errors import ConnectionFailed, EventLogError, FencedError
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
@@ -21,7 +21,7 @@ from migrator.ports.leadership import Lease
 from migrator.ports.source import LogReader
 from migrator.ports.target import Target, TargetBatch
 from migrator.run.failure import Stopping
-from migrator.run.lead import AppliedOnly, Lead, SureTarget, SureWriter, overtaken, stood_by
+from migrator.run.lead.lead import AppliedOnly, Lead, SureTarget, SureWriter, overtaken, stood_by
 from migrator.run.progress import Progress
 from tests.contract.eventlog_content import content
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrator.run.leaders_folder import leaders_folder
+from migrator.run.apply.leaders_folder import leaders_folder
 
 
 def test_folders_of_earlier_leaders_and_versions_are_removed(tmp_path: Path) -> None:

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.files.set_aside import set_aside
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.set_aside import set_aside
 from migrator.errors import DamageError, EventLogError, TargetError
-from migrator.lineage import continues, due
 from migrator.model.ledger import Ledger
+from migrator.model.lineage import continues, due
 from migrator.model.segment import Link, Manifest
-from migrator.run.resume import resume
+from migrator.run.lead.resume import resume
 from tests.contract.eventlog_content import checkpoint, content, images
 
 FORMATS = Path(__file__).parents[1] / "formats"
@@ -186,7 +186,8 @@ def test_the_stored_chain_is_part_of_what_a_segment_is(one: tuple[Machine, list[
 def test_a_log_goes_on_exactly_if_it_holds_the_ledgers_segment(
     applied_number: int, begun: int, ours: int, theirs: int, released: int
 ) -> None:
-    """Two logs part behind ``begun`` segments; the ledger is moved by either. Compared with the names themselves."""
+    """Two logs part behind ``begun`` segments; the ledger is moved by either. Compared with the names
+    themselves."""
     common = [f"c{n}" for n in range(1, begun + 1)]
     mine = common + [f"a{n}" for n in range(begun + 1, begun + ours + 1)]
     other = common + [f"b{n}" for n in range(begun + 1, begun + theirs + 1)]

@@ -6,9 +6,9 @@ import pytest
 
 from migrator.model.reach import Reference
 from migrator.model.table import NONDETERMINISTIC, Column, TableId, TableSchema
+from transforms.analysis.grain import reaches
+from transforms.analysis.link_equality import compared_exactly
 from transforms.declared_grain import GrainProblem
-from transforms.grain import reaches
-from transforms.link_equality import compared_exactly
 from transforms.registry import Mapping
 
 Kind = tuple[str, str, str]

@@ -12,11 +12,11 @@ from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import ConnectionFailed
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.capture.load_pump import LoadPump
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
+from migrator.run.capture.source_threads import Inputs, Sampled
 from migrator.run.failure import Stopping
-from migrator.run.load_pump import LoadPump
 from migrator.run.progress import Progress
-from migrator.run.source_threads import Inputs, Sampled
 from scenarios.simulation.clients import initial_rows
 from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source, Write
 from scenarios.simulation.tables import REGISTER, SCHEMAS, Stored

@@ -10,9 +10,9 @@ import pytest
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SchemaError
 from migrator.model.event import LogRecord
 from migrator.model.position import Position
+from migrator.run.capture.source_threads import LogPump
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.source_threads import LogPump
 
 BEGIN = Position(1, "1")
 

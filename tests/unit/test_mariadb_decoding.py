@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.mariadb.dialect import MARIADB
-from migrator.binlog import result_set, value_text
-from migrator.binlog import table_map as types
-from migrator.binlog.charsets import Charsets
-from migrator.binlog.events import FORMAT_DESCRIPTION, XID, EventParser
-from migrator.binlog.packet_buffer import PacketBuffer
-from migrator.binlog.query_event import QueryText
-from migrator.binlog.row_decoder import build_decoder
-from migrator.binlog.sql_words import Lexer, words
-from migrator.binlog.statements import Statement, StatementKind, judge
-from migrator.binlog.table_map import LoggedColumn
+from migrator.adapters.sources.binlog.events import table_map as types
+from migrator.adapters.sources.binlog.events.events import FORMAT_DESCRIPTION, XID, EventParser
+from migrator.adapters.sources.binlog.events.table_map import LoggedColumn
+from migrator.adapters.sources.binlog.rows import value_text
+from migrator.adapters.sources.binlog.rows.charsets import Charsets
+from migrator.adapters.sources.binlog.rows.row_decoder import build_decoder
+from migrator.adapters.sources.binlog.statements.query_event import QueryText
+from migrator.adapters.sources.binlog.statements.sql_words import Lexer, words
+from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind, judge
+from migrator.adapters.sources.mariadb.dialect import MARIADB
+from migrator.connections.mysql import result_set
+from migrator.connections.mysql.packet_buffer import PacketBuffer
 from migrator.errors import SourceError
 from migrator.model.table import TableId
 

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.mariadb.position import (
+from migrator.adapters.sources.binlog.events.events import Event
+from migrator.adapters.sources.binlog.keyset import chunk_select, compared
+from migrator.adapters.sources.binlog.place.proof import Proof
+from migrator.adapters.sources.binlog.place.track import Opening
+from migrator.adapters.sources.binlog.place.undecided import Undecided, xid_number
+from migrator.adapters.sources.mariadb.position import (
     Gtid,
     LogPlace,
     file_number,
@@ -14,14 +19,9 @@ from migrator.adapters.mariadb.position import (
     parse_gtids,
     parse_position,
 )
-from migrator.adapters.mariadb.track import DomainTrack
-from migrator.adapters.mariadb.witness import BinlogWitness
-from migrator.binlog.events import Event
-from migrator.binlog.keyset import chunk_select, compared
-from migrator.binlog.proof import Proof
-from migrator.binlog.settings import BinlogSource, default_server_id
-from migrator.binlog.track import Opening
-from migrator.binlog.undecided import Undecided, xid_number
+from migrator.adapters.sources.mariadb.track import DomainTrack
+from migrator.adapters.sources.mariadb.witness import BinlogWitness
+from migrator.connections.mysql.settings import BinlogSource, default_server_id
 from migrator.errors import ConfigError, SourceError
 from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.mariadb.dialect import MARIADB
-from migrator.binlog import mariadb_text
-from migrator.binlog import table_map as types
-from migrator.binlog.charsets import Charsets
-from migrator.binlog.multibyte import decoder
-from migrator.binlog.row_decoder import build_decoder
-from migrator.binlog.table_map import LoggedColumn
+from migrator.adapters.sources.binlog.events import table_map as types
+from migrator.adapters.sources.binlog.events.table_map import LoggedColumn
+from migrator.adapters.sources.binlog.rows import mariadb_text
+from migrator.adapters.sources.binlog.rows.charsets import Charsets
+from migrator.adapters.sources.binlog.rows.multibyte import decoder
+from migrator.adapters.sources.binlog.rows.row_decoder import build_decoder
+from migrator.adapters.sources.mariadb.dialect import MARIADB
 from migrator.errors import SourceError
 
 CHARSETS = Charsets({63: "binary", 8: "latin1"}, {"latin1": "".join(map(chr, range(256)))})

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pymysql import connections
 
-from migrator.binlog.settings import tls_options
-from migrator.mysql_connection import Connection
+from migrator.connections.mysql.connection import Connection
+from migrator.connections.mysql.settings import tls_options
 
 CA = str(Path(__file__).parents[1] / "certificates" / "ca.pem")
 

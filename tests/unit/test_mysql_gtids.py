@@ -9,14 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.mysql.gtid_set import GrowingSet, GtidSet, Origin, parse_owned, parse_set
-from migrator.adapters.mysql.position import LogPlace, parse_position
-from migrator.adapters.mysql.track import SetTrack, transaction_id
-from migrator.adapters.mysql.witness import witness_of
-from migrator.binlog.events import MYSQL_ANONYMOUS_GTID, MYSQL_GTID, MYSQL_TAGGED_GTID, Event
+from migrator.adapters.sources.binlog.events.events import (
+    MYSQL_ANONYMOUS_GTID,
+    MYSQL_GTID,
+    MYSQL_TAGGED_GTID,
+    Event,
+)
+from migrator.adapters.sources.mysql.gtid_set import (
+    GrowingSet,
+    GtidSet,
+    Origin,
+    parse_owned,
+    parse_set,
+)
+from migrator.adapters.sources.mysql.position import LogPlace, parse_position
+from migrator.adapters.sources.mysql.track import SetTrack, transaction_id
+from migrator.adapters.sources.mysql.witness import witness_of
 from migrator.errors import SourceError
 from migrator.model.position import Position
-from verify.mysql_gtids import count, gtid_intervals, owned_gtids, text_of
+from verify.readers.mysql.gtids import count, gtid_intervals, owned_gtids, text_of
 
 UUID = "feb03000-e518-11f1-bf38-02fc00000001"
 OTHER = "00000000-0000-0000-0000-0000000000ff"

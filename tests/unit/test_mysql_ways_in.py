@@ -18,12 +18,12 @@ MAKES = {
     "engine_from_config",
 }
 PINNED = {
-    ("migrator/binlog/settings.py", "connection_class"): "pin(",
-    ("migrator/adapters/target_mysql/settings.py", "connection_class"): "pin(",
-    ("migrator/adapters/target_mysql/settings.py", "create_engine"): "creator=",
-    ("migrator/adapters/mariadb/log_request.py", "BinLogStreamReader"): "pymysql_wrapper=",
+    ("migrator/connections/mysql/settings.py", "connection_class"): "pin(",
+    ("migrator/adapters/targets/mysql/settings.py", "connection_class"): "pin(",
+    ("migrator/adapters/targets/mysql/settings.py", "create_engine"): "creator=",
+    ("migrator/adapters/sources/mariadb/log_request.py", "BinLogStreamReader"): "pymysql_wrapper=",
     ("migrator/schema/engines.py", "create_engine"): "pin(",
-    ("verify/mysql_session.py", "Connection"): "pin_judge(",
+    ("verify/readers/mysql/session.py", "Connection"): "pin_judge(",
     ("verify/dual_read/engine_side.py", "create_engine"): "creator=",
 }
 """Where connections are made, and what pins them there."""
@@ -50,7 +50,8 @@ def found() -> set[tuple[str, str]]:
 
 
 def test_connections_are_made_where_sessions_are_pinned_and_nowhere_else() -> None:
-    """A new way to connect fails here: go through one of these places, or pin the session (``mysql_session.pin``)."""
+    """A new way to connect fails here: go through one of these places, or pin the session
+    (``mysql_session.pin``)."""
     assert found() == PINNED.keys()
     for (name, _), pins in PINNED.items():
         assert pins in (ROOT / name).read_text(), name
@@ -65,6 +66,6 @@ def test_a_new_way_in_is_noticed(tmp_path: Path) -> None:
 
 
 def test_no_value_of_a_pin_is_the_servers_to_define() -> None:
-    for name in ("migrator/mysql_session.py", "verify/mysql_pins.py"):
+    for name in ("migrator/connections/mysql/session.py", "verify/readers/mysql/pins.py"):
         text = (ROOT / name).read_text()
         assert "= DEFAULT" not in text.replace("SET GLOBAL system_versioning_asof = DEFAULT", "")

@@ -9,16 +9,16 @@ import pytest
 from migrator.adapters.memory.eventlog import MemoryEventLog, MemorySegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.core.capture import Capture
-from migrator.log_notes import LogNotes, Notes
-from migrator.model.codec import checkpoint_from_json, checkpoint_to_json
+from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.limits import CaptureLimits
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import WHOLE, Doubt, RequestBook, Scope
+from migrator.model.requests.request import WHOLE, Doubt, RequestBook, Scope
 from migrator.model.table import TableId
-from migrator.run.capture_steps import CaptureSteps, SourcePorts
+from migrator.ports.log_notes import LogNotes, Notes
+from migrator.run.capture.steps import CaptureSteps, SourcePorts
+from migrator.run.lead.resume import asked_again
 from migrator.run.progress import Progress
-from migrator.run.resume import asked_again
 from scenarios.simulation.clients import initial_rows
 from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source
 from scenarios.simulation.tables import REGISTER, SCHEMAS
@@ -95,7 +95,8 @@ def test_a_note_alone_is_written_though_the_log_brings_nothing() -> None:
 
 
 def test_doubts_go_with_the_segment_that_settles_their_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The target decides about them in that batch; without them a repair would remove nothing and be called done."""
+    """The target decides about them in that batch; without them a repair would remove nothing and be called
+    done."""
     doubts = (Doubt("target", (("5",),)),)
     requests, writer = MemoryRequests(), MemorySegmentWriter(MemoryEventLog(), 1)
     requests.update(lambda book: book.start((REGISTER.id,), Scope(keys=(("1",),)), doubts))

@@ -20,7 +20,7 @@ from migrator.core.courtesy import (
 from migrator.core.pace import Pacer
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
-from migrator.model.request import Pace
+from migrator.model.requests.request import Pace
 from tests.unit.test_core import OTHER, TABLE
 
 LIMITS = CaptureLimits(

@@ -16,12 +16,12 @@ from migrator.errors import ConnectionFailed
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import Key, LogProgress
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import WHOLE, RequestBook, Scope
+from migrator.model.requests.request import WHOLE, RequestBook, Scope
 from migrator.model.table import TableId, TableSchema
+from migrator.run.capture.fair_inputs import FairInputs
+from migrator.run.capture.source_threads import ChunkBounded, ChunkPump, ChunkRead, Inputs, Records
 from migrator.run.failure import Stopping
-from migrator.run.fair_inputs import FairInputs
 from migrator.run.progress import Progress
-from migrator.run.source_threads import ChunkBounded, ChunkPump, ChunkRead, Inputs, Records
 from scenarios.mutants.broken_capture import AS_THEY_COME, GROWN_RANGE_CUT
 from scenarios.simulation.setup import Patch, patched
 from tests.unit.test_core import OTHER, SCHEMA, TABLE, drop_keys, position

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from migrator.patience import Line, SilentError, WatchedSession, carried_bytes, patiently
+from migrator.connections.patience import (
+    Line,
+    SilentError,
+    WatchedSession,
+    carried_bytes,
+    patiently,
+)
 
 DEADLINE_S = 10.0
 

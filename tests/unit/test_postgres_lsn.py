@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.postgres.lsn import (
+from migrator.adapters.sources.postgres.lsn import (
     commit_position,
     format_lsn,
     parse_lsn,

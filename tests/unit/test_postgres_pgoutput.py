@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.postgres.pgoutput import (
+from migrator.adapters.sources.postgres.log.pgoutput import (
     POSTGRES_EPOCH_US,
     UNCHANGED,
     Begin,

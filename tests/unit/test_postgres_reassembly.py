@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.postgres.pgoutput import Begin, Commit, Insert, parse
-from migrator.adapters.postgres.reassembly import Reassembly
+from migrator.adapters.sources.postgres.log.pgoutput import Begin, Commit, Insert, parse
+from migrator.adapters.sources.postgres.log.reassembly import Reassembly
 from migrator.errors import SourceError
 
 KEEPALIVE = b"k" + struct.pack("!QqB", 99, 0, 0)

@@ -1,4 +1,5 @@
-"""Rows decoded many at once are the rows that a message by message reading gives, and what is damaged is refused."""
+"""Rows decoded many at once are the rows that a message by message reading gives, and what is damaged is
+refused."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrator.adapters.postgres import row_codec
-from migrator.adapters.postgres.row_codec import HEAD_BYTES, RowCodec
+from migrator.adapters.sources.postgres.log import row_codec
+from migrator.adapters.sources.postgres.log.row_codec import HEAD_BYTES, RowCodec
 from migrator.columnar.text_codec import TextCodec
 from migrator.errors import SourceError
 from migrator.model.event import Images

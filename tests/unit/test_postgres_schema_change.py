@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.adapters.postgres.pgoutput import Relation
-from migrator.adapters.postgres.relations import WATERMARK_ID, RelationFacts, Relations
-from migrator.adapters.postgres.schema_change import carried_on
+from migrator.adapters.sources.postgres.log.pgoutput import Relation
+from migrator.adapters.sources.postgres.log.relations import WATERMARK_ID, RelationFacts, Relations
+from migrator.adapters.sources.postgres.log.schema_change import carried_on
 from migrator.errors import SchemaError
 from migrator.model.table import Column, TableId, TableSchema
 

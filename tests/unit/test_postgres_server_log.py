@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres.server_log import ServerLog
+from migrator.adapters.sources.postgres.log.server_log import ServerLog
 
 HISTORY = "1\t0/500\tno recovery target specified\n\n2\t0/900\tno recovery target specified\n"
 HERE = ServerLog("7", 3, 0x1000)

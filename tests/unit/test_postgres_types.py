@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.postgres.connection import connect_failure, conninfo, named_failure
-from migrator.adapters.postgres.reflection import choose_key
-from migrator.adapters.postgres.settings import PostgresSource
-from migrator.adapters.postgres.slot import SlotState
-from migrator.adapters.postgres.types import base_type, logical_type
+from migrator.adapters.sources.postgres.connection import connect_failure, conninfo, named_failure
+from migrator.adapters.sources.postgres.log.slot import SlotState
+from migrator.adapters.sources.postgres.reflection import choose_key
+from migrator.adapters.sources.postgres.settings import PostgresSource
+from migrator.adapters.sources.postgres.types import base_type, logical_type
 from migrator.errors import ConfigError, ConnectionFailed, SourceError
 
 NUMERIC, INT4, UUID, DOMAIN, OUTER = 1700, 23, 2950, 90_001, 90_002

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.postgres.witness import SnapshotWitness
+from migrator.adapters.sources.postgres.chunks.witness import SnapshotWitness
 from migrator.errors import SourceError
 
 _HALF = 2**31

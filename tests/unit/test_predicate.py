@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.model.predicate import MOST_CHARACTERS, PredicateError, check_predicate
+from migrator.model.requests.predicate import MOST_CHARACTERS, PredicateError, check_predicate
 
 COLUMNS = ("id", "state", "created", "Größe", 'a"b', "note")
 

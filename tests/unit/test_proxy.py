@@ -11,8 +11,8 @@ from contextlib import suppress
 import pytest
 
 from migrator.errors import ConfigError, MigratorError
-from scenarios.faults.proxy import TcpProxy
-from scenarios.faults.wire import MariaScanner, PostgresScanner
+from scenarios.proxy.proxy import TcpProxy
+from scenarios.proxy.wire import MariaScanner, PostgresScanner
 
 TIMEOUT_S = 5.0
 SHORT_S = 0.3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from migrator.adapters.postgres.ready_records import ReadyRecords
+from migrator.adapters.sources.postgres.log.ready_records import ReadyRecords
 from migrator.model.event import LogProgress, MarkKind, WatermarkSeen
 from migrator.model.position import Position
 

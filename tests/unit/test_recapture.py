@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.layout import Layout
-from migrator.adapters.files.places import StoredPlace, write_place
-from migrator.adapters.files.segment_writer import FileSegmentWriter
-from migrator.adapters.files.set_aside import set_damage_aside
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.places import StoredPlace, write_place
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.set_aside import set_damage_aside
 from migrator.errors import DamageError, EventLogError, FencedError, GapError
 from migrator.model.ledger import Ledger
 from migrator.ports.eventlog import ReaderPlace
-from migrator.run.recapture import Recapture
+from migrator.run.lead.recapture import Recapture
 from tests.contract.eventlog_content import inserted, read
 
 DAMAGE = DamageError("a data file of segment 3 can't be used", where="3.parquet", cause="its SHA-256 differs")

@@ -75,7 +75,7 @@ def test_a_remedy_of_no_kind_would_be_found(source: str) -> None:
     found = [text for _, text in texts(source)]
     assert found
     assert all("dance" in text for text in found)
-    assert kind_of(Remedy("migrator/run/lead.py:1", found[0])) is None
+    assert kind_of(Remedy("migrator/run/lead/lead.py:1", found[0])) is None
 
 
 def test_what_only_puts_remedies_together_is_none_itself() -> None:

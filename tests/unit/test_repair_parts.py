@@ -10,15 +10,20 @@ from typing import Any
 
 import pytest
 
-from migrator.cli.repair_choice import Choice, chosen, not_differing
-from migrator.cli.repair_forms import lines
-from migrator.cli.repair_report import outcome, planned_lines
+from migrator.cli.repair.choice import Choice, chosen, not_differing
+from migrator.cli.repair.forms import lines
+from migrator.cli.repair.report import outcome, planned_lines
 from migrator.errors import RequestError, VerifyError
-from migrator.model.request import DumpRequest, RequestState, Scope
+from migrator.model.requests.request import DumpRequest, RequestState, Scope
 from migrator.model.table import TableId
-from migrator.run.repair import RepairStep, Way
-from verify.differing import Differing, DifferingKey, DifferingTable, read_differing
-from verify.fix_sql import write_fix_sql
+from migrator.run.commands.repair import RepairStep, Way
+from verify.tables.findings.differing import (
+    Differing,
+    DifferingKey,
+    DifferingTable,
+    read_differing,
+)
+from verify.tables.findings.fix_sql import write_fix_sql
 
 ITEM = DifferingTable(
     "it`em",

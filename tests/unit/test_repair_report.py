@@ -10,16 +10,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from migrator.cli.repair import repair
-from migrator.cli.repair_choice import Choice
-from migrator.cli.repair_forms import RepairReport, junit_report, write_reports
-from migrator.cli.repair_html import html_report
-from migrator.cli.repair_report import Outcome, outcome, planned_outcome
-from migrator.model.request import DumpRequest, RequestState, Scope
+from migrator.cli.repair.choice import Choice
+from migrator.cli.repair.forms import RepairReport, junit_report, write_reports
+from migrator.cli.repair.html import html_report
+from migrator.cli.repair.repair import repair
+from migrator.cli.repair.report import Outcome, outcome, planned_outcome
+from migrator.model.requests.request import DumpRequest, RequestState, Scope
 from migrator.model.table import TableId
-from migrator.run.repair import RepairStep, Way
+from migrator.run.commands.repair import RepairStep, Way
 from tests.unit.test_verify_report import EVIL, Seen
-from verify.differing import Differing, DifferingKey, DifferingTable
+from verify.tables.findings.differing import Differing, DifferingKey, DifferingTable
 
 AT = "2026-01-01T00:00:00+00:00"
 AGAIN = "migrator repair --from verify.json --apply --table=item"

@@ -9,8 +9,8 @@ import pytest
 
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import ConnectionFailed, RequestError
-from migrator.model.codec import FormatError, requests_from_json, requests_to_json
-from migrator.model.request import (
+from migrator.model.codecs.codec import FormatError, requests_from_json, requests_to_json
+from migrator.model.requests.request import (
     MOST_KEYS,
     WHOLE,
     Doubt,

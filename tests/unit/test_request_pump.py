@@ -15,13 +15,13 @@ from migrator.errors import RequestError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.model.progress import TableDump
-from migrator.model.request import WHOLE, Pace, RequestBook, RequestState, Scope
+from migrator.model.requests.request import WHOLE, Pace, RequestBook, RequestState, Scope
 from migrator.model.table import TableSchema
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
+from migrator.run.capture.request_pump import RequestPump
+from migrator.run.capture.source_threads import BookRead, Inputs
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.request_pump import RequestPump
-from migrator.run.source_threads import BookRead, Inputs
 from scenarios.simulation.clients import initial_rows
 from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source, Write
 from scenarios.simulation.tables import REGISTER, SCHEMAS, Stored
@@ -101,7 +101,8 @@ def test_a_store_that_cannot_be_read_is_told_of_and_ends_nothing() -> None:
     assert isinstance(inputs.get_nowait(), BookRead)
 
 
-# -- the capture loop -----------------------------------------------------------------------------------------------
+# -- the capture loop
+# -----------------------------------------------------------------------------------------------
 
 
 @dataclass

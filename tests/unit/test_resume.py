@@ -13,7 +13,7 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.segment import Manifest
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.eventlog import Batch
-from migrator.run.resume import refuse_new_tables, resume
+from migrator.run.lead.resume import refuse_new_tables, resume
 
 APPLIED, CAPTURED = Checkpoint(Position(5, "5")), Checkpoint(Position(9, "9"))
 LEDGER = Ledger("m", segment=5, epoch=1, checkpoint=APPLIED, segment_id="id 5")

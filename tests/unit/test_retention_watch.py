@@ -9,8 +9,8 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.model.retention import Retention
 from migrator.model.table import TableId
+from migrator.run.capture.retention_watch import Behind, RetentionWatch, age_s, warnings
 from migrator.run.progress import Progress
-from migrator.run.retention_watch import Behind, RetentionWatch, age_s, warnings
 
 GIB, MIB = 1 << 30, 1 << 20
 AT = Position(9, "0/9")

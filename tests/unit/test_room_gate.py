@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from migrator.adapters.files.batch_reader import FileBatchReader
-from migrator.adapters.files.places import StoredPlace, write_place
-from migrator.adapters.files.room import FileRoom
-from migrator.adapters.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.places import StoredPlace, write_place
+from migrator.adapters.event_log.files.room import FileRoom
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.errors import EventLogError
 from migrator.model.limits import CaptureLimits
 from migrator.ports.eventlog import ReaderPlace
+from migrator.run.capture.room_gate import RoomGate
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.room_gate import RoomGate
 from tests.contract.eventlog_content import inserted
 
 DEADLINE_S = 20.0

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrator.adapters.mariadb.dialect import MARIADB
-from migrator.adapters.mysql.dialect import MYSQL
-from migrator.binlog import row_codec
-from migrator.binlog.dialect import Dialect
-from migrator.binlog.row_codec import RowCodec
-from migrator.binlog.row_decoder import build_decoder
+from migrator.adapters.sources.binlog.rows import row_codec
+from migrator.adapters.sources.binlog.rows.dialect import Dialect
+from migrator.adapters.sources.binlog.rows.row_codec import RowCodec
+from migrator.adapters.sources.binlog.rows.row_decoder import build_decoder
+from migrator.adapters.sources.mariadb.dialect import MARIADB
+from migrator.adapters.sources.mysql.dialect import MYSQL
 from migrator.columnar.text import rows_to_table
 from migrator.columnar.types import arrow_schema
 from migrator.errors import SourceError

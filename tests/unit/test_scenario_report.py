@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from scenarios.play.run_result import MISSED, RunResult
 from scenarios.report import chart, write
 from scenarios.report.facts import FaultFact, Series, facts, of_history
 from scenarios.report.tables import Row, Table, Tables
 from scenarios.report.verdict import in_order, verdict
-from scenarios.run_result import MISSED, RunResult
 from scenarios.scenario import Expectation, Scenario, WorkloadSpec
 from tests.made_runs import HOLDS, UNKNOWN, VIOLATED, checks, made, result, scenario
 from verify.history.history import PUT, Description, History, TrackedTable, table_of

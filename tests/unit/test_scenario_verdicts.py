@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from migrator.errors import ConfigError, VerifyError
-from scenarios import bundle, catalog_files, pairs
 from scenarios.commands import scenario as command
-from scenarios.run_result import (
+from scenarios.play import bundle, catalog_files, pairs
+from scenarios.play.run_result import (
     FAILS,
     HALTS,
     MISSED,

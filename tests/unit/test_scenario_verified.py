@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scenarios.verified import judged, verified
+from scenarios.play.verified import judged, verified
 from verify.history.result import Outcome
 
 

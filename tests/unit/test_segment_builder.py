@@ -13,10 +13,10 @@ from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import ChangeRun, Operation, RowChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
-from migrator.model.request import Doubt
+from migrator.model.requests.request import Doubt
 from migrator.model.segment import FileKind
 from migrator.model.table import Column, TableId, TableSchema
-from migrator.run.segment_builder import SegmentBuilder
+from migrator.run.capture.segment_builder import SegmentBuilder
 
 TABLE = TableId("s", "t")
 OLD = TableSchema(TABLE, (Column("k", "string", False, "text"),), ("k",))

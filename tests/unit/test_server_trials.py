@@ -1,4 +1,5 @@
-"""Broken variants on real servers: the table of trials, and that only a checker's violation is a kill. No servers."""
+"""Broken variants on real servers: the table of trials, and that only a checker's violation is a kill. No
+servers."""
 
 from __future__ import annotations
 
@@ -11,13 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from migrator.errors import ConfigError
-from scenarios import catalog_files, runner
 from scenarios.commands import scenario as command
 from scenarios.mutants.catalog import mutant
 from scenarios.mutants.on_servers import TRIALS, Trial, chosen, heading, lines, overall, tried
-from scenarios.report import tables_beside, write
-from scenarios.report.verdict import verdict as verdict_of
-from scenarios.run_result import (
+from scenarios.play import catalog_files, runner
+from scenarios.play.run_result import (
     FAILS,
     HALTS,
     MISSED,
@@ -29,6 +28,8 @@ from scenarios.run_result import (
     judgement,
     verdict,
 )
+from scenarios.report import tables_beside, write
+from scenarios.report.verdict import verdict as verdict_of
 from scenarios.scenario import Scenario, WorkloadSpec
 from scenarios.workloads.registry import workload
 from verify.history.result import CheckResult, Outcome
@@ -80,7 +81,8 @@ def test_at_least_six_variants_are_tried_and_for_every_change() -> None:
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.mutant)
 def test_a_trial_can_be_played_and_lost(trial: Trial) -> None:
-    """The variant exists on servers, its scenario runs today and on that engine, and asks those who must catch it."""
+    """The variant exists on servers, its scenario runs today and on that engine, and asks those who must
+    catch it."""
     broken, scenario = mutant(trial.mutant), catalog_files.load(catalog_files.path_of(trial.scenario))
     assert broken.on_servers
     assert trial.runs >= 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.adapters.mariadb import preflight as mariadb
-from migrator.adapters.mysql import preflight as mysql
-from migrator.adapters.postgres.preflight import version as postgres_version
-from migrator.binlog.preflight_checks import version
+from migrator.adapters.sources.binlog.preflight_checks import version
+from migrator.adapters.sources.mariadb import preflight as mariadb
+from migrator.adapters.sources.mysql import preflight as mysql
+from migrator.adapters.sources.postgres.preflight import version as postgres_version
 from migrator.model.finding import Finding
 
 LEAST = {"MySQL": mysql.MINIMUM_VERSION, "MariaDB": mariadb.MINIMUM_VERSION}

@@ -23,55 +23,55 @@ _PINNED = (
 _LIBPQ = "libpq's own words: it translates nothing unless its process asks for that"
 _PUNCTUATION = "punctuation and names only; without them the row isn't named, and nothing else is decided"
 _OUR_OWN = "a text of ours, or SQL, and no server's message"
-_PYTHON = "words of Python, Spark or Java, which are in English (transforms/surroundings.py)"
+_PYTHON = "words of Python, Spark or Java, which are in English (transforms/on_spark/surroundings.py)"
 
 MATCHES = {
-    "migrator/adapters/postgres/connection.py": {
+    "migrator/adapters/sources/postgres/connection.py": {
         "name in words": _BY_CODE + _NAMES,
         "text in words.lower()": _LIBPQ,
     },
-    "migrator/adapters/postgres/slot.py": {"_WAL_FILE.search(words)": _BY_CODE + _NAMES},
-    "migrator/adapters/target_mysql/explain.py": {
+    "migrator/adapters/sources/postgres/log/slot.py": {"_WAL_FILE.search(words)": _BY_CODE + _NAMES},
+    "migrator/adapters/targets/mysql/rows/explain.py": {
         "_LOADED_ROW.search(refusal.message)": _PINNED,
         "_LOADED_COLUMN.search(refusal.message)": _PINNED,
         "_BAD_NULL.match(refusal.message)": _PINNED,
     },
-    "migrator/adapters/target_mysql/mirror_tables.py": {"_MARIADB_TOO_WIDE in refusal.message": _PINNED},
-    "migrator/adapters/target_mysql/preflight_rights.py": {
+    "migrator/adapters/targets/mysql/mirror/tables.py": {"_MARIADB_TOO_WIDE in refusal.message": _PINNED},
+    "migrator/adapters/targets/mysql/checks/preflight_rights.py": {
         "re.match('([A-Z, ]+) command denied', str(error.args[1]))": _PINNED
     },
-    "migrator/adapters/target_mysql/refusal.py": {
+    "migrator/adapters/targets/mysql/refusal.py": {
         "_CONSTRAINT.search(self.message)": _PINNED,
         "_DUPLICATE.match(self.message)": _PINNED,
     },
-    "migrator/adapters/target_postgres/explain.py": {
+    "migrator/adapters/targets/postgres/rows/explain.py": {
         "_DETAIL_KEY.search(refusal.detail)": _PUNCTUATION,
         "_FUNCTION.search(refusal.context)": _PUNCTUATION,
         "re.search('COPY migrator_stage_\\\\d+,', refusal.context)": _PUNCTUATION,
     },
-    "migrator/adapters/target_postgres/refusal.py": {"_COPY_LINE.search(self.context)": _PUNCTUATION},
-    "migrator/binlog/packet_stream.py": {
+    "migrator/adapters/targets/postgres/refusal.py": {"_COPY_LINE.search(self.context)": _PUNCTUATION},
+    "migrator/adapters/sources/binlog/wire/packet_stream.py": {
         "'GTID' in message": _BY_CODE + _PINNED,
         "'anonymous transaction' in message": _BY_CODE + _PINNED,
     },
-    "migrator/postgres_refusal.py": {"said in words.lower()": _LIBPQ, "said in words": _LIBPQ},
-    "migrator/postgres_session.py": {"re.findall('[A-Za-z_]+', cause)": _BY_CODE + _NAMES},
-    "verify/postgres_session.py": {"re.findall('[A-Za-z_]+', cause)": _BY_CODE + _NAMES},
-    "migrator/binlog/query_event.py": {
+    "migrator/connections/postgres/refusal.py": {"said in words.lower()": _LIBPQ, "said in words": _LIBPQ},
+    "migrator/connections/postgres/session.py": {"re.findall('[A-Za-z_]+', cause)": _BY_CODE + _NAMES},
+    "verify/readers/postgres/pins.py": {"re.findall('[A-Za-z_]+', cause)": _BY_CODE + _NAMES},
+    "migrator/adapters/sources/binlog/statements/query_event.py": {
         "re.match('(?:5\\\\.5\\\\.5-)?(\\\\d+)\\\\.(\\\\d+)\\\\.(\\\\d+)', words)": _OUR_OWN,
     },
-    "migrator/binlog/event_feed.py": {"place not in error.where": _OUR_OWN},
-    "migrator/adapters/postgres/row_codec.py": {"UNCHANGED in message.old": _OUR_OWN},
+    "migrator/adapters/sources/binlog/transactions/event_feed.py": {"place not in error.where": _OUR_OWN},
+    "migrator/adapters/sources/postgres/log/row_codec.py": {"UNCHANGED in message.old": _OUR_OWN},
     "migrator/schema/control.py": {"head.revision in context.get_current_heads()": _OUR_OWN},
     "transforms/load.py": {
         "'pyspark' in traceback.extract_tb(error.__traceback__)[-1].filename": _BY_CODE + _NAMES,
     },
-    "transforms/plan.py": {"(error.getCondition() or '').startswith(unknown)": "Spark's code"},
+    "transforms/analysis/plan.py": {"(error.getCondition() or '').startswith(unknown)": "Spark's code"},
     "verify/dual_read/query_log.py": {"token.text in words": _OUR_OWN},
     "verify/history/story.py": {"line not in said": _OUR_OWN},
-    "transforms/executors.py": {"_VERSION in str(error)": _PYTHON, "_VERSION in cause": _PYTHON},
-    "transforms/session.py": {"_UNCAUGHT.findall(said)": _PYTHON},
-    "transforms/unstarted.py": {
+    "transforms/on_spark/executors.py": {"_VERSION in str(error)": _PYTHON, "_VERSION in cause": _PYTHON},
+    "transforms/on_spark/session.py": {"_UNCAUGHT.findall(said)": _PYTHON},
+    "transforms/on_spark/unstarted.py": {
         "said in printed": _PYTHON,
         "'java' in str(error.filename)": _BY_CODE + _NAMES,
     },

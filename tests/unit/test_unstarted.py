@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from transforms.unstarted import last_line, remedy_for
+from transforms.on_spark.unstarted import last_line, remedy_for
 
 ENDED = RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
 

@@ -11,8 +11,8 @@ from migrator.errors import ConnectionFailed
 from migrator.model.progress import TableDump
 from migrator.model.table import TableId
 from migrator.run.failure import Stopping
+from migrator.run.lead.upkeep import TablesFilled
 from migrator.run.progress import Progress
-from migrator.run.upkeep import TablesFilled
 
 A, B, MIRRORED = TableId("new", "a"), TableId("new", "b"), TableId("mirror", "one")
 TABLES = {A: ("one",), B: ("one", "two")}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.sqltarget.rows import only_changed, vanishing
+from migrator.adapters.targets.shared.rows import only_changed, vanishing
 
 Keys = list[tuple[int | None, str | None]]
 KEYS = st.lists(st.tuples(st.integers(0, 3) | st.none(), st.sampled_from("ab") | st.none()), max_size=8)

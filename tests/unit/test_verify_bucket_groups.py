@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verify.bucket_look import packed, together
-from verify.grain_buckets import Bucket
-from verify.target_keys import CellTexts
+from verify.tables.sweeps.bucket_look import packed, together
+from verify.tables.sweeps.grain_buckets import Bucket
+from verify.tables.sweeps.target_keys import CellTexts
 
 BUCKETS = st.builds(Bucket, st.integers(0, 1), st.integers(0, 7))
 OWNERS = st.dictionaries(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from verify.cause import likely_cause
-from verify.display import shown
+from verify.report.display import shown
+from verify.tables.findings.cause import likely_cause
 
 
 @pytest.mark.parametrize(

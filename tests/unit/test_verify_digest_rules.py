@@ -1,4 +1,5 @@
-"""What digests of servers must not be blind to, by the words they are asked with (by values: test_verify_digest)."""
+"""What digests of servers must not be blind to, by the words they are asked with (by values:
+test_verify_digest)."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ import pytest
 
 from migrator.model.table import Column
 from tests.unit.test_chunk_keys import MYSQL, POSTGRES
-from verify.chunk_keys import INTEGER, KeyColumn
-from verify.digest import Pair, Pushed, pushed
-from verify.made import Made
-from verify.snapshot import TargetColumnText
+from verify.readers.chunk_keys import INTEGER, KeyColumn
+from verify.readers.snapshot import TargetColumnText
+from verify.tables.hashed_by_servers.digest import Pair, Pushed, pushed
+from verify.tables.hashed_by_servers.made import Made
 
 DIALECTS = {"postgresql": POSTGRES, "mysql": MYSQL, "mariadb": MYSQL}
 NAMES = {

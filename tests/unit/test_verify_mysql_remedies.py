@@ -5,7 +5,7 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from verify.mysql_session import remedy_for
+from verify.readers.mysql.session import remedy_for
 
 
 @pytest.mark.parametrize(

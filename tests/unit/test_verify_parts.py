@@ -10,11 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verify.compare import Counts
-from verify.display import shown
-from verify.json_text import canonical_json
-from verify.live import Round
-from verify.pending import (
+from verify.readers.mysql.mariadb_source import logical_type as mariadb_type
+from verify.readers.pending import (
     PendingAnswer,
     PgoutputWalk,
     gtid_state,
@@ -22,23 +19,25 @@ from verify.pending import (
     pending_by_gtid,
     resume_lsn,
 )
-from verify.read_mariadb import logical_type as mariadb_type
-from verify.read_postgres import logical_type as postgres_type
-from verify.report import json_report, text_report
-from verify.result import (
+from verify.readers.postgres.source import logical_type as postgres_type
+from verify.readers.snapshot import LedgerState, LogPlace
+from verify.report.display import shown
+from verify.settings import ServerSettings
+from verify.tables.compare.compare import Counts
+from verify.tables.compare.json_text import canonical_json
+from verify.tables.report import json_report, text_report
+from verify.tables.result import (
     CANNOT_DETECT,
     Cell,
     ColumnDifference,
     OldRow,
     Sample,
     TableResult,
-    Verdict,
     VerifyResult,
-    overall_verdict,
     table_verdict,
 )
-from verify.settings import ServerSettings
-from verify.snapshot import LedgerState, LogPlace
+from verify.tables.rounds.live import Round
+from verify.verdict import Verdict, overall_verdict
 
 
 def test_json_is_compared_by_value_and_digit_by_digit() -> None:

@@ -11,23 +11,29 @@ from xml.etree import ElementTree
 
 import pytest
 
-from verify.compare import Counts
-from verify.likely import likely_causes
-from verify.live import Round
-from verify.page import value
-from verify.report import json_report, junit_report, repair_command, text_report, write_reports
-from verify.report_html import html_report
-from verify.result import (
+from verify.readers.snapshot import LogPlace
+from verify.report.page import value
+from verify.tables.compare.compare import Counts
+from verify.tables.findings.likely import likely_causes
+from verify.tables.report import (
+    json_report,
+    junit_report,
+    repair_command,
+    text_report,
+    write_reports,
+)
+from verify.tables.report_html import html_report
+from verify.tables.result import (
     CANNOT_DETECT,
     Cell,
     ColumnDifference,
     OldRow,
     Sample,
     TableResult,
-    Verdict,
     VerifyResult,
 )
-from verify.snapshot import LogPlace
+from verify.tables.rounds.live import Round
+from verify.verdict import Verdict
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \x00'\""
 

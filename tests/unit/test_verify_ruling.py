@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from verify.rounds import ruling
+from verify.tables.rounds.progress import ruling
 
 
 def test_only_a_round_in_which_nothing_moved_settles_everything() -> None:

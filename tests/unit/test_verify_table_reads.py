@@ -1,4 +1,5 @@
-"""Which tables share a view: together no more rows than a chunk, on either side; and how links become conditions."""
+"""Which tables share a view: together no more rows than a chunk, on either side; and how links become
+conditions."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from hypothesis import strategies as st
 from migrator.model.reach import Node, Reach
 from migrator.model.table import Column, TableId, TableSchema
 from transforms.registry import TargetMapping
-from verify.grain_plan import Grain
-from verify.mysql_chunks import DIALECT as MYSQL
-from verify.postgres_chunks import DIALECT as POSTGRES
-from verify.postgres_chunks import literal
-from verify.rounds import Sizes, TableProgress
-from verify.table_reads import shared_views
+from verify.readers.mysql.chunks import DIALECT as MYSQL
+from verify.readers.postgres.chunks import DIALECT as POSTGRES
+from verify.readers.postgres.chunks import literal
+from verify.tables.rounds.progress import Sizes, TableProgress
+from verify.tables.rounds.table_reads import shared_views
+from verify.tables.sweeps.grain_plan import Grain
 
 NAMES = st.sampled_from("abcde")
 TABLE = st.tuples(st.dictionaries(NAMES, st.just(0), min_size=1), st.integers(0, 12))

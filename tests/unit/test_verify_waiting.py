@@ -6,9 +6,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from verify.live import Limits, LiveComparison
-from verify.pending import Pending, PendingAnswer
-from verify.snapshot import LedgerState, LogPlace
+from verify.readers.pending import Pending, PendingAnswer
+from verify.readers.snapshot import LedgerState, LogPlace
+from verify.tables.rounds.live import Limits, LiveComparison
 
 WAIT_S = 0.4
 

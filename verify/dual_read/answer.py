@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from migrator.errors import VerifyError
-from verify.json_text import canonical_json
+from verify.tables.compare.json_text import canonical_json
 
 _EPOCH = datetime(1970, 1, 1)
 _US = timedelta(microseconds=1)
@@ -25,7 +25,8 @@ _US = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One cell. ``kind`` names the rule (as in ``verify.normalise``), ``text`` is canonical, None for NULL."""
+    """One cell. ``kind`` names the rule (as in ``verify.tables.compare.normalise``), ``text`` is canonical,
+    None for NULL."""
 
     kind: str
     text: str | None

@@ -33,7 +33,7 @@ from verify.dual_read.result import DualReadResult
 from verify.dual_read.settle import LedgerWatch, Reads, settle
 from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Rules, Verdict, first_verdict
-from verify.result import overall_verdict
+from verify.verdict import overall_verdict
 
 _log = logging.getLogger("verify.dual_read")
 T = TypeVar("T")
@@ -118,7 +118,8 @@ class DualRead:
         self._started, self._began = datetime.now(UTC), time.monotonic()
 
     def call(self, name: str, old: Callable[[], T], new: Callable[[], Any], rules: Rules | None = None) -> T:
-        """Calls ``old`` and returns what it returns; ``new`` is compared. Both must only read, and be callable again.
+        """Calls ``old`` and returns what it returns; ``new`` is compared. Both must only read, and be
+        callable again.
 
         ``rules`` says how answers are compared; the order of rows counts, ties are named, unless it says otherwise.
         """
@@ -209,7 +210,8 @@ class DualRead:
             return None
 
     def _compare(self, job: _Job) -> None:
-        """The first look, in a thread of ours. What differs is followed in another, so that nobody waits for lag."""
+        """The first look, in a thread of ours. What differs is followed in another, so that nobody waits for
+        lag."""
         try:
             new = job.reads.new()
             answer, elapsed_s = job.old.result()

@@ -13,7 +13,7 @@ from verify.dual_read.answer import answer_of
 from verify.dual_read.engine_side import NewEngine, OldEngine, failure_of
 from verify.dual_read.places import View
 from verify.dual_read.verdict import Failure, Read
-from verify.snapshot import LedgerState, LogPlace
+from verify.readers.snapshot import LedgerState, LogPlace
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
-from verify.cause import likely_cause
-from verify.display import shown
 from verify.dual_read.answer import Answer, Row, Value, number_text, row_order
-from verify.json_text import canonical_json
+from verify.report.display import shown
+from verify.tables.compare.json_text import canonical_json
+from verify.tables.findings.cause import likely_cause
 
 CAUSES = {
     "ordering": "the same rows in another order, where the query has no total order",
@@ -102,7 +102,8 @@ def _keys(row: Row) -> tuple[tuple[str, str | None], ...]:
 
 
 def _key(value: Value) -> tuple[str, str | None]:
-    """What has equal keys is equal: numbers by value, whatever type the driver chose; texts that are UUIDs alike."""
+    """What has equal keys is equal: numbers by value, whatever type the driver chose; texts that are UUIDs
+    alike."""
     text = value.text
     if value.kind == "float8" and text is not None and text not in ("NaN", "inf", "-inf"):
         return "number", "-0" if text == "-0.0" else number_text(Decimal(text))

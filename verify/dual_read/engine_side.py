@@ -19,11 +19,11 @@ from migrator.errors import MigratorError, VerifyError
 from verify.dual_read.answer import Answer, value_of
 from verify.dual_read.places import View, opener, own_words
 from verify.dual_read.verdict import Failure, Read
-from verify.ledger_row import ledger_state
-from verify.mysql_session import connect_mysql, rows_of
-from verify.postgres_session import APPLICATIONS, connect_postgres
+from verify.readers.ledger_row import ledger_state
+from verify.readers.mysql.session import connect_mysql, rows_of
+from verify.readers.postgres.pins import APPLICATIONS, connect_postgres
+from verify.readers.snapshot import LedgerState, LogPlace
 from verify.settings import ServerSettings
-from verify.snapshot import LedgerState, LogPlace
 
 ROWS_MAX = 10_000
 _REFUSED = {1052, 1054, 1055, 1064, 1146, 1222, 1305, 1583}

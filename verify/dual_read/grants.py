@@ -1,7 +1,8 @@
-"""The least rights of a login that asks dual reads and does nothing else: an application's, or a reader's of its own.
+"""The least rights of a login that asks dual reads and does nothing else: an application's, or a reader's of
+its own.
 
-Where the old side stands in its log is public on every engine: both logins need to read rows, the new side's also the
-ledger.
+Where the old side stands in its log is public on every engine: both logins need to read rows, the new side's
+also the ledger.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrator.model.grants import Grants
-from verify.mysql_session import quoted as mysql_quoted
+from verify.readers.mysql.session import quoted as mysql_quoted
 from verify.settings import ServerSettings
 
 _MORE = "for each other table that a query reads"

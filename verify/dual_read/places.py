@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from verify.mysql_session import rows_of
-from verify.pending import gtid_state
-from verify.read_change_tables import snapshot_place
-from verify.read_mariadb import MariaDBSource
-from verify.read_mysql import MySQLSource
-from verify.read_postgres import place_in
+from verify.readers.mysql.mariadb_source import MariaDBSource
+from verify.readers.mysql.mysql_source import MySQLSource
+from verify.readers.mysql.session import rows_of
+from verify.readers.pending import gtid_state
+from verify.readers.postgres.change_tables import snapshot_place
+from verify.readers.postgres.source import place_in
+from verify.readers.snapshot import LogPlace
 from verify.settings import ServerSettings
-from verify.snapshot import LogPlace
 
 _HELD = (
     "SELECT transactionid::text FROM pg_locks"
@@ -29,7 +29,8 @@ _HELD = (
 )
 _VISIBLE_S = 2.0
 _NOWHERE = ServerSettings("mysql", "", 0, "", "")
-"""The readers are asked for places on a connection that is there already; where they would connect to is not used."""
+"""The readers are asked for places on a connection that is there already; where they would connect to is not
+used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,9 @@ OpenView = Callable[[Any], View]
 def postgres_view(connection: Any) -> View:
     """PostgreSQL, captured from its log.
 
-    A commit is in the log a moment before it is visible: a moment that no pipeline outruns, except where commits wait
-    for a synchronous standby. There, what was under way must have ended before the view is opened.
+    A commit is in the log a moment before it is visible: a moment that no pipeline outruns, except where
+    commits wait for a synchronous standby. There, what was under way must have ended before the view is
+    opened.
     """
     with own_words(connection):
         certain = connection.execute("SHOW synchronous_standby_names").fetchone() == ("",) or ended(
@@ -108,7 +110,8 @@ def mysql_view(connection: Any) -> View:
 
 
 def mariadb_view(connection: Any) -> View:
-    """MariaDB: a consistent snapshot knows its own place in the log; the log's end may lie before what is visible."""
+    """MariaDB: a consistent snapshot knows its own place in the log; the log's end may lie before what is
+    visible."""
     _begin(connection)
     found = dict(rows_of(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
     folded = {str(name).lower(): str(value) for name, value in found.items()}

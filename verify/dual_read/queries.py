@@ -27,7 +27,7 @@ import yaml
 from sqlalchemy import TextClause, text
 
 from migrator.errors import ConfigError
-from migrator.model.codec import NEWER
+from migrator.model.codecs.codec import NEWER
 from verify.dual_read.difference import CAUSES, ORDERS
 from verify.dual_read.verdict import Rules
 

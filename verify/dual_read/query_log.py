@@ -1,7 +1,8 @@
 """Captured query logs as parameters of pairs: which logged SELECT asks what a pair asks, and with which values.
 
-The statements of a log are never run. A pair's ``log`` is a template; a logged statement that equals it word by word,
-apart from case, white space and one literal for each ``:name``, gives the pair one set of parameters.
+The statements of a log are never run. A pair's ``log`` is a template; a logged statement that equals it word
+by word, apart from case, white space and one literal for each ``:name``, gives the pair one set of
+parameters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The result of a dual read as text for a terminal, as JSON, as JUnit XML and as one HTML page.
 
 JSON (``format`` 1): the fields of ``verify.dual_read.result`` as they are named there, ``exit_code`` beside them,
-enums as their words, tuples as lists and pairs as lists of two. A change that could break a reader raises the number.
+enums as their words, tuples as lists and pairs as lists of two. A change that could break a reader raises the
+number.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from pathlib import Path
 
 from verify.dual_read.report_html import html_report
 from verify.dual_read.result import FORMAT, Comparison, DualReadResult, PairResult
-from verify.files import json_document, write_private
-from verify.junit import Case, junit
+from verify.report.files import json_document, write_private
+from verify.report.junit import Case, junit
 
 _COUNTS = ("compared", "match", "lag", "semantic", "accepted", "bug", "unknown", "dropped")
 _WIDTH_MAX = 60

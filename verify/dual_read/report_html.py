@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from verify import page
 from verify.dual_read.result import Comparison, DualReadResult, PairResult
+from verify.report import page
 
 _SEGMENTS = ("match", "lag", "accepted", "semantic", "bug", "unknown", "dropped")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from verify.dual_read.difference import CellDifference
 from verify.dual_read.verdict import Outcome
-from verify.result import Verdict
+from verify.verdict import Verdict
 
 FORMAT = 1
 

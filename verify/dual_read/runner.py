@@ -24,12 +24,12 @@ from verify.dual_read.result import DualReadResult, PairResult
 from verify.dual_read.settle import LedgerWatch, settle
 from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Verdict
-from verify.pending import Pending
-from verify.result import Verdict as Answered
-from verify.result import overall_verdict
+from verify.readers.pending import Pending
+from verify.readers.snapshot import LedgerState, LogPlace
+from verify.readers.source import source_reader
 from verify.settings import ServerSettings
-from verify.snapshot import LedgerState, LogPlace
-from verify.source_reader import source_reader
+from verify.verdict import Verdict as Answered
+from verify.verdict import overall_verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from verify.dual_read.places import pause
 from verify.dual_read.verdict import Failure, Outcome, Read, Round, Rules, Verdict, first_verdict, verdict
-from verify.pending import Pending, PendingAnswer
-from verify.snapshot import LedgerState, LogPlace
+from verify.readers.pending import Pending, PendingAnswer
+from verify.readers.snapshot import LedgerState, LogPlace
 
 _FRESH_S = 0.05
 _ASK_EVERY_S = 1.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from verify.dual_read.result import Comparison, PairResult, latency
 from verify.dual_read.verdict import Outcome, Read, Verdict
-from verify.result import Verdict as Answered
+from verify.verdict import Verdict as Answered
 
 _SAMPLES_MAX = 5
 _TIMES_MAX = 10_000

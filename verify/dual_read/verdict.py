@@ -22,7 +22,7 @@ from enum import Enum
 
 from verify.dual_read.answer import Answer
 from verify.dual_read.difference import Difference, difference
-from verify.snapshot import LogPlace
+from verify.readers.snapshot import LogPlace
 
 STEADY_ROUNDS = 8
 
@@ -49,8 +49,9 @@ class Failure:
 class Read:
     """One side's answer between two places in the source's log.
 
-    Of the old side: everything up to ``low`` is in it, and nothing after ``high``. Of the new side: the ledger stood
-    at or after ``low`` and at or before ``high``; in one transaction both are the same. None: nobody can say.
+    Of the old side: everything up to ``low`` is in it, and nothing after ``high``. Of the new side: the
+    ledger stood at or after ``low`` and at or before ``high``; in one transaction both are the same. None:
+    nobody can say.
     ``elapsed_s`` is the query's own time.
     """
 

@@ -22,8 +22,8 @@ class Steps:
 
     Attributes:
         commit: the commit's number; 0 for rogue writes.
-        recorded: index of the step's commit in the history's table; of the commit before for rogue writes (-1: none).
-        epoch, segment, order: of the ledger.
+        recorded: index of the step's commit in the history's table; of the commit before for rogue writes
+            (-1: none). epoch, segment, order: of the ledger.
         prefix: rows of the log that the position includes.
         reached: the largest prefix so far; differs from ``prefix`` only where the position fell.
         of_change: per row of the history's changes, its step.

@@ -2,10 +2,10 @@
 
 Every table is an Arrow table with the layout given here; a bundle holds each as one Parquet file.
 
-**Versions.** Each row that a workload writes carries its provenance: ``session`` (the client) and ``number`` (rising
-per session). The log tells at which position that write was committed, so a row seen anywhere else, in a chunk, in
-the target, by an observer, is identified with a log position by its provenance and never by a clock. The rows that
-exist before the run have session 0 and stand in the log at position 0.
+**Versions.** Each row that a workload writes carries its provenance: ``session`` (the client) and ``number``
+(rising per session). The log tells at which position that write was committed, so a row seen anywhere else,
+in a chunk, in the target, by an observer, is identified with a log position by its provenance and never by a
+clock. The rows that exist before the run have session 0 and stand in the log at position 0.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ DELIVERIES = pa.schema(
         *_ROW,
     ]
 )
-"""What capture delivered into the event log, in delivery order. Among the log's rows of its own segment a chunk's row
-may stand anywhere: the target applies a segment as one, and the judge takes the kindest place."""
+"""What capture delivered into the event log, in delivery order. Among the log's rows of its own segment a
+chunk's row may stand anywhere: the target applies a segment as one, and the judge takes the kindest place."""
 
 COMMITS = pa.schema(
     [
@@ -86,8 +86,8 @@ COMMITS = pa.schema(
 """Every target commit that moved the ledger."""
 
 CHANGES = pa.schema([("commit", pa.int32()), *_ROW])
-"""Row changes of the target per commit, in order; ``commit`` 0: rows written by nobody's batch (rogue writes), placed
-between the commits between which they were committed."""
+"""Row changes of the target per commit, in order; ``commit`` 0: rows written by nobody's batch (rogue
+writes), placed between the commits between which they were committed."""
 
 OBSERVATIONS = pa.schema(
     [
@@ -230,7 +230,8 @@ def _other_format(folder: Path, found: object) -> VerifyError:
 
 
 def load_history(folder: Path) -> History:
-    """Reads what ``History.save`` wrote. Raises ``VerifyError`` for a folder that holds no history of this format."""
+    """Reads what ``History.save`` wrote. Raises ``VerifyError`` for a folder that holds no history of this
+    format."""
     try:
         document = json.loads((folder / "description.json").read_text())
         found = document.pop("format", None)

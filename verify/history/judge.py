@@ -41,8 +41,9 @@ ALL = tuple(CHECKERS)
 def judge(history: History, codes: Sequence[str] = ALL) -> tuple[CheckResult, ...]:
     """The verdicts of some checkers, in the order asked for.
 
-    A checker that fails, on a record that contradicts itself or by a fault of its own, says *unknown* with the error
-    as its reason, and never that anything holds. Raises ``KeyError`` for a code that does not exist.
+    A checker that fails, on a record that contradicts itself or by a fault of its own, says *unknown* with
+    the error as its reason, and never that anything holds. Raises ``KeyError`` for a code that does not
+    exist.
     """
     evidence = Evidence(history)
     return tuple(_judged(evidence, *CHECKERS[code]) for code in codes)

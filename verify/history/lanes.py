@@ -1,7 +1,8 @@
 """Timelines of witnesses: the events of one key around those that contradict each other.
 
 Events of different places are put beside each other by log position: a commit of the target stands at its ledger's
-position, a chunk row where the log had been read to when its segment ended, a fault beside the commit that followed.
+position, a chunk row where the log had been read to when its segment ended, a fault beside the commit that
+followed.
 """
 
 from __future__ import annotations

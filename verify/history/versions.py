@@ -1,10 +1,11 @@
 """Versions: provenance found in the source log, and what the source held after any prefix of it.
 
-A *version* is a row of the log, given as its index there (``pos`` of the definitions is its transaction's position).
-A *prefix* is how many of the log's rows a position includes; prefixes end on transaction boundaries.
+A *version* is a row of the log, given as its index there (``pos`` of the definitions is its transaction's
+position). A *prefix* is how many of the log's rows a position includes; prefixes end on transaction
+boundaries.
 
-One provenance may stand in the log more than once (a key that moves away and back keeps it). Then it means the newest
-occurrence within the prefix in question, the reading that is kindest to the accused.
+One provenance may stand in the log more than once (a key that moves away and back keeps it). Then it means
+the newest occurrence within the prefix in question, the reading that is kindest to the accused.
 """
 
 from __future__ import annotations

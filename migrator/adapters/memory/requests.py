@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from migrator.model.request import RequestBook
+from migrator.model.requests.request import RequestBook
 
 
 class MemoryRequests:

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from migrator.errors import FencedError, TargetError
-from migrator.lineage import due, identity
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
+from migrator.model.lineage import due, identity
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable

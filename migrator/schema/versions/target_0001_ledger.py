@@ -24,8 +24,8 @@ def upgrade() -> None:
     if op.get_context().dialect.name == "postgresql":
         _create("ledger", sa.Text(), sa.Text(), JSONB(), schema=_SCHEMA)
         return
-    # Text, not JSON: MySQL would turn numbers beyond 64 bits, as positions are, into floating point. A crash between
-    # the table and its version leaves the table: DDL is no part of a transaction here.
+    # Text, not JSON: MySQL would turn numbers beyond 64 bits, as positions are, into floating point. A crash
+    # between the table and its version leaves the table: DDL is no part of a transaction here.
     options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
     given = {
         f"{dialect}_{name}": value for dialect in ("mysql", "mariadb") for name, value in options.items()

@@ -33,8 +33,8 @@ def code_mutants(
 ) -> None:
     """Make single changes to the code, and run the tests that should notice each.
 
-    WORD chooses the mutants that have one of these words in their path or name. Exit codes: 0 fewer than a twentieth
-    survived, 1 more did, 3 some could not be judged.
+    WORD chooses the mutants that have one of these words in their path or name. Exit codes: 0 fewer than a
+    twentieth survived, 1 more did, 3 some could not be judged.
     """
     mutants = chosen(words)
     if list_:
@@ -74,7 +74,8 @@ def code_mutants(
 
 
 def chosen(words: tuple[str, ...]) -> tuple[CodeMutant, ...]:
-    """The mutants with one of these words in path or name; all without words. Raises ``ConfigError`` if none has."""
+    """The mutants with one of these words in path or name; all without words. Raises ``ConfigError`` if none
+    has."""
     found = tuple(
         each
         for each in CODE_MUTANTS

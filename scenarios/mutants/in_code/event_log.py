@@ -55,7 +55,7 @@ COLUMNAR = (
 )  # fmt: skip
 
 BUILDER = mutants_of(
-    "migrator/run/segment_builder.py", ("tests/unit/test_segment_builder.py", "tests/unit/test_emptied.py", "tests/contract/test_held_batches.py"),
+    "migrator/run/capture/segment_builder.py", ("tests/unit/test_segment_builder.py", "tests/unit/test_emptied.py", "tests/contract/test_held_batches.py"),
     ("images of two codecs are not put in order", "if (\n                len(images) > 1\n            ):", "if (\n                False\n            ):"),
     ("a change has the place of its run", "positions[run_of], firsts[run_of] + places", "positions[run_of], firsts[run_of]"),
     ("the places of a later run count on from all before", "firsts -= np.cumsum(counts) - counts", "firsts -= 0"),
@@ -69,7 +69,7 @@ BUILDER = mutants_of(
 )  # fmt: skip
 
 WRITER = mutants_of(
-    "migrator/adapters/files/segment_writer.py", _FILES,
+    "migrator/adapters/event_log/files/segment_writer.py", _FILES,
     ("a later epoch in the newest segment is no fence", "if self._last is not None and self._last.epoch > self._epoch:", "if False:"),
     ("opening doesn't raise the epoch", "durable.raise_number(layout.epoch, self._epoch)\n", "pass\n"),
     ("a later epoch on disk is no fence", "if highest > self._epoch:", "if False:"),
@@ -94,7 +94,7 @@ WRITER = mutants_of(
 
 READER = (
     *mutants_of(
-        "migrator/adapters/files/batch_reader.py", _FILES,
+        "migrator/adapters/event_log/files/batch_reader.py", _FILES,
         ("a batch ends within a transaction", "return found[:ready], number", "return found, number"),
         ("a batch ends within a hold", "if manifest.ends_transaction and not manifest.continues:", "if manifest.ends_transaction:"),
         ("a segment that begins a batch joins the one before", "if ready and (manifest.begins_batch or rows", "if ready and (rows"),
@@ -118,20 +118,20 @@ READER = (
         ("a TRUNCATE is forgotten", "emptied.add(file.schema.id)", "pass"),
     ),
     *mutants_of(
-        "migrator/adapters/files/manifest_file.py", _FILES,
+        "migrator/adapters/event_log/files/manifest_file.py", _FILES,
         ("a torn manifest is read", 'if rest != b\'{"sha256":"\' + identity.encode() + b\'"}\\n\':', "if False:"),
         ("another segment's manifest is read", "if manifest.number != number:", "if False:"),
         ("a file outside of the event log is read", "if found is None:\n            raise", "if False:\n            raise"),
     ),
     *mutants_of(
-        "migrator/adapters/files/fresh_segments.py", _FILES,
+        "migrator/adapters/event_log/files/fresh_segments.py", _FILES,
         ("rows of a file that is gone are used", "return table if os.stat(file.path).st_size == file.size_bytes else None", "return table"),
         ("rows are held without bound", "if rows and self.held_bytes() + size_bytes <= self._most_bytes:", "if rows:"),
         ("what was read is held", "{number: held for number, held in self._held.items() if number > up_to}", "self._held"),
         ("nobody waits before the first read", "return self._taken is None or self._taken >= self._newest", "return self._taken is not None and self._taken >= self._newest"),
     ),
     *mutants_of(
-        "migrator/adapters/files/sequence.py", _FILES,
+        "migrator/adapters/event_log/files/sequence.py", _FILES,
         ("a lost manifest is waited for", "if above and self.manifest(number) is None", "if False and self.manifest(number) is None"),
         ("a released manifest counts as lost", "and durable.read_number(self._layout.released) < number:", "and True:"),
         ("what was released one ago is asked for", "if after < released:", "if after < released - 1:"),

@@ -8,7 +8,7 @@ _KEYS = ("tests/unit/test_chunk_keys.py", "tests/unit/test_cuts.py", "tests/unit
 
 JUDGE = (
     *mutants_of(
-        "verify/rounds.py", ("tests/unit/test_verify_ruling.py",),
+        "verify/tables/rounds/progress.py", ("tests/unit/test_verify_ruling.py",),
         ("a round counts before the target has reached it", "counts=reached)", "counts=True)"),
         ("a duplicate of two views counts", "duplicates=one_view", "duplicates=True"),
         ("no duplicate counts at once", "duplicates=one_view", "duplicates=False"),
@@ -16,7 +16,7 @@ JUDGE = (
         ("a round that stood still settles nothing", "Ruling(all=still,", "Ruling(all=False,"),
     ),
     *mutants_of(
-        "verify/digest.py", ("tests/unit/test_chunk_keys.py", "tests/unit/test_verify_digest_rules.py"),
+        "verify/tables/hashed_by_servers/digest.py", ("tests/unit/test_chunk_keys.py", "tests/unit/test_verify_digest_rules.py"),
         ("rows that nobody can have reckoned with are hashed all the same", "if unknown:  #", "if False:  #"),
         ("the same beside another engine", "False, unknown)", "False, [])"),
         ("unlike columns have a digest", "if not pairs or len(classes) < len(pairs):", "if not pairs:"),
@@ -28,7 +28,7 @@ JUDGE = (
         ("any integer is a small one", "whole = self.source.type in WHOLE and kind == \"postgresql\"", "whole = False"),
     ),
     *mutants_of(
-        "verify/chunk_keys.py", _KEYS,
+        "verify/readers/chunk_keys.py", _KEYS,
         ("the end of a piece belongs to the next one too", '_literals(piece.upto, kinds, dialect), "<", "<=", dialect', '_literals(piece.upto, kinds, dialect), "<", "<", dialect'),
         ("the beginning of a piece belongs to it", '_literals(piece.after, kinds, dialect), ">", ">", dialect', '_literals(piece.after, kinds, dialect), ">", ">=", dialect'),
         ("of a composite key the last column decides alone", "before = [f\"{columns[i]} = {values[i]}\" for i in range(n)]", "before: list[str] = []"),
@@ -38,20 +38,20 @@ JUDGE = (
         ("a list of keys loses its rest", "for n in range(0, len(keys), size)]", "for n in range(0, len(keys) - size + 1, size)]"),
     ),
     *mutants_of(
-        "verify/cuts.py", _KEYS,
+        "verify/tables/sweeps/cuts.py", _KEYS,
         ("pieces are reckoned from what is no number", 'and all(re.fullmatch(r"-?\\d+", end) for end in ends)', ""),
         ("pieces beyond the largest number are reckoned", "return (str(upto),) if upto <= _LARGEST else None", "return (str(upto),)"),
         ("pieces are reckoned of any keys", "self._whole = tuple(kinds) == (INTEGER,)", "self._whole = len(kinds) == 1"),
         ("the last piece is handed out again", "self._after, self._done = upto, upto is None", "self._after = upto"),
     ),
     *mutants_of(
-        "verify/lanes.py", _KEYS,
+        "verify/tables/sweeps/lanes.py", _KEYS,
         ("a lane's failure is forgotten", "if failures:\n            raise", "if False:\n            raise"),
         ("what other lanes left is forgotten", "left += pieces", "pass"),
         ("one lane's failure lets the others go on", "each.add_done_callback(lambda done: own.stop() if done.exception() else None)", "pass"),
     ),
     *mutants_of(
-        "verify/pending.py", ("tests/unit/test_verify_parts.py",),
+        "verify/readers/pending.py", ("tests/unit/test_verify_parts.py",),
         ("what is applied waits", "if self._commit <= self._applied:", "if self._commit < self._applied:"),
         ("changes of any table wait", "if table in self._tables:", "if table is not None:"),
         ("a GTID state that can't be read is no reason to wait", "if applied is None or found is None:\n        return Pending(PendingAnswer.UNKNOWN",

@@ -1,4 +1,5 @@
-"""Mutants of what may be run on changes alone (``transforms.row_wise``), and of what a change reaches (``mirror``).
+"""Mutants of what may be run on changes alone (``transforms.analysis.row_wise``), and of what a change
+reaches (``mirror``).
 
 Their tests start Spark or a server: the dearest of all.
 """
@@ -13,7 +14,7 @@ _REACH = ("tests/integration/test_mirror.py", "tests/integration/test_joined_ben
 
 MAPPING = (
     *mutants_of(
-        "transforms/row_wise.py", _PLAN,
+        "transforms/analysis/row_wise.py", _PLAN,
         ("an aggregate is row-wise", '"RepartitionByExpression", "RebalancePartitions"', '"RepartitionByExpression", "Aggregate", "RebalancePartitions"'),
         ("a window is row-wise", '"Project", "Filter",', '"Project", "Window", "Filter",'),
         ("a join of two tables is row-wise", "        if left and right:\n", "        if False:\n"),
@@ -34,7 +35,7 @@ MAPPING = (
         ("what stands for a cast isn't looked into", "children.append(expression.replacement())", "pass"),
     ),
     *mutants_of(
-        "migrator/mirror/reach_sql.py", _REACH,
+        "migrator/adapters/targets/shared/mirror/reach_sql.py", _REACH,
         ("rows as they are now are not traced", "for changed in (table.staged, table.before):", "for changed in (table.before,):"),
         ("rows as they were are not traced", "for changed in (table.staged, table.before):", "for changed in (table.staged,):"),
         ("nobody climbs through rows as they were", 'yield self._climb(index, f"{met} JOIN {table.before} m ON {same}")', "pass"),
@@ -47,7 +48,7 @@ MAPPING = (
         ("changed rows belong to no grain of before", "return RootRows(now, (now,), (changed,))", "return RootRows(now, (now,), ())"),
     ),
     *mutants_of(
-        "migrator/mirror/reach_sql.py", _SHARED,
+        "migrator/adapters/targets/shared/mirror/reach_sql.py", _SHARED,
         ("of the tables that share a grain the first is collected", "for index in self._reach.roots():\n", "for index in [0]:\n"),
         ("a slice has all versions of rows of the other tables that share the grain",
             "for index in self._reach.roots() if self", "for index in [0] if self"),
@@ -55,11 +56,11 @@ MAPPING = (
             "if self._reach.nodes[index].above is None and self._reach.grain:", "if index == 0 and self._reach.grain:"),
     ),
     *mutants_of(
-        "migrator/adapters/target_postgres/mirror_tables.py", _SHARED,
+        "migrator/adapters/targets/postgres/mirror/tables.py", _SHARED,
         ("a key is its own number beside tables where it is none", "if not shared and numbers_itself(schema, grain):", "if numbers_itself(schema, grain):"),
     ),
     *mutants_of(
-        "migrator/mirror/followed.py", _REACH,
+        "migrator/adapters/targets/shared/mirror/followed.py", _REACH,
         ("targets that are not filled are followed", "if (target.table.id.name, target.digest()) in filled", "if True"),
     ),
 )  # fmt: skip

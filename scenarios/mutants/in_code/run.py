@@ -14,7 +14,7 @@ _CAPTURE = (
 
 RUN = (
     *mutants_of(
-        "migrator/run/apply_loop.py", _APPLY,
+        "migrator/run/apply/loop.py", _APPLY,
         ("damage ends a run before mapped batches are applied",
             "while mapped.unfinished_tasks and not stopping.wait(_LOOK_S):\n                    pass\n                raise", "raise"),
         ("the end of a run applies nothing", "while self._ahead or self.map_next() is not None:", "while False:"),
@@ -29,12 +29,12 @@ RUN = (
         ("a connection that is back is looked up for ever", "self._failures = 0\n        self._step", "self._step"),
     ),
     *mutants_of(
-        "migrator/run/resume.py", ("tests/unit/test_resume.py",),
+        "migrator/run/lead/resume.py", ("tests/unit/test_resume.py",),
         ("an empty event log begins anew", "return ledger.checkpoint", "return None"),
         ("a table joins a migration that has begun", "if new:\n        raise", "if False:\n        raise"),
     ),
     *mutants_of(
-        "migrator/run/capture_steps.py", _CAPTURE,
+        "migrator/run/capture/steps.py", _CAPTURE,
         ("doubts are dropped", "doubts=self._doubts.get(self._core.settles(), ()),", "doubts=(),"),
         ("notes are not stored", "replace(self._core.checkpoint(), notes=self._notes.kept())", "self._core.checkpoint()"),
         ("a note alone is not written", "(self._dirty or self.noted())", "self._dirty"),
@@ -45,13 +45,13 @@ RUN = (
         ("a request for tables that aren't captured is taken", "if request.is_open() and missing:", "if False:"),
     ),
     *mutants_of(
-        "migrator/run/recapture.py", ("tests/unit/test_recapture.py",),
+        "migrator/run/lead/recapture.py", ("tests/unit/test_recapture.py",),
         ("damage that isn't found again is looked for for ever", "again = not self._sound", "again = True"),
         ("damage is set aside again and again", "self._damage, self._aside = None, self._set_aside(ledger)", "self._aside = self._set_aside(ledger)"),
         ("a gap behind damage is told as a gap", "if not self._aside or not isinstance(error, GapError):", "if True:"),
     ),
     *mutants_of(
-        "migrator/run/room_gate.py", ("tests/unit/test_room_gate.py",),
+        "migrator/run/capture/room_gate.py", ("tests/unit/test_room_gate.py",),
         ("a full disk is no reason to wait", "lacks_space = free - size_bytes < floor", "lacks_space = False"),
         ("the bound of size is no reason to wait", "too_large = bool(bound) and self._room.used_bytes() + size_bytes > bound", "too_large = False"),
         ("within a transaction the bound of size waits for ever", "if not shrinks:\n            return \"\"", "pass"),
@@ -61,7 +61,7 @@ RUN = (
         ("a floor above the disk is waited for", "if chosen >= disk:", "if False:"),
     ),
     *mutants_of(
-        "migrator/run/emptied.py", ("tests/unit/test_emptied.py", "tests/unit/test_emptied_targets.py"),
+        "migrator/run/apply/emptied.py", ("tests/unit/test_emptied.py", "tests/unit/test_emptied_targets.py"),
         ("a TRUNCATE of one of several tables empties the target", "if gone and rest:", "if False:"),
         ("a TRUNCATE empties no target", "return bool(gone)", "return False"),
     ),

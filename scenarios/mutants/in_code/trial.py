@@ -1,7 +1,8 @@
 """Runs the tests that should notice a change, and says whether they did.
 
-Only a test that fails notices. A change that no module survives the import of, or tests that can't be collected, prove
-nothing (*unknown*); tests that never end do notice, by a bound that is several times what they take without a change.
+Only a test that fails notices. A change that no module survives the import of, or tests that can't be
+collected, prove nothing (*unknown*); tests that never end do notice, by a bound that is several times what
+they take without a change.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class TestsRun:
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """What came of one mutant; ``outcome`` as in ``TestsRun``, and of an equivalent one unknown, with its reason."""
+    """What came of one mutant; ``outcome`` as in ``TestsRun``, and of an equivalent one unknown, with its
+    reason."""
 
     mutant: CodeMutant
     run: TestsRun
@@ -105,7 +107,8 @@ def tried(
     done: Callable[[CodeRow], None],
     run: Callable[[Path, Sequence[str]], TestsRun] = outcome_of,
 ) -> list[CodeRow]:
-    """Tries each mutant in one of ``workers`` copies below ``scratch``; ``done`` is called with each row as it comes.
+    """Tries each mutant in one of ``workers`` copies below ``scratch``; ``done`` is called with each row as
+    it comes.
 
     Equivalent mutants are left out.
     """
@@ -138,7 +141,8 @@ def unbroken(
 
 
 def overall(rows: Sequence[CodeRow], most_survivors: float) -> Outcome:
-    """Violated where more than ``most_survivors`` (a share) survive; unknown where nothing or not all was judged."""
+    """Violated where more than ``most_survivors`` (a share) survive; unknown where nothing or not all was
+    judged."""
     found = [row.run.outcome for row in rows]
     if not found:
         return Outcome.UNKNOWN

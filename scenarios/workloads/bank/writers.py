@@ -112,7 +112,8 @@ class _Writers:
             _pay(session, "collect", {**amounts, payee: -sum(amounts.values())})
 
     def open(self, session: Session) -> None:
-        """A savings account that an owner does not have yet (else the server refuses); the money is from checking."""
+        """A savings account that an owner does not have yet (else the server refuses); the money is from
+        checking."""
         rng = session.rng
         owner, fresh = some_key(rng, self._each), some_key(rng, self._each * 2)
         amount = rng.randint(1, 500)

@@ -1,7 +1,7 @@
 """The old table ``parcel``: single writes, and a few transactions that insert or update a whole range at once.
 
-The rows of a range are made inside the server, provenance included: keys and write numbers rise together, so a range
-is noted as one run (:class:`~scenarios.row_writes.RowWrite`).
+The rows of a range are made inside the server, provenance included: keys and write numbers rise together, so
+a range is noted as one run (:class:`~scenarios.row_writes.RowWrite`).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Bulk:
     """Options: ``rows`` of a bulk transaction (1,000,000), ``transactions`` of that kind (1).
 
     The first, third, ... insert a range, the second, fourth, ... update all of the range before, if it is complete.
-    They are the first transactions of whichever client comes first, and count neither for the rate nor for the limit
-    of changes.
+    They are the first transactions of whichever client comes first, and count neither for the rate nor for
+    the limit of changes.
     """
 
     name = "bulk"

@@ -1,7 +1,7 @@
 """The old table ``berth``, whose rows change their primary keys: one by one, there and back, whole ranges at once.
 
-No other column is unique on either side. So an update of a key that is applied by half is stopped by nobody: the row
-stands in two places, or in none.
+No other column is unique on either side. So an update of a key that is applied by half is stopped by nobody:
+the row stands in two places, or in none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Short runs of ``pgbench`` with its standard transaction on its own tables, amid our writers of ``probe``.
 
-pgbench knows nothing of provenance, so its tables are not tracked: they are compared as a whole in the end (`migrator
-verify`), and in every consistent state four sums are equal: accounts, tellers, branches, and the history's deltas.
+pgbench knows nothing of provenance, so its tables are not tracked: they are compared as a whole in the end
+(`migrator verify`), and in every consistent state four sums are equal: accounts, tellers, branches, and the
+history's deltas.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The old table ``register`` and its writers: updates, upserts and removals of random keys, one or several at once.
 
-Every write raises its row's value, in the server, by a step that no other write has: it is made of the write's number
-and the client. So the values of a key only rise, each one is unique, and a step taken twice shows.
+Every write raises its row's value, in the server, by a step that no other write has: it is made of the
+write's number and the client. So the values of a key only rise, each one is unique, and a step taken twice
+shows.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.faults.proxy import TcpProxy
+from scenarios.proxy.proxy import TcpProxy
 from scenarios.world import World
 from tests.integration.faults.fault_world import StandInPipeline, make_world
 from tests.servers import (

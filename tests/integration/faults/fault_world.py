@@ -14,8 +14,8 @@ from scenarios import database as scenario
 from scenarios.faults.fault import PlacedFault
 from scenarios.faults.process_tree import descendants, send
 from scenarios.faults.processes import await_true
-from scenarios.faults.proxy import TcpProxy
 from scenarios.faults.registry import fault
+from scenarios.proxy.proxy import TcpProxy
 from scenarios.scenario import FaultSpec
 from scenarios.world import Server, Side, World
 from tests.servers import Database

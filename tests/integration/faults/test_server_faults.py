@@ -26,7 +26,8 @@ from tests.servers import Database
 pytestmark = pytest.mark.integration
 
 
-# -- servers --------------------------------------------------------------------------------------------------------
+# -- servers
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_killed_server_comes_back_as_another_process_with_its_data(world: World) -> None:
@@ -159,7 +160,8 @@ def test_a_deadlock_makes_the_target_transaction_the_victim(pg_world: tuple[Worl
     deadlock.heal()
 
 
-# -- data -----------------------------------------------------------------------------------------------------------
+# -- data
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_statements_run_in_order_and_a_refused_one_is_reported(world: World) -> None:

@@ -2,6 +2,6 @@
 
 A checker takes the ``Evidence`` of a history and gives a ``CheckResult``. It says *unknown* if it compared nothing.
 The definitions use: ``Tj`` and ``Pj``, the target's state and position after commit j; ``src@p``, the source after
-position p; ``Cov_j``, the keys under judgement at commit j (``verify.history.coverage``); ``ver``, the version that a
-key shows.
+position p; ``Cov_j``, the keys under judgement at commit j (``verify.history.coverage``); ``ver``, the
+version that a key shows.
 """

@@ -1,8 +1,10 @@
-"""D6, atomic consistent cut: ``Tj`` on Cov_j equals ``src@Pj`` on Cov_j at every commit, and P and epochs never fall.
+"""D6, atomic consistent cut: ``Tj`` on Cov_j equals ``src@Pj`` on Cov_j at every commit, and P and epochs
+never fall.
 
 Both sides are kept as a rolling 128-bit sum of row hashes over the keys under judgement, moved by each change and
-compared at every commit. A sum and not an exclusive or, in which equal pairs would cancel. Where the sums differ, the
-rows themselves are replayed to name the keys. What external observers read is compared in ``observers``.
+compared at every commit. A sum and not an exclusive or, in which equal pairs would cancel. Where the sums
+differ, the rows themselves are replayed to name the keys. What external observers read is compared in
+``observers``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""D7, convergence: after the writers stopped and the pipeline caught up, both sides hold the same rows, and some."""
+"""D7, convergence: after the writers stopped and the pipeline caught up, both sides hold the same rows, and
+some."""
 
 from __future__ import annotations
 

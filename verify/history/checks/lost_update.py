@@ -1,5 +1,5 @@
-"""D3, no lost update: for all j and k in Cov_j, ``ver(Tj(k)) >= ver(src@Pj(k))``; every acknowledged operation stands
-in the log; and after the drain the position is the log's end.
+"""D3, no lost update: for all j and k in Cov_j, ``ver(Tj(k)) >= ver(src@Pj(k))``; every acknowledged
+operation stands in the log; and after the drain the position is the log's end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """D2, monotonic writes: w before w' in a session; if w' or a successor shows in Tj, then ``ver(Tj(k_w)) >= w``.
 
 A session's order is that of its commits in the log. Every write has the first state in which it, or a newer version
-of its key, shows; so the definition asks that no write shows before an earlier one of its session whose key is under
-judgement. (A version that showed and was taken back is D1's.)
+of its key, shows; so the definition asks that no write shows before an earlier one of its session whose key
+is under judgement. (A version that showed and was taken back is D1's.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """D8, non-vacuity: the run did what it is judged for, and the record of it is whole; any zero is *unknown*.
 
 Counted are deliveries, operations acknowledged, cuts compared, planned faults fired, and keys that the log touched
-before the dump passed them (the races that reconciliation is there for: their chunk rows were dropped, or read after
-the touch). A drained run's log and changes must lead to the final states that plain SQL has read.
+before the dump passed them (the races that reconciliation is there for: their chunk rows were dropped, or
+read after the touch). A drained run's log and changes must lead to the final states that plain SQL has read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What external readers saw, as a part of D6: their reads must be cuts too, and a reader never goes back.
 
-A read is placed among the commits by the ledger's position in its own snapshot. Several commits may share a position
-(a chunk moves no log), so a row must match one of the states with that position. A total is judged from the first
-such state on that covers all of its tables; what it must come to is the source's total at that position.
+A read is placed among the commits by the ledger's position in its own snapshot. Several commits may share a
+position (a chunk moves no log), so a row must match one of the states with that position. A total is judged
+from the first such state on that covers all of its tables; what it must come to is the source's total at that
+position.
 """
 
 from __future__ import annotations

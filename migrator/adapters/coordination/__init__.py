@@ -1,0 +1,1 @@
+"""Who leads, and what is asked of the leader."""

@@ -1,0 +1,1 @@
+"""Where captured segments rest."""

@@ -1,0 +1,1 @@
+"""Where mapped changes go besides a target."""

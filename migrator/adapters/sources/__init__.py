@@ -1,0 +1,1 @@
+"""Old databases: one folder an engine, and the binlog that two of them share."""

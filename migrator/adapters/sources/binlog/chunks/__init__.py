@@ -1,0 +1,1 @@
+"""Chunks of MySQL's and MariaDB's tables."""

@@ -1,0 +1,1 @@
+"""Events of a binlog: their frames and fields."""

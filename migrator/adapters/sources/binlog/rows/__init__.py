@@ -1,0 +1,1 @@
+"""Rows of a binlog's events."""

@@ -1,0 +1,1 @@
+"""Statements in a binlog, read as their clients wrote them."""

@@ -1,0 +1,1 @@
+"""Captured tables as a binlog has them: their events, their identity, what stood in their place before."""

@@ -1,0 +1,221 @@
+"""The captured tables as the log reader knows them: row schema and decoder for each layout that comes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from migrator.adapters.sources.binlog.events.table_map import (
+    LoggedColumn,
+    TableMap,
+    parse_table_map,
+    table_of,
+)
+from migrator.adapters.sources.binlog.place.track import Track
+from migrator.adapters.sources.binlog.rows.charsets import Charsets
+from migrator.adapters.sources.binlog.rows.dialect import Dialect
+from migrator.adapters.sources.binlog.rows.row_codec import RowCodec
+from migrator.adapters.sources.binlog.rows.row_forms import RowForm, forms_of
+from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
+from migrator.adapters.sources.binlog.tables.identity import FormerTables, replaced_by
+from migrator.errors import SchemaError
+from migrator.model.table import Column, TableId, TableSchema
+
+_NOT_SEEN = object()
+_MOST_LAYOUTS = 10_000
+"""Kept, of tables that nobody captures, too; a server may have any number of them."""
+
+ReadCatalog = Callable[[TableId], "CatalogTable | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """A table as the catalog has it now.
+
+    Attributes:
+        schema: its row schema.
+        virtual: the virtual columns, which no row image is taken from.
+        key_index: the index that its key comes from.
+    """
+
+    schema: TableSchema
+    virtual: frozenset[str]
+    key_index: str = "PRIMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTable:
+    """A captured table with the layout of its latest TABLE_MAP.
+
+    Attributes:
+        codec: reads its changes; it has the row schema.
+        version: the schema's, computed once.
+        columns: how many the log's rows have.
+        whole, whole_update: how a row event with complete images says so: number of columns, and bits for all.
+        forms: what follows from that for each type of row events.
+    """
+
+    codec: RowCodec
+    version: str
+    columns: int
+    whole: bytes
+    whole_update: bytes
+    forms: Mapping[int, RowForm]
+
+    @property
+    def schema(self) -> TableSchema:
+        """The row schema."""
+        return self.codec.schema
+
+
+def logged_table(
+    schema: TableSchema,
+    columns: Sequence[LoggedColumn],
+    declared: Sequence[str | None],
+    charsets: Charsets,
+    dialect: Dialect,
+) -> LoggedTable:
+    """A table as it is logged; see ``RowCodec``. Raises ``SourceError`` for a column that can't be decoded."""
+    count = len(columns)
+    head = bytes([count]) if count < 251 else b"\xfc" + count.to_bytes(2, "little")
+    bits = b"\xff" * ((count + 7) // 8)
+    codec = RowCodec(schema, columns, declared, charsets, dialect)
+    whole, whole_update = head + bits, head + 2 * bits
+    return LoggedTable(codec, schema.version(), count, whole, whole_update, forms_of(whole, whole_update))
+
+
+class CapturedTables:
+    """Finds the layout for a TABLE_MAP of a captured table, and None for all others.
+
+    Args:
+        tables: the captured tables.
+        catalog: what the server's catalog said of them when reading began.
+        read_catalog: looks a table up in the server's catalog as it is now, once the log shows a new column.
+        charsets: of the server.
+        dialect: of the engine.
+        fold_case: whether table names compare without case (lower_case_table_names is not 0).
+
+    ``former`` says what of the log is of other tables that had a captured name before; none unless it is set.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[TableSchema],
+        catalog: Mapping[TableId, CatalogTable],
+        read_catalog: ReadCatalog,
+        charsets: Charsets,
+        dialect: Dialect,
+        fold_case: bool,
+    ):
+        self._fold = fold_case
+        self._ids = {self._folded(schema.id): schema.id for schema in tables}
+        self._given = {schema.id: schema for schema in tables}
+        self._keys = {schema.id: schema.key for schema in tables}
+        self._databases = {self._folded(TableId(schema.id.schema, "")).schema for schema in tables}
+        self._read_catalog = read_catalog
+        self._charsets = charsets
+        self._dialect = dialect
+        self._catalog = dict(catalog)
+        self._key_indexes = {table: found.key_index for table, found in catalog.items()}
+        self._layouts: dict[bytes, LoggedTable | None] = {}
+        self.former = FormerTables()
+
+    def captured(self, table: TableId) -> TableId | None:
+        """The captured table of that name; for an empty table name, whether the database is ours."""
+        folded = self._folded(table)
+        if not table.name:
+            return table if folded.schema in self._databases else None
+        return self._ids.get(folded)
+
+    def names(self) -> tuple[TableId, ...]:
+        """The captured tables."""
+        return tuple(self._keys)
+
+    def schema(self, table: TableId) -> TableSchema:
+        """A captured table as the catalog had it when reading began, or when it was last asked."""
+        known = self._catalog.get(table)
+        return self._given[table] if known is None else known.schema
+
+    def judged(self, statement: Statement, track: Track) -> Statement:
+        """A statement by what is known of the tables that it is about."""
+        if self.former.passes(statement, replaced_by(statement, self.names()) or statement.tables, track):
+            return Statement(StatementKind.OTHER)
+        if any(self._loses_key(table, statement.indexes) for table in statement.tables):
+            return replace(statement, refused="the index is gone that the table's key comes from")
+        return statement
+
+    def _loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
+        """Whether the index that a captured table's key comes from is among these, which are gone."""
+        return self._key_indexes.get(table, "PRIMARY").lower() in {name.lower() for name in indexes}
+
+    def known(self, shape: bytes) -> LoggedTable | None:
+        """The same, only of layouts that came by before, by the body without the table's number."""
+        return self._layouts.get(shape)
+
+    def is_nobodys(self, shape: bytes) -> bool:
+        """Whether such a layout came by before, and is of a table that nobody captures."""
+        return self._layouts.get(shape, _NOT_SEEN) is None
+
+    def logged(self, body: bytes, track: Track) -> LoggedTable | None:
+        """The layout of a TABLE_MAP event's table, or None when nobody captures it, or it is a former one.
+
+        Raises ``SourceError`` for a column that can't be decoded, ``SchemaError`` when the table has a column that
+        the catalog no longer knows.
+        """
+        if self.former.waits(track) and self._is_former(body, track):
+            return None
+        shape = body[6:]  # without the table number, which changes with every opening of the table
+        found = self._layouts.get(shape, _NOT_SEEN)
+        if found is not _NOT_SEEN:
+            return found  # type: ignore[return-value]
+        known = self.captured(table_of(body)[1])
+        if len(self._layouts) >= _MOST_LAYOUTS:
+            self._layouts.clear()
+        layout = None if known is None else self._build(known, parse_table_map(body, self._dialect.character))
+        self._layouts[shape] = layout
+        return layout
+
+    def _is_former(self, body: bytes, track: Track) -> bool:
+        known = self.captured(table_of(body)[1])
+        return known is not None and self.former.has(known, track)
+
+    def _build(self, table: TableId, layout: TableMap) -> LoggedTable:
+        catalog = self._catalog.get(table)
+        if catalog is None or self._unknown(catalog, layout):
+            catalog = self._read_catalog(table)
+            if catalog is None:
+                raise _changed(table, "the table no longer exists")
+            self._catalog[table] = catalog
+        unknown = self._unknown(catalog, layout)
+        if unknown:
+            raise _changed(table, f"the catalog no longer has the column {', '.join(unknown)}")
+        by_name: dict[str, Column] = {column.name: column for column in catalog.schema.columns}
+        declared = [
+            by_name[column.name].source_type.lower() if column.name in by_name else None
+            for column in layout.columns
+        ]
+        names = [column.name for column in layout.columns if column.name in by_name]
+        key = self._keys[table]
+        if not set(key) <= set(names):
+            raise _changed(table, f"the log's rows lack a column of the key ({', '.join(key)})")
+        schema = TableSchema(table, tuple(by_name[name] for name in names), key)
+        for name, why in schema.unfit_names().items():
+            raise _changed(table, f"column {name!r}: {why}")
+        return logged_table(schema, layout.columns, declared, self._charsets, self._dialect)
+
+    @staticmethod
+    def _unknown(catalog: CatalogTable, layout: TableMap) -> list[str]:
+        known = {column.name for column in catalog.schema.columns} | catalog.virtual
+        return [column.name for column in layout.columns if column.name not in known]
+
+    def _folded(self, table: TableId) -> TableId:
+        return TableId(table.schema.lower(), table.name.lower()) if self._fold else table
+
+
+def _changed(table: TableId, cause: str) -> SchemaError:
+    return SchemaError(
+        "a captured table was changed in a way that can't be carried on",
+        where=str(table),
+        cause=cause,
+        remedy="undo the change, or adapt the mapping and start the migration anew (docs/operating.md)",
+    )

@@ -1,0 +1,83 @@
+"""Finds up to where the log has changes of former tables (see ``identity``), and keeps it for the next reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from migrator.adapters.sources.binlog.events import events
+from migrator.adapters.sources.binlog.events.events import Event
+from migrator.adapters.sources.binlog.events.payload import payload_events
+from migrator.adapters.sources.binlog.place.track import Track
+from migrator.adapters.sources.binlog.statements.statement_reader import StatementReader
+from migrator.adapters.sources.binlog.statements.statements import IsCaptured
+from migrator.adapters.sources.binlog.tables import compressed
+from migrator.adapters.sources.binlog.tables.identity import replaced_by
+from migrator.model.table import TableId
+from migrator.ports.log_notes import LogNotes
+
+_FORMER = "former"
+
+
+def noted_former(notes: LogNotes, tables: Sequence[TableId]) -> dict[TableId, int]:
+    """Up to where names led to other tables, as earlier readers found. It is noted again: asking gives notes up."""
+    found = {}
+    for table in tables:
+        text = notes.of(table) or notes.given_up(table)
+        if text:
+            notes.note(table, text)
+            found[table] = int(json.loads(text)[_FORMER])
+    return found
+
+
+def note_former(notes: LogNotes, table: TableId, order: int) -> None:
+    """The name led to another table up to there. What the target has of that one must go."""
+    notes.note(table, json.dumps({_FORMER: order}))
+    notes.replace(table)
+
+
+def last_replaced(
+    log: Iterator[Event],
+    track: Track,
+    statements: StatementReader,
+    captured: Sequence[TableId],
+    is_captured: IsCaptured,
+    end: int,
+) -> dict[TableId, int]:
+    """The order of the last statement that gave a captured name to another table, for each that there is.
+
+    Args:
+        log: from where reading goes on.
+        track: stands there.
+        statements: reads them.
+        captured: the captured tables, which ``is_captured`` finds.
+        end: the order of the log's end when all rows were asked for: what comes later isn't answered by that.
+    """
+    last: dict[TableId, int] = {}
+    behind, opened = 0, False
+    for event in _plain(log):
+        if event.type in events.GTIDS:
+            if opened:
+                track.end(behind)
+            if track.position().order >= end:
+                break
+            opened = not track.begin(event).known
+        elif event.type == events.FORMAT_DESCRIPTION:
+            statements.file(event)
+        elif event.type == events.ROTATE:
+            track.in_file(events.parse_rotate(event)[0])
+        elif (
+            opened and event.type in (events.QUERY, events.EXECUTE_LOAD_QUERY) and not events.is_begin(event)
+        ):
+            _, statement = statements.read(event, is_captured)
+            last |= dict.fromkeys(replaced_by(statement, captured), track.ending(event.end).order)
+        behind = event.end
+    return last
+
+
+def _plain(log: Iterator[Event]) -> Iterator[Event]:
+    for event in log:
+        if event.type == events.TRANSACTION_PAYLOAD:
+            yield from _plain(payload_events(event))
+        else:
+            yield compressed.plain(event) if event.type == compressed.QUERY else event

@@ -1,0 +1,1 @@
+"""Transactions of a binlog, whole and in order."""

@@ -1,0 +1,1 @@
+"""Packets between MySQL's or MariaDB's server and us."""

@@ -1,0 +1,125 @@
+"""Preflight of a MariaDB source: everything that stands in the way, found at once, each with its remedy.
+
+Least grants: SELECT on the captured tables (or the database) and REPLICATION SLAVE on the server. The snapshot's
+place (``binlog_snapshot_*``) and ``@@gtid_binlog_pos`` need no more; BINLOG MONITOR is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pymysql
+
+from migrator.adapters.sources.binlog import preflight_checks as checks
+from migrator.adapters.sources.binlog.past_the_log import who_may_write_past_the_log
+from migrator.adapters.sources.binlog.rows.charsets import one_byte_charsets
+from migrator.adapters.sources.mariadb.types import logical_type
+from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
+from migrator.connections.mysql.sql import query, quote, variable
+from migrator.model.finding import Finding
+from migrator.model.table import TableId
+
+MINIMUM_VERSION = (10, 11)
+_NOT_ALLOWED = 1227
+_SETTINGS = (
+    ("log_bin", ("1",), "the binary log is off", "set log_bin in the server's configuration and restart it"),
+    ("binlog_format", ("ROW",), "rows must be logged as rows", "SET GLOBAL binlog_format = 'ROW'"),
+    ("binlog_row_image", ("FULL",), "row images must be complete", "SET GLOBAL binlog_row_image = 'FULL'"),
+    (
+        "binlog_row_metadata",
+        ("FULL",),
+        "the log must name columns",
+        "SET GLOBAL binlog_row_metadata = 'FULL'",
+    ),
+)
+
+
+def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
+    """All findings for the named tables. Raises ``ConnectionFailed`` when the server can't be asked."""
+    connection = connect(source)
+    with named_errors(source, "preflight can't ask the source"), connection:
+        findings = [
+            *_server(connection, source),
+            *checks.grants(connection),
+            *checks.watermark_table(connection, source),
+        ]
+        findings += _tables(connection, source, names)
+        findings += checks.cascades(connection, source.database, names)
+        findings += checks.triggers_elsewhere(connection, source)
+        findings += checks.packets(connection, source.where, source.database, names)
+    return findings
+
+
+def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
+    where = f"{source.host}:{source.port}"
+    ((version,),) = query(connection, "SELECT VERSION()")
+    yield from checks.version(version, where, "MariaDB", MINIMUM_VERSION)
+    yield from checks.settings(connection, where, _SETTINGS)
+    yield from _replica(connection, where)
+    yield from checks.own_server_id(connection, source)
+    yield from checks.undecided(connection, where)
+    if variable(connection, "log_bin") == "1":
+        yield from checks.filters(connection, where, source.database)
+        yield from who_may_write_past_the_log(connection, where)
+    yield from checks.retention(connection, where)
+
+
+def _replica(connection: Any, where: str) -> Iterator[Finding]:
+    """A replica whose own log lacks what it replicates, as MariaDB's does unless it is asked for it.
+
+    Where the user may not see replicas, a place in another server's log, which also a server keeps that was
+    promoted, counts as one: such a log delivers nothing, in silence.
+    """
+    if variable(connection, "log_slave_updates") == "1":
+        return
+    try:
+        if not query(connection, "SHOW ALL SLAVES STATUS"):
+            return
+        problem, more = "this is a replica, and its own log lacks what it replicates", ""
+    except pymysql.err.OperationalError as error:
+        if error.args[0] != _NOT_ALLOWED:
+            raise
+        ((running,),) = query(
+            connection,
+            "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS"
+            " WHERE VARIABLE_NAME = 'SLAVES_RUNNING'",
+        )
+        if running == "0" and not variable(connection, "gtid_slave_pos"):
+            return
+        problem = "this is or was a replica, whose own log lacks what it replicates"
+        more = "; if it is none any more: GRANT SLAVE MONITOR ON *.* TO the user, which shows it"
+    yield Finding(
+        "log_slave_updates",
+        where,
+        f"{problem}: log_slave_updates = 0",
+        f"set log_slave_updates in the server's configuration and restart it{more}",
+    )
+
+
+def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iterator[Finding]:
+    one_byte = one_byte_charsets(connection)
+    for name in names:
+        table = TableId(source.database, name)
+        rows = query(
+            connection,
+            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (table.schema, table.name),
+        )
+        if not rows:
+            yield Finding(
+                "table",
+                str(table),
+                "the table does not exist, or the user may not SELECT from it",
+                f"check the mapping's parameter names; GRANT SELECT ON {quote(table.schema)}.* TO the user",
+            )
+            continue
+        if rows[0][0] == "SYSTEM VERSIONED":
+            yield Finding(
+                "table",
+                str(table),
+                "it is system-versioned: history rows are logged as rows",
+                "leave the table out",
+            )
+        yield from checks.kind_and_key(connection, table, *rows[0])
+        yield from checks.columns(connection, table, one_byte, logical_type)

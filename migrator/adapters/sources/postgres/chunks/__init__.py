@@ -1,0 +1,1 @@
+"""Chunks of PostgreSQL's tables."""

@@ -1,0 +1,1 @@
+"""PostgreSQL's logical log."""

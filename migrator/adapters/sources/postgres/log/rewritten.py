@@ -1,0 +1,129 @@
+"""Values that changed in every row of a table without a trace in the log, told by its columns in the catalog.
+
+- A column that is dropped and added again under its name has another number (``attnum``), and other values.
+- ALTER COLUMN ... TYPE ... USING writes all rows anew, also where the type stays what it was. The table then has
+  another file (``pg_class.relfilenode``) and the column another version (``pg_attribute.xmin``). Either of
+  them alone is harmless: VACUUM FULL, CLUSTER and TRUNCATE give another file, a default or NOT NULL another
+  version. So does ALTER COLUMN ... SET EXPRESSION of a stored generated column, which the log has from 18 on.
+- ALTER TYPE ... ADD, DROP, ALTER ATTRIBUTE of a composite type: all rows that have it are printed otherwise.
+- Rows of a table that inherits from it are read by SELECT, and logged as that table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from migrator.adapters.sources.postgres.reflection import LOGGED, Query
+from migrator.errors import SchemaError
+from migrator.model.table import TableId
+
+_FILES = """
+SELECT captured.schema, captured.name, c.oid::int8, c.relfilenode::int8,
+       (SELECT min(i.inhrelid::pg_catalog.regclass::text) FROM pg_catalog.pg_inherits i
+        WHERE i.inhparent = c.oid AND c.relkind = 'r')
+FROM unnest($1::text[], $2::text[]) AS captured (schema, name)
+JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name AND c.relkind IN ('r', 'p')
+"""
+_COLUMNS = f"""
+SELECT a.attrelid::int8, a.attname::text, a.attnum::int4, a.xmin::text FROM pg_catalog.pg_attribute a
+WHERE a.attrelid = ANY($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
+"""
+_TYPES = f"""
+WITH RECURSIVE made (relid, oid) AS (
+  SELECT a.attrelid, a.atttypid FROM pg_catalog.pg_attribute a
+  WHERE a.attrelid = ANY($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
+  UNION
+  SELECT m.relid, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
+    VALUES (t.typelem), (t.typbasetype)
+    UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+              WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+  ) AS p(oid) WHERE p.oid <> 0
+)
+SELECT m.relid::int8, t.oid::pg_catalog.regtype::text,
+       pg_catalog.string_agg(a.attnum || ' ' || a.atttypid || ' ' || a.atttypmod, ',' ORDER BY a.attnum)
+FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid JOIN pg_catalog.pg_attribute a
+  ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped GROUP BY m.relid, t.oid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A table's number (see ``identity``) and file, its columns' numbers and versions, and what its composite types
+    have, as a look found them."""
+
+    oid: int
+    file: int
+    columns: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    def became(self, later: Structure) -> str:
+        """What was done to rows that both looks' table had; empty if nothing."""
+        for name, (number, version) in self.columns.items():
+            now = later.columns.get(name)
+            if now is None:
+                continue  # its next change stops by name; with none, there may be a mapping without it by now
+            if now[0] != number:
+                return f"column {name!r} was dropped and added again"
+            if now[1] != version and later.file != self.file:
+                return (
+                    f"all rows were written anew, and column {name!r} was altered: its values may be others"
+                )
+        for name, attributes in self.types.items():
+            if later.types.get(name, attributes) != attributes:
+                return f"the attributes of type {name} were changed: all its values are printed otherwise"
+        return ""
+
+    def to_json(self) -> list[Any]:
+        """To be noted."""
+        return [
+            self.oid,
+            self.file,
+            {name: list(facts) for name, facts in self.columns.items()},
+            {**self.types},
+        ]
+
+    @staticmethod
+    def from_json(noted: Sequence[Any]) -> Structure:
+        """Inverse of ``to_json``."""
+        oid, file, columns, types = noted
+        return Structure(oid, file, {name: (facts[0], facts[1]) for name, facts in columns.items()}, types)
+
+
+def found_structures(query: Query, tables: Sequence[TableId]) -> dict[TableId, Structure]:
+    """The tables as they are now. Raises ``SchemaError`` for one that another table inherits from."""
+    files = query(_FILES, [[each.schema for each in tables], [each.name for each in tables]])
+    columns: dict[int, dict[str, tuple[int, str]]] = {}
+    types: dict[int, dict[str, str]] = {}
+    oids = [row[2] for row in files]
+    for oid, name, number, version in query(_COLUMNS, [oids]):
+        columns.setdefault(oid, {})[name] = (number, version)
+    for oid, name, attributes in query(_TYPES, [oids]):
+        types.setdefault(oid, {})[name] = attributes
+    for schema, name, _, _, child in files:
+        if child is not None:
+            raise SchemaError(
+                f"table {schema}.{name} has got a table that inherits from it",
+                where=f"{schema}.{name}",
+                cause=f"rows of {child} are read as its rows, and are not in its log",
+                remedy=f"ALTER TABLE {child} NO INHERIT {name}; then start again",
+            )
+    return {
+        TableId(schema, name): Structure(oid, file, columns.get(oid, {}), types.get(oid, {}))
+        for schema, name, oid, file, _ in files
+    }
+
+
+def rewritten(changed: Mapping[TableId, str]) -> SchemaError:
+    """The named error for what became of tables."""
+    return SchemaError(
+        f"values in {', '.join(map(str, changed))} changed in a way that the log doesn't show",
+        where=", ".join(map(str, changed)),
+        cause="; ".join(f"{table}: {cause}" for table, cause in changed.items()),
+        remedy="have the rows read again, then start again (but start the migration anew, docs/operating.md, if it"
+        " was a column of the key): "
+        "migrator dump start" + "".join(f" --table {table.name}" for table in changed),
+    )

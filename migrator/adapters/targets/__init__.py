@@ -1,0 +1,1 @@
+"""New databases: one folder an engine, and what they share."""

@@ -1,0 +1,83 @@
+"""The least rights of the login that writes a MySQL or MariaDB target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrator.adapters.targets.mysql.key_maps import TABLES as KEY_MAPS
+from migrator.adapters.targets.mysql.mirror.names import mirror_database
+from migrator.adapters.targets.mysql.mirror.tables import RIGHTS
+from migrator.adapters.targets.mysql.rows.merge import qualified, quoted
+from migrator.adapters.targets.mysql.settings import MysqlTarget
+from migrator.connections.mysql.sql import account
+from migrator.model.grants import Grants
+from migrator.model.table import TableId
+from migrator.schema import MYSQL_LEDGER
+from migrator.schema.control import MYSQL_HISTORY
+
+_VERSIONS = "migrator_version"
+_SEQUENCES = "`migrator sequences --apply`"
+
+
+def target_grants(
+    settings: MysqlTarget, names: Sequence[str], joined: bool, numbered: bool = False
+) -> Grants:
+    """What writing these tables needs; ``joined``: with the mirror's database, ``numbered``: with key maps."""
+    user = account(settings.user)
+
+    def table(name: str) -> str:
+        return qualified(TableId(settings.database, name))
+
+    needed = [
+        f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.database)}.* TO {user}",
+        *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table(name)} TO {user}" for name in names),
+        f"GRANT SELECT ON {table('alembic_version')} TO {user}",
+        f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(MYSQL_LEDGER)} TO {user}",
+        f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(_VERSIONS)} TO {user}",
+        f"GRANT SELECT, INSERT, DELETE, CREATE ON {table(MYSQL_HISTORY)} TO {user}",
+    ]
+    if numbered:
+        needed += (f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(name)} TO {user}" for name in KEY_MAPS)
+    if joined:
+        mirror = quoted(mirror_database(settings.database))
+        needed.append(f"CREATE DATABASE IF NOT EXISTS {mirror} CHARACTER SET utf8mb4")
+        needed.append(f"GRANT {RIGHTS} ON {mirror}.* TO {user}")
+    return Grants(
+        f"{'MySQL' if settings.kind == 'mysql' else 'MariaDB'} target {settings.database}: as an administrator,"
+        " after your Alembic revisions",
+        user,
+        f"CREATE USER {user} IDENTIFIED BY '...';",
+        tuple(needed),
+        (
+            (
+                _tied(settings, names, user),
+                "to see what foreign keys need: it prints statements, to be run as well",
+            ),
+            *(
+                (
+                    f"GRANT ALTER, CREATE ON {table(name)} TO {user}",
+                    f"if it is to run {_SEQUENCES} and {name} counts",
+                )
+                for name in names
+            ),
+        ),
+    )
+
+
+def _tied(settings: MysqlTarget, names: Sequence[str], user: str) -> str:
+    """Foreign keys are known to the server alone, and it shows them to those who may see both tables."""
+    ours = ", ".join(_text(name) for name in names)
+    database = _text(settings.database)
+    other = "CONCAT('GRANT SELECT ON `', {0}schema, '`.`', {0}name, {1})"
+    ends = _text(f"` TO {user};")
+    return (
+        f"SELECT {other.format('referenced_table_', ends)} AS needed FROM information_schema.key_column_usage"
+        f" WHERE table_schema = {database} AND table_name IN ({ours}) AND referenced_table_name NOT IN ({ours})"
+        f" UNION SELECT {other.format('table_', ends)} FROM information_schema.key_column_usage"
+        f" WHERE referenced_table_schema = {database} AND referenced_table_name IN ({ours})"
+        f" AND table_name NOT IN ({ours})"
+    )
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,169 @@
+"""From a server's refusal to a ``TargetError`` that names table, constraint or column, and the row's key.
+
+The server names line and column of what it loads; of a duplicate it names the values. For the rest the row is found
+by trying halves of the staged rows inside a savepoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from migrator.adapters.targets.mysql.refusal import DUPLICATE, NO_PRIVILEGE, TOO_LARGE, Refusal
+from migrator.adapters.targets.mysql.rows.prepared import Prepared
+from migrator.adapters.targets.mysql.session import Session
+from migrator.adapters.targets.shared.rows import compared_by, duplicate, key_text
+from migrator.connections.mysql.settings import PACKET_OVERFLOW
+from migrator.errors import TargetError
+
+_LOADED_ROW = re.compile(r"\bat row (\d+)")
+_LOADED_COLUMN = re.compile(r"'(?:[^']*\.)?c(\d+)'|`c(\d+)`")
+_BAD_NULL = re.compile(r"^Column '(.+?)' cannot be null")
+_PROBE = "migrator_probe"
+
+Build = Callable[[str], str]
+"""A statement over staged rows, given a further condition on ``s.n``."""
+
+
+def not_loaded(
+    session: Session, refusal: Refusal, prepared: Prepared, staged: str, load: Callable[[int, int], None]
+) -> TargetError:
+    """A row that can't even be staged.
+
+    ``load``: loads rows ``first`` to ``last`` (exclusive) of ``prepared.source`` into ``staged``.
+    """
+    if refusal.retryable():
+        return temporary(refusal)
+    if refusal.code == DUPLICATE:
+        return _two_staged(prepared, refusal)
+    first, last = _rows_in(prepared, staged)
+    found = _LOADED_ROW.search(refusal.message)
+    row: int | None = first + refusal.before + int(found[1]) - 1 if found else None
+    if row is None:
+        session.run(f"DELETE FROM {staged}")
+        row = _row_by_halving(lambda a, b: _refused(session, refusal, lambda: load(a, b)), first, last)
+    key = "" if row is None else prepared.key_of(row)
+    place = _LOADED_COLUMN.search(refusal.message)
+    column = prepared.merge.written[int(place[1] or place[2])] if place else ""
+    return _row_error(refusal, prepared, key, column)
+
+
+def _two_staged(prepared: Prepared, refusal: Refusal) -> TargetError:
+    """Two rows of one side. Those that look the same were found before they were loaded."""
+    error, compares = duplicate(prepared.id, refusal.duplicate()[0]), prepared.structure.key_compares()
+    cause = f"the target's key compares {compares}, which takes different values for one" if compares else ""
+    return TargetError(
+        error.what,
+        where=error.where,
+        cause=f"{error.cause}; {cause}" if cause else error.cause,
+        remedy=error.remedy,
+    )
+
+
+def not_merged(
+    session: Session, refusal: Refusal, prepared: Prepared, staged: str, build: Build
+) -> TargetError:
+    """A statement that the server refused. The session must be in a usable transaction, the statement undone."""
+    if refusal.retryable():
+        return temporary(refusal)
+    if refusal.code in NO_PRIVILEGE:
+        return TargetError(
+            f"the target doesn't allow us to write {prepared.id}",
+            where=str(prepared.id),
+            cause=refusal.cause(),
+            remedy=f"GRANT SELECT, INSERT, UPDATE, DELETE ON {prepared.merge.target} to the migration's user",
+        )
+    if refusal.code == DUPLICATE:
+        return _not_unique(session, refusal, prepared, staged)
+    null = _BAD_NULL.match(refusal.message)
+
+    def refused(first: int, last: int) -> bool:
+        statement = build(f" AND s.n >= {first:d} AND s.n < {last:d}")
+        return _refused(session, refusal, lambda: session.run(statement))
+
+    row = _row_by_halving(refused, *_rows_in(prepared, staged))
+    return _row_error(
+        refusal,
+        prepared,
+        "" if row is None else prepared.key_of(row),
+        null[1] if null else "",
+        refusal.constraint(),
+    )
+
+
+def temporary(refusal: Refusal) -> TargetError:
+    """A refusal that another try may not meet: deadlock, lock wait, no space, too many connections."""
+    return TargetError(
+        "the target is busy or short of something", cause=refusal.cause(), remedy="try again", retryable=True
+    )
+
+
+def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: str) -> TargetError:
+    values, index = refusal.duplicate()
+    names = dict(prepared.structure.indexes).get(index, ())
+    shown = f"({', '.join(names)})=({values})"
+    key = ""
+    if names and set(names) <= set(prepared.merge.written):
+        found = session.rows(prepared.merge.keys_with(staged, names), [values])
+        key = key_text(prepared.merge.key, list(found[0])) if found else ""
+    storages = [prepared.structure.column(name) for name in names]
+    compares = compared_by(
+        [
+            (one.column.name, one.collation or None, one.column.native_type)
+            for one in storages
+            if one is not None and not one.exact
+        ]
+    )
+    return TargetError(
+        f"a new row of {prepared.id} exists already: {shown}",
+        where=f"{prepared.id}{', ' + key if key else ''}, {shown}, constraint {index}",
+        cause=f"two source rows map to it, or somebody else wrote it{compares} ({refusal.cause()})",
+        remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair",
+    )
+
+
+def _row_error(
+    refusal: Refusal, prepared: Prepared, key: str, column: str = "", constraint: str = ""
+) -> TargetError:
+    parts = [key, f"column {column}" if column else "", f"constraint {constraint}" if constraint else ""]
+    return TargetError(
+        f"the target refuses a row of {prepared.id}",
+        where=", ".join([str(prepared.id), *(part for part in parts if part)]),
+        cause=refusal.cause(),
+        remedy="on the target: SET GLOBAL max_allowed_packet = 1073741824, then start the run again"
+        if refusal.code in (TOO_LARGE, PACKET_OVERFLOW)
+        else "correct the mapping, the target's schema or the source row; positions are kept, nothing was written",
+    )
+
+
+def _rows_in(prepared: Prepared, staged: str) -> tuple[int, int]:
+    """First row and end of what a staging table holds; nothing of an unknown one."""
+    return next((place[1:] for place in prepared.staged() if place[0] == staged), (0, 0))
+
+
+def _row_by_halving(refused: Callable[[int, int], bool], first: int, last: int) -> int | None:
+    """Tries halves of the rows until one refused row is left: twice the work of the batch in all, at most."""
+    if first == last or not refused(first, last):
+        return None
+    while last - first > 1:
+        middle = (first + last) // 2
+        if refused(first, middle):
+            last = middle
+        elif refused(middle, last):
+            first = middle
+        else:
+            return None
+    return first
+
+
+def _refused(session: Session, refusal: Refusal, attempt: Callable[[], object]) -> bool:
+    session.run(f"SAVEPOINT {_PROBE}")
+    same = False
+    try:
+        attempt()
+    except Refusal as found:
+        if found.retryable():  # the transaction may be over: a statement now would be in another one
+            raise
+        same = found.code == refusal.code
+    session.run(f"ROLLBACK TO SAVEPOINT {_PROBE}")
+    return same

@@ -1,0 +1,1 @@
+"""The mirror of joined tables in PostgreSQL."""

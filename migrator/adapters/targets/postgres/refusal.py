@@ -1,0 +1,95 @@
+"""What the server says when it refuses something, and what that means for us."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from migrator.adapters.targets.postgres.settings import PostgresTarget
+from migrator.connections.postgres.refusal import for_good
+from migrator.errors import ConnectionFailed
+
+UNIQUE_VIOLATION = "23505"
+FOREIGN_KEY_VIOLATIONS = frozenset({"23503", "23001"})
+SECOND_TIME = "21000"
+"""ON CONFLICT DO UPDATE met one key twice in one statement."""
+UNKNOWN_NAMES = ("42P01", "42883", "42704", "3F000")
+"""No such table, function or operator, type, schema."""
+LOCK_NOT_AVAILABLE = "55P03"
+NO_PRIVILEGE = "42501"
+INVALID_SETTING = "22023"
+NO_SCHEMA_OR_TABLE = frozenset({"3F000", "42P01"})
+
+# Another try without any change may succeed: serialisation and deadlock, lock timeout, out of connections or space,
+# cancelled statement.
+_RETRYABLE_CLASSES = ("40", "53", "55", "57")
+_ROW_CLASSES = ("22", "23", "44", "P0", "XX")
+# The server speaks its own language (lc_messages), so only the punctuation is relied on.
+_COPY_LINE = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.+?)(?:: .*)?)?$", re.MULTILINE)
+
+
+@dataclass
+class Refusal(Exception):
+    """An error report of the server, field by field. Internal: it becomes a ``TargetError`` with table and key."""
+
+    sqlstate: str
+    message: str
+    detail: str = ""
+    constraint: str = ""
+    table: str = ""
+    column: str = ""
+    context: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return self.cause()
+
+    def cause(self) -> str:
+        """The server's own words."""
+        return " ".join(part for part in (self.message, self.detail, self.hint) if part)
+
+    def retryable(self) -> bool:
+        """Whether another try without any change may succeed."""
+        return self.sqlstate[:2] in _RETRYABLE_CLASSES
+
+    def about_a_row(self) -> bool:
+        """Whether some row's content is to blame."""
+        return self.sqlstate[:2] in _ROW_CLASSES
+
+    def copy_line(self) -> int | None:
+        """Number (from 1) of the COPY row the server names, if it does."""
+        found = _COPY_LINE.search(self.context)
+        return int(found[1]) if found else None
+
+    def copy_column(self) -> str:
+        """Column of the COPY row the server names, or empty."""
+        found = _COPY_LINE.search(self.context)
+        return (found[2] or "") if found else ""
+
+
+class ConnectionLost(Exception):
+    """The session is gone; whether an outstanding COMMIT happened is unknown. Internal to this adapter."""
+
+
+class NeedsRelaxedKeys(Exception):
+    """The ordinary order of statements would fire a cascading foreign key. Internal to this adapter."""
+
+
+def not_reached(settings: PostgresTarget, message: str, sqlstate: str) -> ConnectionFailed:
+    """The named error for a target that can't be asked, from the driver's words and the server's SQLSTATE."""
+    cause = message.replace("\n", " ").strip()
+    if sqlstate == INVALID_SETTING:
+        return ConnectionFailed(
+            "the target refuses a setting that the environment asks for",
+            where=settings.address,
+            cause=cause,
+            remedy="unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login",
+        )
+    refused = for_good(sqlstate, message)
+    return ConnectionFailed(
+        "the target refuses the login" if refused else "the target can't be reached",
+        where=settings.address,
+        cause=cause,
+        remedy="check [target] host, port, user and password" if refused else "check that the server runs",
+        retryable=not refused,
+    )

@@ -1,0 +1,1 @@
+"""Rows on their way into a table of PostgreSQL: encoded, staged, merged."""

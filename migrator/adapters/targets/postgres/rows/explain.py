@@ -1,0 +1,173 @@
+"""From a server's refusal to a ``TargetError`` that names table, constraint or column, and the row's key.
+
+The server names the key for uniqueness, and the line of a COPY; for the rest the row is found by trying
+halves of the staged rows inside a savepoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from migrator.adapters.targets.postgres.refusal import (
+    FOREIGN_KEY_VIOLATIONS,
+    NO_PRIVILEGE,
+    SECOND_TIME,
+    UNIQUE_VIOLATION,
+    UNKNOWN_NAMES,
+    Refusal,
+)
+from migrator.adapters.targets.postgres.rows.merge import quoted
+from migrator.adapters.targets.postgres.rows.prepared import Prepared
+from migrator.adapters.targets.postgres.session import Session
+from migrator.adapters.targets.shared.rows import compared_by, duplicate, key_text, one_key
+from migrator.errors import TargetError
+
+_DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
+# The words around it are the server's language; it names a function as it is called, with its schema.
+_FUNCTION = re.compile(r"((?:\"[^\"]+\"|\w+)\.(?:\"[^\"]+\"|\w+)\([^()]*\))")
+_PROBE = "migrator_probe"
+_SHOWN = 60
+_COMPARES = """
+SELECT a.attname::text, l.collname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid AND c.relname = $1::text
+CROSS JOIN LATERAL pg_catalog.unnest(i.indcollation::pg_catalog.oid[]) WITH ORDINALITY k(collated, place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = k.place
+LEFT JOIN pg_catalog.pg_collation l ON l.oid = k.collated
+WHERE i.indrelid = pg_catalog.to_regclass($2::text) ORDER BY k.place
+"""
+
+
+def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: int = 0) -> TargetError:
+    """The error a user sees. The session must be in a usable (rolled back to savepoint) transaction.
+
+    ``offset`` is the row of ``prepared.source`` that the first row of a refused COPY was.
+    """
+    if refusal.retryable():
+        return temporary(refusal)
+    if refusal.sqlstate == NO_PRIVILEGE:
+        return TargetError(
+            f"the target doesn't allow us to write {prepared.id}",
+            where=str(prepared.id),
+            cause=refusal.cause(),
+            remedy=f"GRANT SELECT, INSERT, UPDATE, DELETE ON {prepared.merge.target} to the migration's role",
+        )
+    if refusal.sqlstate.startswith(UNKNOWN_NAMES) and (function := _FUNCTION.search(refusal.context)):
+        schema = quoted(prepared.id.schema)
+        return TargetError(
+            f"a function that runs when {prepared.id} is written doesn't find what it names",
+            where=f"{prepared.id}, function {function[1]}",
+            cause=f"{refusal.cause()}; in our sessions names without a schema are pg_catalog's",
+            remedy=f"ALTER FUNCTION {function[1]} SET search_path = {schema}, pg_temp (or the schemas that it needs)",
+        )
+    if refusal.sqlstate == SECOND_TIME:
+        key = prepared.structure.table.key
+        for row in session.rows(prepared.merge.duplicates()):
+            return one_key(prepared.id, key, row, prepared.structure.key_compares())
+        return duplicate(prepared.id, "unknown")
+    line = refusal.copy_line()
+    if line is not None:
+        return _row_error(refusal, prepared, prepared.key_of(offset + line - 1))
+    if refusal.sqlstate == UNIQUE_VIOLATION:
+        return _not_unique(session, refusal, prepared)
+    if refusal.sqlstate in FOREIGN_KEY_VIOLATIONS:
+        return _row_error(refusal, prepared, _key_by_values(session, refusal, prepared))
+    if refusal.about_a_row():
+        return _row_error(refusal, prepared, _key_by_halving(session, refusal, prepared))
+    return _row_error(refusal, prepared, "")
+
+
+def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetError:
+    """A staged value that the server would round or cut. ``row``: the key's values, then the value, as text."""
+    storage, key = prepared.structure.column(column), prepared.structure.table.key
+    kind = "" if storage is None else storage.column.native_type
+    text = str(row[-1])
+    return TargetError(
+        f"a value can't be stored in column {column} of {prepared.id} ({kind}) without loss",
+        where=f"{prepared.id}, {key_text(key, list(row[:-1]))}, column {column}, value"
+        f" {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'!r}",
+        cause=f"{kind} would round it or cut it, of which the server says nothing",
+        remedy="round or cut it in the mapping if that is meant, or give the column a wider type; positions are kept,"
+        " nothing was written",
+    )
+
+
+def temporary(refusal: Refusal) -> TargetError:
+    """A refusal that another try may not meet: deadlock, lock timeout, no space, shutdown."""
+    return TargetError(
+        "the target is busy or short of something", cause=refusal.cause(), remedy="try again", retryable=True
+    )
+
+
+def _not_unique(session: Session, refusal: Refusal, prepared: Prepared) -> TargetError:
+    found = _DETAIL_KEY.search(refusal.detail)
+    key = f"({found[1]})=({found[2]})" if found else ""
+    compares = compared_by(session.rows(_COMPARES, [refusal.constraint, prepared.merge.target]))
+    return TargetError(
+        f"a new row of {prepared.id} exists already: {key or refusal.message}",
+        where=f"{prepared.id}, {key}, constraint {refusal.constraint}",
+        cause=f"two source rows map to it, or somebody else wrote it{compares} ({refusal.cause()})",
+        remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair",
+    )
+
+
+def _row_error(refusal: Refusal, prepared: Prepared, key: str) -> TargetError:
+    constraint = f", constraint {refusal.constraint}" if refusal.constraint else ""
+    column = refusal.column or _target_column(refusal, prepared)
+    place = f", column {column}" if column else ""
+    return TargetError(
+        f"the target refuses a row of {prepared.id}",
+        where=f"{prepared.id}{', ' + key if key else ''}{place}{constraint}",
+        cause=refusal.cause(),
+        remedy="correct the mapping, the target's schema or the source row; positions are kept, nothing was written",
+    )
+
+
+def _target_column(refusal: Refusal, prepared: Prepared) -> str:
+    """The column a refused COPY names; staging columns are called c0, c1, ... in written order."""
+    column = refusal.copy_column()
+    if not re.search(r"COPY migrator_stage_\d+,", refusal.context):
+        return column
+    number = column.removeprefix("c")
+    return prepared.merge.written[int(number)] if number.isdigit() else ""
+
+
+def _key_by_values(session: Session, refusal: Refusal, prepared: Prepared) -> str:
+    found = _DETAIL_KEY.search(refusal.detail)
+    names = found[1].split(", ") if found else []
+    if found is None or any(name not in prepared.merge.written for name in names):
+        return ""
+    merge, key = prepared.merge, prepared.structure.table.key
+    same = " || ', ' || ".join(f"({merge.value(name)})::text" for name in names)
+    texts = ", ".join(f"({merge.value(name)})::text" for name in key)
+    rows = session.rows(f"SELECT {texts} FROM {merge.staging} s WHERE {same} = $1::text LIMIT 1", [found[2]])
+    return key_text(key, list(rows[0])) if rows else ""
+
+
+def _key_by_halving(session: Session, refusal: Refusal, prepared: Prepared) -> str:
+    """Tries halves of the rows until one refused row is left: twice the work of the batch in all, at most."""
+    first, last = 0, prepared.source.num_rows
+    if not last or not _refused(session, refusal, prepared, first, last):
+        return ""
+    while last - first > 1:
+        middle = (first + last) // 2
+        if _refused(session, refusal, prepared, first, middle):
+            last = middle
+        elif _refused(session, refusal, prepared, middle, last):
+            first = middle
+        else:
+            return ""
+    return prepared.key_of(first)
+
+
+def _refused(session: Session, refusal: Refusal, prepared: Prepared, first: int, last: int) -> bool:
+    session.run(f"SAVEPOINT {quoted(_PROBE)}")
+    try:
+        session.run(f"DELETE FROM {prepared.merge.staging}")
+        session.load(prepared.merge.staging, prepared.for_staging(first, last))
+        session.run(prepared.merge.upsert(strict=False))
+    except Refusal as found:
+        return found.sqlstate == refusal.sqlstate
+    finally:
+        session.run(f"ROLLBACK TO SAVEPOINT {quoted(_PROBE)}")
+    return False

@@ -1,0 +1,50 @@
+"""Temporary tables of the mirror, kept by the session and emptied when they are taken again.
+
+Not emptied by every commit, as staging tables are: there are many of them, and most batches use few.
+"""
+
+from __future__ import annotations
+
+from migrator.adapters.targets.postgres.session import Session
+
+Columns = tuple[tuple[str, str], ...]
+
+
+class Scratch:
+    """The temporary tables of one session, found by owner and columns."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._names: dict[tuple[str, Columns], str] = {}
+        self._used: set[str] = set()
+        self._new: list[tuple[str, Columns]] = []
+        self._made = 0
+
+    def begin(self) -> None:
+        """A transaction has begun."""
+        self._new.clear()
+
+    def rolled_back(self) -> None:
+        """The transaction was undone, and with it the tables that were made in it."""
+        for place in self._new:
+            self._names.pop(place, None)
+        self._new.clear()
+
+    def table(self, owner: str, columns: Columns) -> str:
+        """Name of an empty temporary table with these columns (name, SQL type); ``owner`` keeps uses apart."""
+        name = self._names.get((owner, columns))
+        if name is None:
+            self._made += 1
+            name = f"migrator_scratch_{self._made}"
+            body = ", ".join(f"{column} {kind}" for column, kind in columns)
+            self._session.run(f"CREATE TEMPORARY TABLE {name} ({body})")
+            self._names[owner, columns] = name
+            self._new.append((owner, columns))
+        elif name in self._used:
+            self.empty(name)
+        self._used.add(name)
+        return name
+
+    def empty(self, name: str) -> None:
+        """Empties a table that is about to be used again."""
+        self._session.run(f"TRUNCATE pg_temp.{name}")

@@ -1,0 +1,137 @@
+"""Where the new PostgreSQL database is and how it is written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from psycopg.conninfo import make_conninfo
+from sqlalchemy import URL
+
+from migrator.connections.postgres.session import PINS, Login, parts, seconds
+from migrator.errors import ConfigError
+
+_MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+_TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+# Beside what every session is pinned to. synchronous_commit: segments are deleted once the ledger holds them.
+_PINS = {**PINS, "synchronous_commit": "on"}
+# temp_buffers and work_mem: staging tables and the joins with them, one session. jit: compiling costs more
+# than small batches do. Keepalives: a cut process must not hold the ledger's lock for ever.
+_MORE = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "temp_buffers": "64MB",
+    "work_mem": "64MB",
+    "jit": "off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTarget:
+    """Connection of a PostgreSQL target.
+
+    Attributes:
+        host, port, database, user, password: of the primary server; the password is never printed.
+        schema: schema of the target tables.
+        migration: name of the migration, key of its row in the ledger.
+        sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
+        connect_timeout_s: for every new connection.
+        lock_wait_s: how long a statement may wait for a lock before it is given up (retryable).
+        silence_s: how long a statement may go unanswered before we ask, over another connection, whether the server
+            still works on it; after as long again without a sign of it the connection counts as dead.
+        reason: why the command was given, for the history.
+    """
+
+    host: str
+    port: int
+    database: str
+    schema: str
+    user: str
+    migration: str
+    password: str | None = field(default=None, repr=False)
+    sslmode: str = "prefer"
+    sslrootcert: str = ""
+    sslcert: str = ""
+    sslkey: str = ""
+    connect_timeout_s: int = 10
+    lock_wait_s: int = 30
+    silence_s: float = 20.0
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        problems = [
+            (
+                not _MIGRATION_NAME.fullmatch(self.migration),
+                "migration",
+                self.migration,
+                "[a-z][a-z0-9_]{0,30}",
+            ),
+            (self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
+            (not self.schema, "schema", self.schema, "the name of a schema, usually public"),
+            (self.lock_wait_s < 1, "lock_wait_s", self.lock_wait_s, "at least 1"),
+            (self.silence_s <= 0, "silence_s", self.silence_s, "more than 0"),
+        ]
+        for wrong, name, value, allowed in problems:
+            if wrong:
+                raise ConfigError(
+                    f"target setting {name} is {value!r}", where=name, remedy=f"allowed: {allowed}"
+                )
+
+    @property
+    def address(self) -> str:
+        """The server in words, for messages."""
+        return f"{self.user}@{self.host}:{self.port}/{self.database}"
+
+    @property
+    def application_name(self) -> str:
+        """Name of the sessions that write; a new leader ends older ones by it."""
+        return f"migrator {self.migration} target"
+
+    def conninfo(self) -> str:
+        """libpq connection string of a writing session, password included: never print it."""
+        return make_conninfo(
+            host=self.host,
+            port=self.port,
+            dbname=self.database,
+            user=self.user,
+            password=self.password,
+            connect_timeout=self.connect_timeout_s,
+            application_name=self.application_name,
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+            tcp_user_timeout=60_000,
+            **parts(self.pins(), _MORE),
+            **self._tls(),
+        )
+
+    def pins(self) -> dict[str, str]:
+        """What a writing session's settings are."""
+        return {**_PINS, "lock_timeout": seconds(self.lock_wait_s)}
+
+    def login(self) -> Login:
+        """Whose session it is."""
+        return Login(self.address, self.user, self.database)
+
+    def url(self) -> URL:
+        """SQLAlchemy URL for Alembic and verification, with the password inside (hidden when printed)."""
+        return URL.create(
+            "postgresql+psycopg",
+            username=self.user,
+            password=self.password,
+            host=self.host,
+            port=self.port,
+            database=self.database,
+            query={"connect_timeout": str(self.connect_timeout_s), **self._tls()},
+        )
+
+    def _tls(self) -> dict[str, str]:
+        given = {
+            "sslmode": self.sslmode,
+            "sslrootcert": self.sslrootcert,
+            "sslcert": self.sslcert,
+            "sslkey": self.sslkey,
+        }
+        return {name: value for name, value in given.items() if value}

@@ -1,0 +1,315 @@
+"""The mirror inside a batch's transaction: moved first, then asked what the batch touches (``ports.mirror``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from migrator.adapters.targets.shared.mirror.mirrored import Mirrored, Typed
+from migrator.adapters.targets.shared.mirror.reach_sql import ReachSql
+from migrator.adapters.targets.shared.mirror.store import MirrorStore
+from migrator.model.reach import Reach, entangled
+from migrator.model.table import TableId, TableSchema
+from migrator.model.target import TargetTable
+from migrator.ports.mirror import JoinedTarget, MirrorRows, Sides
+
+_NUMBERS: Typed = (("number", "bigint"),)
+
+
+class BatchMirror:
+    """Implements ``ports.mirror.Mirror`` over the open transaction of a ``MirrorStore``."""
+
+    def __init__(self, store: MirrorStore):
+        self._store = store
+        self._moved: dict[TableId, Mirrored] = {}
+        self._dumped: set[str] = set()
+        self._followed: dict[Reach, _Followed] = {}
+
+    # -- moving
+
+    def move(self, rows: Sequence[MirrorRows], followed: Collection[TableId]) -> None:
+        """Applies a batch's rows. ``followed``: tables of targets in step, of which changes are kept to be
+        traced."""
+        for one in rows:
+            self._move(one, one.schema.id in followed)
+
+    def _move(self, rows: MirrorRows, follow: bool) -> None:
+        store, table = self._store, self._mirrored(rows.schema)
+        kept = (
+            store.scratch(f"before {rows.schema.id}", table.typed(), table.places(table.key))
+            if follow
+            else ""
+        )
+        if rows.emptied:
+            if (
+                follow
+            ):  # what the batch brings is traced like any change, what was there as rows that it takes away
+                store.run(replace(table, before=kept).keep_whole())
+            store.run(f"DELETE FROM {table.table}")
+        changes = [part for part in (rows.before, rows.after) if part is not None and part.num_rows]
+        if (
+            rows.chunks
+            and not changes
+            and not follow
+            and store.load_directly(table, _row_groups(*rows.chunks))
+        ):
+            return
+        keys = table.places(table.key)
+        table = replace(
+            table,
+            staged=store.scratch(f"staged {rows.schema.id}", (("chunk", "boolean"), *table.typed()), keys),
+            gone=store.scratch(f"gone {rows.schema.id}", table.typed(table.key), keys),
+            before=kept,
+        )
+        for part in _row_groups(*rows.chunks):
+            store.load(table.staged, table, part, table.columns, chunk=True)
+        if rows.after is not None and rows.after.num_rows:
+            store.load(table.staged, table, rows.after, table.columns, chunk=False)
+        if rows.before is not None and rows.before.num_rows:
+            distinct = rows.before.select(table.key).group_by(list(table.key)).aggregate([])
+            store.load(table.gone, table, distinct, table.key)
+        if rows.chunks and changes:
+            self._run(table.net_chunk())
+        if follow:
+            store.run(table.keep_before())
+            self._moved[rows.schema.id] = table
+            if rows.chunks:
+                self._dumped.add(rows.schema.id.name)
+        if rows.before is not None and rows.before.num_rows:
+            store.run(table.delete())
+        store.run(table.upsert())
+
+    # -- what is in step
+
+    def filled(self) -> frozenset[tuple[str, str]]:
+        """Name and digest of the joined targets that are in step with the mirror."""
+        return self._store.filled()
+
+    def mark_filled(self, target: JoinedTarget) -> None:
+        """From this transaction on the target is in step."""
+        self._store.mark_filled(target)
+
+    def is_empty(self, table: TargetTable) -> bool:
+        """Whether the target table has no row."""
+        return self._store.is_empty(table)
+
+    def whole(self, schema: TableSchema) -> Iterator[pa.Table]:
+        """All rows of a mirrored table, in parts."""
+        yield from self._store.whole(self._mirrored(schema))
+
+    def stay(self) -> None:
+        """Keeps the transaction alive while somebody computes."""
+        self._store.rows("SELECT 1")
+
+    # -- what a batch touches
+
+    def trace(self, target: JoinedTarget) -> int:
+        """Finds the grains that the batch touches; returns how many."""
+        number = 0
+        for reach in target.reaches:
+            found = self._follow(reach)
+            if found.grains is None:
+                if reach.grain:
+                    self._run(found.sql.trace())
+                    found.wanted = found.sql.wanted()
+                found.grains = self._store.scratch(f"grains {reach}", _NUMBERS)
+                self._store.run(f"INSERT INTO {found.grains} {found.wanted}")
+            number += self._count(found)
+        return number
+
+    def slices(self, target: JoinedTarget, grains: int) -> Iterator[Sides]:
+        """The rows of the grains found by ``trace``, at most so many grains at a time.
+
+        Of the grain's tables a slice holds the rows of its own grains, on each side: a row that moves to a grain of
+        another slice is on one side only. All at once where rows of the grain's table also come in by another link:
+        such rows stand for grains of which a slice holds a part only, different ones on each side perhaps.
+        """
+        followed = [self._follow(reach) for reach in target.reaches]
+        counts = [self._count(found) for found in followed]
+        if sum(counts) <= grains or entangled(target.reaches):
+            if sum(counts):
+                for found in followed:
+                    self._collect(found, "")
+                yield self._sides(target, followed)
+            return
+        for found, count in zip(followed, counts, strict=True):
+            after = ""
+            for _ in range(0, count, grains):
+                last = self._collect(found, f"{after} ORDER BY number LIMIT {grains}")
+                after = f" WHERE number > {last}"
+                yield self._sides(target, [found], found)
+
+    def _count(self, found: _Followed) -> int:
+        return _number(self._store.rows(f"SELECT count(*) FROM {found.grains}"))
+
+    def _collect(self, found: _Followed, which: str) -> int:
+        """Collects the rows of some grains; returns the highest of their numbers, 0 of none."""
+        for name in (found.part, *found.down) if found.collected else ():
+            self._store.empty(name)
+        found.collected = True
+        self._store.run(f"INSERT INTO {found.part} SELECT number FROM {found.grains}{which}")
+        self._run(found.sql.collect())
+        return _number(self._store.rows(f"SELECT coalesce(max(number), 0) FROM {found.part}"))
+
+    def _sides(
+        self, target: JoinedTarget, followed: Sequence[_Followed], slice_of: _Followed | None = None
+    ) -> Sides:
+        before: dict[str, pa.Table] = {}
+        after: dict[str, pa.Table] = {}
+        for name, schema in target.sources.items():
+            root = None if slice_of is None else slice_of.sql.root_of(schema.id)
+            if slice_of is not None and root is not None:
+                before[name], after[name] = self._of_grains(self._mirrored(schema), slice_of, root)
+                continue
+            queries = [query for found in followed for query in found.sql.keys_of(name)]
+            if queries:
+                before[name], after[name] = self._both(self._mirrored(schema), " UNION ".join(queries))
+        return Sides(before, after, bool(self._dumped & set(target.sources)))
+
+    def _both(self, table: Mirrored, keys: str) -> tuple[pa.Table, pa.Table]:
+        changed, after = self._now(table, keys)
+        if not table.staged:
+            return after, after
+        then = self._store.selected(table.then(keys), table)
+        return pa.concat_tables([after.filter(pc.invert(changed)), then]), after
+
+    def _of_grains(self, table: Mirrored, found: _Followed, root: int) -> tuple[pa.Table, pa.Table]:
+        queries = found.sql.root_rows(root)
+        asked = {
+            query: self._store.flagged(query, table) for query in dict.fromkeys((queries.now, *queries.then))
+        }
+        then = [asked[query] for query in queries.then]
+        before = [rows.filter(pc.invert(changed)) for changed, rows in then]
+        before += [self._store.selected(query, table) for query in queries.changed]
+        return pa.concat_tables(before), asked[queries.now][1]
+
+    def _now(self, table: Mirrored, keys: str) -> tuple[pa.ChunkedArray, pa.Table]:
+        """Rows as they are now, and which of them the batch changed."""
+        return self._store.flagged(table.now(keys), table)
+
+    # -- computed grains
+
+    def roots(self, reach: Reach, tables: Sequence[str]) -> dict[str, pa.Table] | None:
+        """Touched rows of a computed grain's table, and the rows of ``tables`` linked to them, as they are now."""
+        found = self._follow(reach)
+        self._run((*found.sql.trace(), found.sql.touched_numbers()))
+        found.wanted = found.sql.nothing()
+        if not self._store.rows(f"SELECT 1 FROM {found.up[0]} LIMIT 1"):
+            return None
+        keys = found.sql.touched_keys()
+        _, own = self._now(self._mirrored(reach.root.schema), keys)
+        linked = {
+            node.schema.id.name: self._linked(reach, index, keys)
+            for index, node in enumerate(reach.nodes)
+            if index and node.role in tables
+        }
+        return {**linked, reach.root.schema.id.name: own}
+
+    def _linked(self, reach: Reach, index: int, keys: str) -> pa.Table:
+        """Rows of a node found from the touched roots, link by link."""
+        table = self._mirrored(reach.root.schema)
+        lookup = table.lookup(table.columns, table.key, table.places(table.key, "k"))
+        rows = f"SELECT {_every(table)} FROM ({keys}) k {lookup}"
+        for step in list(reversed(reach.path(index)))[1:]:
+            node, above = reach.nodes[step], table
+            table = self._mirrored(node.schema)
+            lookup = table.lookup(table.columns, node.columns, above.places(node.above_columns, "k"))
+            rows = f"SELECT DISTINCT {_every(table)} FROM ({rows}) k {lookup}"
+        return self._store.selected(rows, table)
+
+    def renumber(self, reach: Reach, numbers: pa.Table) -> None:
+        """Stores the values of a computed grain for the rows of ``roots``."""
+        found = self._follow(reach)
+        table = self._mirrored(reach.root.schema)
+        self._store.run(table.delete_numbers(self._store.number_table(reach), found.sql.touched_keys()))
+        self._store.load_numbers(reach, table, numbers)
+        found.wanted = found.sql.wanted()
+
+    def number_all(self, reach: Reach, numbers: Iterator[pa.Table]) -> None:
+        """Stores the values of a computed grain for all rows of its table."""
+        self._store.run(f"DELETE FROM {self._store.number_table(reach)}")
+        for part in numbers:
+            self._store.load_numbers(reach, self._mirrored(reach.root.schema), part)
+
+    def revalue(self, schema: TableSchema, columns: Sequence[str], rows: Iterator[pa.Table]) -> None:
+        """Stores computed values of all rows of a table; rows that have them already aren't written."""
+        table = self._mirrored(schema)
+        names = (*table.key, *columns)
+        owner = f"values {schema.id} {' '.join(columns)}"
+        load = self._store.scratch(owner, table.typed(names), table.places(table.key))
+        for part in rows:
+            self._store.load(load, table, part, names)
+        self._store.run(table.revalue(load, columns))
+
+    # -- tables
+
+    def _run(self, statements: Iterable[str]) -> None:
+        for statement in statements:
+            self._store.run(statement)
+
+    def _mirrored(self, schema: TableSchema) -> Mirrored:
+        """A mirrored table, with the batch's temporary tables if the batch changes it."""
+        return self._moved.get(schema.id) or self._store.mirrored(schema)
+
+    def _follow(self, reach: Reach) -> _Followed:
+        found = self._followed.get(reach)
+        if found is None:
+            found = self._followed[reach] = self._begin(reach)
+        return found
+
+    def _begin(self, reach: Reach) -> _Followed:
+        scratch = self._store.scratch
+        tables = {name: self._mirrored(schema) for name, schema in reach.tables().items()}
+        root = tables[reach.root.schema.id.name]
+        up: list[str] = []
+        down: list[str] = []
+        for index, node in enumerate(reach.nodes):
+            table = tables[node.schema.id.name]
+            if index and node.above is None:
+                up.append(up[0])
+            else:
+                traced = _NUMBERS if index == 0 and reach.grain else table.typed(reach.up_columns(index))
+                by = table.places(table.key) if index == 0 and not reach.grain else ()
+                up.append(scratch(f"up {index} {reach}", traced, by))
+            down.append(scratch(f"down {index} {reach}", table.typed(reach.down_columns(index))))
+        part = scratch(f"part {reach}", _NUMBERS)
+        if reach.grain:
+            return _Followed(ReachSql(reach, tables, up, down, part), up, down, part)
+        before = scratch(f"before {reach}", (*root.typed(root.key), *_NUMBERS))
+        numbers = self._store.number_table(reach)
+        return _Followed(ReachSql(reach, tables, up, down, part, numbers, before), up, down, part)
+
+
+@dataclass(slots=True)
+class _Followed:
+    """One reach in this batch: its statements and temporary tables.
+
+    ``wanted`` is the query of the touched grains, ``grains`` the table that it was stored in.
+    """
+
+    sql: ReachSql
+    up: list[str]
+    down: list[str]
+    part: str
+    wanted: str = ""
+    grains: str | None = None
+    collected: bool = False
+
+
+def _every(table: Mirrored) -> str:
+    return ", ".join(table.places(table.columns, "m"))
+
+
+def _number(rows: list[tuple[object, ...]]) -> int:
+    return int(str(rows[0][0]))
+
+
+def _row_groups(*paths: str) -> Iterator[pa.Table]:
+    for path in paths:
+        file = pq.ParquetFile(path)
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number)

@@ -1,0 +1,94 @@
+"""What a mirror that is there already must have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from migrator.errors import TargetError
+from migrator.model.codecs.codec import NEWER
+from migrator.model.ledger import Ledger
+from migrator.model.reach import VALUE
+from migrator.model.table import TableSchema
+from migrator.ports.mirror import JoinedTarget
+
+FORMAT = 2
+"""Number of the present layout: mirrored tables, numbers of grains, and what is kept about them.
+
+The first one had keys no longer than an index takes, and text as text on PostgreSQL. It is brought up to date where
+it is found.
+"""
+COMMENT = "migrator mirror, format "
+"""Of the table ``filled``, in front of the number. Without one it has the first format."""
+
+
+def refuse_newer(comment: str | None, where: str) -> None:
+    """Raises ``TargetError`` for the comment of a mirror that this version doesn't know."""
+    found = (comment or "").removeprefix(COMMENT)
+    if comment and found.isdecimal() and int(found) > FORMAT:
+        raise TargetError(
+            "the mirror of the source's tables was made by a newer version of the migrator",
+            where=where,
+            cause=f"its format is {found}, this version knows formats up to {FORMAT}",
+            remedy=NEWER,
+        )
+
+
+def needed(schema: TableSchema, targets: Sequence[JoinedTarget]) -> tuple[str, ...]:
+    """The columns without which the targets can't be kept in step: all that a mirror has of a very wide table."""
+    found = set(schema.key) | {name for name in schema.names() if name.startswith(VALUE)}
+    for target in targets:
+        found.update(target.columns.get(schema.id.name, ()))
+        for reach in target.reaches:
+            for node in reach.nodes:
+                if node.schema.id == schema.id:
+                    found.update(node.columns)
+                if node.above is not None and reach.nodes[node.above].schema.id == schema.id:
+                    found.update(node.above_columns)
+            if reach.root.schema.id == schema.id:
+                found.update(reach.grain)
+    return tuple(name for name in schema.names() if name in found)
+
+
+def too_wide(where: str, cause: str) -> TargetError:
+    """The joined mappings read more columns of a table than a table of the target's server can have."""
+    return TargetError(
+        "the mirror can't hold the columns that joined mappings read of a source table",
+        where=where,
+        cause=cause,
+        remedy="read fewer of its columns in mappings that join or group, or leave the table to row-wise ones",
+    )
+
+
+def refuse_late(schema: TableSchema, ledger: Ledger, where: str) -> None:
+    """Raises ``TargetError`` when a table that isn't mirrored yet was dumped already."""
+    dump = None if ledger.checkpoint is None else ledger.checkpoint.dump_of(schema.id)
+    if dump is not None and (dump.rows or dump.done):
+        raise TargetError(
+            f"a joined mapping reads {schema.id}, which was dumped before anything joined it",
+            where=where,
+            cause="its rows passed without being kept in the mirror",
+            remedy="start a migration of another name with an empty target, or take the table out of the mapping",
+        )
+
+
+def wrong_columns(
+    schema: TableSchema,
+    where: str,
+    wanted: Mapping[str, str],
+    present: Mapping[str, str],
+    read: Collection[str],
+) -> None:
+    """Raises ``TargetError`` for columns of another type than wanted, and for missing ones that are read."""
+    wrong = [
+        name
+        for name in wanted
+        if (name in present and present[name] != wanted[name]) or (name in read and name not in present)
+    ]
+    if wrong:
+        raise TargetError(
+            f"the mirror of {schema.id} doesn't hold what the mapping reads",
+            where=f"{where}, column {', '.join(wrong)}",
+            cause="the column was added to the source, or changed its type, after the table was dumped; or the table"
+            " has so many columns that its mirror was made without those that nothing read",
+            remedy="take the column out of the mapping, or start a migration of another name with an empty target",
+        )

@@ -1,0 +1,209 @@
+"""Mapped rows of one target table, checked before the transaction begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from migrator.errors import TargetError
+from migrator.model.table import TableId
+from migrator.model.target import TargetTable
+
+_SHOWN = 60
+
+
+def duplicate(table: TableId, key: str) -> TargetError:
+    """The mapping returned one key twice."""
+    return TargetError(
+        f"the mapping returned two rows for key {key} of {table}",
+        where=f"{table}, {key}",
+        cause="a target row must come from one source row (or grain), else the last one would win by chance",
+        remedy="correct the mapping or its key, then start again: nothing of this batch was written",
+    )
+
+
+def named_row(
+    error: TargetError,
+    rows: pa.Table,
+    key: Sequence[str],
+    column: str,
+    encode: Callable[[pa.ChunkedArray], object],
+) -> TargetError:
+    """The error of a column that can't be encoded, with the key and the value of the first row at fault.
+
+    Args:
+        error: what ``encode`` raised of the whole column.
+        rows: mapped rows.
+        key: the target's.
+        column: the one that was encoded.
+        encode: raises ``TargetError`` of values that can't be.
+    """
+    values = rows[column]
+    first, last = 0, len(values)
+
+    def refused(start: int, end: int) -> TargetError | None:
+        try:
+            encode(values.slice(start, end - start))
+        except TargetError as found:
+            return found
+        return None
+
+    while last - first > 1:
+        middle = (first + last) // 2
+        if refused(first, middle):
+            last = middle
+        else:
+            first = middle
+    if last <= first or not (found := refused(first, last)) or not set(key) <= set(rows.column_names):
+        return error
+    place = key_text(key, [shown(rows[name][first]) for name in key])
+    table = error.where.removesuffix(f".{column}")
+    return TargetError(
+        error.what,
+        where=f"{table}, {place}, column {column}, value {shown(values[first])!r}",
+        cause=found.cause,
+        remedy=error.remedy,
+    )
+
+
+def shown(value: pa.Scalar) -> object:
+    """A value for messages: what Python has no word for as its number, the middle of long ones left out."""
+    try:
+        found = value.as_py()
+    except (ValueError, OverflowError):  # dates beyond the year 9999, infinities
+        found = value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64()).as_py()
+    if isinstance(found, (str, bytes)) and len(found) > _SHOWN:
+        half = _SHOWN // 2
+        dots = "..." if isinstance(found, str) else b"..."
+        return found[:half] + dots + found[-half:]  # type: ignore[operator]
+    return found
+
+
+def one_key(table: TableId, key: Sequence[str], found: Sequence[object], compares: str) -> TargetError:
+    """Two rows have keys that differ, and that the target takes for one.
+
+    Args:
+        table: the target table.
+        key: its key's columns.
+        found: the key's values of both rows, one after the other.
+        compares: how the key compares, e.g. ``name by collation ci``.
+    """
+    one, other = (key_text(key, list(part)) for part in (found[: len(key)], found[len(key) :]))
+    return TargetError(
+        f"the target takes two keys of {table} for one: {one} and {other}",
+        where=f"{table}, {one}, {other}",
+        cause=f"two source rows map to it, and the target's key compares {compares}: the last one"
+        " would win by chance",
+        remedy="give the key's column in the target a type or collation that tells the two apart, or make their keys"
+        " differ in the mapping; or, if only one of the two is in the source, delete the other from the target."
+        " Then start again: nothing of this batch was written",
+    )
+
+
+def compared_by(columns: Sequence[Sequence[object]]) -> str:
+    """How a unique index compares, for messages: of each column its name, collation (or None) and type."""
+    told = [f"{name} by collation {collation} ({kind})" for name, collation, kind in columns if collation]
+    return f"; the target compares {', '.join(told)}, which may take different texts for one" if told else ""
+
+
+def key_text(names: Sequence[str], values: Sequence[object]) -> str:
+    """``name=value`` pairs of a key, for messages."""
+    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
+
+
+def filled(rows: pa.Table | None) -> pa.Table | None:
+    """The rows, or None of none."""
+    return rows if rows is not None and rows.num_rows else None
+
+
+def vanishing(
+    key: Sequence[str], before: pa.Table | None, after: pa.Table | None, strict: bool
+) -> tuple[pa.Table | None, bool]:
+    """The before rows that a merge must know of, and whether it still has to tell new rows from those of before.
+
+    Most batches hold updates that keep their keys: what the server would find out by joins (nothing vanishes,
+    nothing is new) is seen here, and the before rows needn't be sent. Values that are equal here look the
+    same to the server. Where some are equal to the server alone (``citext``), it is asked as ever.
+
+    Args:
+        key: the target's.
+        before, after: mapped rows, or None of none.
+        strict: whether after rows without a before row must not exist yet.
+    """
+    if before is None or after is None or not set(key) <= {*before.column_names} & {*after.column_names}:
+        return before, strict
+    old, new = before.select(key), after.select(key)
+    if any(pa.types.is_floating(one.type) for one in (*old.columns, *new.columns)):
+        return (
+            before,
+            strict,
+        )  # 0.0 and -0.0 are equal here: a row that changes from one to the other would be lost
+    if old.equals(new):
+        return None, False
+    try:
+        if strict and new.join(old, list(key), join_type="left anti").num_rows:
+            return before, True
+        return filled(old.join(new, list(key), join_type="left anti")), False
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a type that Arrow doesn't join by
+        return before, strict
+
+
+def only_changed(key: Sequence[str], before: pa.Table | None, after: pa.Table | None) -> bool:
+    """Whether every after row has a before row of its key, with other values; as far as can be told cheaply."""
+    if before is None or after is None or before.column_names != after.column_names:
+        return False
+    if not set(key) <= {*after.column_names} or not before.select(key).equals(after.select(key)):
+        return False
+    try:
+        same = pa.chunked_array([pa.repeat(True, after.num_rows)])
+        for old, new in zip(before.columns, after.columns, strict=True):
+            both_null = pc.and_(pc.is_null(old), pc.is_null(new))
+            same = pc.and_(same, pc.or_(pc.fill_null(pc.equal(old, new), False), both_null))
+            if not pc.any(same).as_py():
+                return True
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a type that Arrow doesn't compare
+        pass
+    return False
+
+
+def together(table: TableId, written: tuple[str, ...], parts: list[pa.Table]) -> pa.Table:
+    """The written columns of all parts. Raises ``TargetError`` when a part has other columns."""
+    for part in parts:
+        if set(part.column_names) != set(written):
+            raise TargetError(
+                f"dump rows and log rows of {table} have different columns",
+                where=str(table),
+                cause=f"{sorted(part.column_names)} against {sorted(written)}",
+                remedy="the mapping must return the same columns for every input",
+            )
+    if not parts:
+        return pa.table({name: pa.chunked_array([], pa.null()) for name in written})
+    return pa.concat_tables([part.select(written) for part in parts], promote_options="permissive")
+
+
+def no_key(table: TableId) -> TargetError:
+    """The table can't be written."""
+    return TargetError(
+        f"the target table {table} has no primary key",
+        where=str(table),
+        cause="rows are updated and deleted by key",
+        remedy="add a primary key, or a unique index on NOT NULL columns, in a revision of the target",
+    )
+
+
+def check_columns(table: TargetTable, written: tuple[str, ...]) -> None:
+    """Refuses columns that the target hasn't or computes, and a missing key column. Raises ``TargetError``."""
+    unknown = [name for name in written if table.column(name) is None]
+    generated = [column.name for column in table.columns if column.generated and column.name in written]
+    lacking = [name for name in table.key if name not in written]
+    for names, what, remedy in (
+        (unknown, "has no column", "correct the mapping, or add the column in a revision of the target"),
+        (generated, "computes by itself the column", "leave the column out of the mapping"),
+        (lacking, "needs for its key the column", "the mapping must return every key column"),
+    ):
+        if names:
+            raise TargetError(
+                f"the target table {table.id} {what} {', '.join(names)}", where=str(table.id), remedy=remedy
+            )

@@ -1,0 +1,224 @@
+"""``migrator init``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import click
+
+from migrator.cli.init.project_text import mapping_text, tests_text
+from migrator.config import project as configuration
+from migrator.config.project import DEFAULT_PORTS, NAME, SOURCE_KINDS
+from migrator.errors import ConfigError
+from migrator.wiring.reflection import Reflected, reflected
+from transforms.analysis.matched import Matched, matched, same_name
+
+_REVISION = "alembic/versions/0001_new_schema.py"
+_TEMPLATES = {
+    "migration.toml": "migration.toml.txt",
+    "mapping.py": "mapping.py.txt",
+    "tests/test_mapping.py": "test_mapping.py.txt",
+    "alembic.ini": "alembic.ini.txt",
+    "alembic/env.py": "env.py.txt",
+    "alembic/script.py.mako": "script.py.mako.txt",
+    _REVISION: "first_revision.py.txt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    kind: str
+    host: str
+    port: int
+    database: str
+    user: str
+    schema: str = ""
+    password_env: str = ""
+
+    def text(self, section: str) -> str:
+        """Its settings as lines of the file."""
+        lines = [
+            f"{name} = {json.dumps(getattr(self, name))}" for name in ("kind", "host", "port", "database")
+        ]
+        lines += [f"schema = {json.dumps(self.schema)}"] if self.schema else []
+        lines.append(f"user = {json.dumps(self.user)}")
+        comment = "    # name of an environment variable, never the password itself"
+        if self.password_env:
+            lines.append(f"password_env = {json.dumps(self.password_env)}{comment}")
+        else:
+            lines.append(
+                f'# password_env = "{section.upper()}_PASSWORD"{comment}; or password_file, password_keyring'
+            )
+        lines.append(
+            '# tls = "verify-full"    # with tls_ca = "ca.pem"; prefer, the default, does not check who answers'
+        )
+        return "\n".join(lines)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--name", default=None, help="Name of the migration; the folder's name by default.")
+@click.option("--source", type=click.Choice(SOURCE_KINDS), default="postgresql", show_default=True)
+@click.option(
+    "--source-url", default=None, metavar="URL", help="The old database: mysql://user@host:3306/shop"
+)
+@click.option(
+    "--target-url", default=None, metavar="URL", help="The new one: postgresql://user@host/shop?schema=public"
+)
+@click.option(
+    "--source-password-env", default="", metavar="NAME", help="Environment variable with its password."
+)
+@click.option(
+    "--target-password-env", default="", metavar="NAME", help="Environment variable with its password."
+)
+def init(
+    folder: Path,
+    name: str | None,
+    source: str,
+    source_url: str | None,
+    target_url: str | None,
+    source_password_env: str,
+    target_password_env: str,
+) -> None:
+    """Write a migration project into FOLDER: settings, mapping, its tests, and the new schema's revisions.
+
+    With both URLs the mapping is made from the two schemas: tables and columns of one name are matched, everything
+    else is a gap, marked, and named by `migrator explain` and `migrator check`.
+    """
+    name = name or folder.resolve().name.lower().replace("-", "_")
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name!r} can't be the name of a migration",
+            cause="it must be [a-z][a-z0-9_]{0,30}: slot, publication and ledger row are named after it",
+            remedy="choose one with --name",
+        )
+    taken = [file for file in _TEMPLATES if (folder / file).exists()]
+    if taken:
+        raise ConfigError(
+            f"{folder} already holds {', '.join(taken)}",
+            cause="init never overwrites a file",
+            remedy="choose another folder, or remove them",
+        )
+    if (source_url is None) != (target_url is None):
+        raise ConfigError(
+            "one URL alone is of no use",
+            cause="the mapping is made from the old schema and the new one",
+            remedy="give --source-url and --target-url, or neither for a project with an example",
+        )
+    texts = {file: _template(template) for file, template in _TEMPLATES.items()}
+    if source_url is not None and target_url is not None:
+        old = _server("--source-url", source_url, source_password_env)
+        new = _server("--target-url", target_url, target_password_env)
+        texts["migration.toml"] = _settings_text(name, old, new)
+        texts |= _from_schemas(texts["migration.toml"], old.kind)
+    else:
+        old = _Server(source, "127.0.0.1", DEFAULT_PORTS[source], "old", "migrator")
+        new = _Server("postgresql", "127.0.0.1", DEFAULT_PORTS["postgresql"], "new", "migrator")
+        texts["migration.toml"] = _settings_text(name, old, new)
+    for file, text in texts.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        click.echo(f"wrote {path}")
+    click.echo(
+        f"next: edit these files, then `cd {folder}`, `alembic -x url=... upgrade head`, `migrator check`"
+    )
+
+
+def _template(name: str) -> str:
+    return (files("migrator.cli.init.template") / name).read_text()
+
+
+def _settings_text(name: str, old: _Server, new: _Server) -> str:
+    return _template("migration.toml.txt").format(
+        name=name, source=old.text("source"), target=new.text("target")
+    )
+
+
+def _server(option: str, url: str, password_env: str) -> _Server:
+    """From ``kind://user@host:port/database?schema=name``. Raises ``ConfigError``."""
+    try:
+        parts = urlsplit(url)
+        kind = {"postgres": "postgresql"}.get(parts.scheme, parts.scheme)
+        port, more = (
+            parts.port or DEFAULT_PORTS.get(kind, 0),
+            dict(parse_qsl(parts.query, strict_parsing=bool(parts.query))),
+        )
+    except ValueError as error:
+        raise _wrong_url(option, str(error)) from error
+    if parts.password is not None:
+        name = option.removeprefix("--").removesuffix("-url")
+        raise ConfigError(
+            f"{option} holds a password",
+            cause="other users of the machine see the arguments of a command, and the file would keep it",
+            remedy=f"leave it out, put it into an environment variable, and name that with --{name}-password-env",
+        )
+    database = unquote(parts.path.removeprefix("/"))
+    missing = [
+        what
+        for what, given in (("user", parts.username), ("host", parts.hostname), ("database", database))
+        if not given
+    ]
+    if kind not in SOURCE_KINDS:
+        raise _wrong_url(option, f"{parts.scheme or 'no scheme'!r} is none of {', '.join(SOURCE_KINDS)}")
+    if missing or set(more) - {"schema"}:
+        raise _wrong_url(
+            option, f"it lacks {', '.join(missing)}" if missing else f"unknown: {', '.join(more)}"
+        )
+    if "schema" in more and kind != "postgresql":
+        raise _wrong_url(option, "only PostgreSQL has schemas beside databases")
+    user, host = unquote(parts.username or ""), parts.hostname or ""
+    return _Server(kind, host, port, database, user, more.get("schema", ""), password_env)
+
+
+def _wrong_url(option: str, cause: str) -> ConfigError:
+    remedy = "write kind://user@host:port/database, for PostgreSQL also ?schema=name"
+    return ConfigError(f"{option} can't be read", cause=cause, remedy=remedy)
+
+
+def _from_schemas(settings: str, kind: str) -> dict[str, str]:
+    """The files that depend on the two schemas. Raises what can't be read of them."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "migration.toml"
+        file.write_text(settings)
+        found = reflected(configuration.load(file))
+    if not found.new:
+        raise ConfigError(
+            "the new database has no table to fill",
+            cause="; ".join(f"{name}: {why}" for name, why in found.refused_new.items()),
+            remedy="create the new schema first, or leave the URLs out for a project with an example",
+        )
+    tables, gaps = _matches(found, kind)
+    read = {table.source.id.name for table in tables}
+    click.echo(_told(tables, gaps))
+    return {
+        "mapping.py": mapping_text(tables, gaps, [name for name in found.old if name not in read]),
+        "tests/test_mapping.py": tests_text(tables),
+        _REVISION: _template("found_revision.py.txt"),
+    }
+
+
+def _matches(found: Reflected, kind: str) -> tuple[list[Matched], dict[str, str]]:
+    """The tables that both sides have, and why the others of the new schema are gaps."""
+    tables, gaps = [], dict[str, str]()
+    for name, target in found.new.items():
+        old = same_name(name, list(found.old))
+        if old is not None:
+            tables.append(matched(found.old[old], target, kind))
+        else:
+            gaps[name] = found.refused_old.get(name) or "no old table has its name"
+    gaps |= found.refused_new
+    return tables, gaps
+
+
+def _told(tables: list[Matched], gaps: dict[str, str]) -> str:
+    lines = []
+    for table in tables:
+        names = ", ".join(one.target.name for one in table.columns if one.gap)
+        lines.append(f"{table.target.id.name}: {f'gaps: {names}' if names else 'all columns matched'}")
+    return "\n".join([*lines, *(f"{name}: gap: {why}" for name, why in gaps.items())])

@@ -1,0 +1,184 @@
+"""``migrator repair``: makes target rows right that differ, through the run; first says what it would do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import join
+
+import click
+
+from migrator.cli.kept import keep, reason_option
+from migrator.cli.options import SECONDS, OnSpark, on_spark, repair_words
+from migrator.cli.repair.choice import Choice, chosen, not_differing
+from migrator.cli.repair.forms import RepairReport, file_name, lines, write_reports
+from migrator.cli.repair.report import Outcome, outcome, planned_lines, planned_outcome
+from migrator.cli.verify import verified
+from migrator.config.project import Settings
+from migrator.errors import RequestError
+from migrator.run.commands.repair import RepairStep, Wanted, children_first, repair_steps
+from migrator.wiring import parts as wiring
+from migrator.wiring.repair import await_repair, begin_repair, running_leader
+from verify.report.display import on_terminal
+from verify.tables.compare.compare import DUPLICATE
+from verify.tables.findings.differing import Differing, read_differing
+from verify.tables.findings.fix_sql import write_fix_sql
+
+
+@dataclass(frozen=True, slots=True)
+class _Began:
+    """When a command began, by both clocks."""
+
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    monotonic_s: float = field(default_factory=time.monotonic)
+
+
+@click.command()
+@on_spark
+@click.option(
+    "--from",
+    "report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="REPORT",
+    help="verify.json of an earlier verification. Default: verify now.",
+)
+@click.option("--table", "tables", multiple=True, help="A target table; may be repeated. Default: all.")
+@click.option(
+    "--key", "keys", multiple=True, metavar="KEY", help="A key of the target table; may be repeated."
+)
+@click.option(
+    "--range", "key_range", nargs=2, default=None, metavar="LOW HIGH", help="First and last key, inclusive."
+)
+@reason_option
+@click.option("--apply", "apply", is_flag=True, help="Do it. Without, nothing is written to any database.")
+@click.option(
+    "--sql",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Write statements to FILE, to be read and run by hand, instead.",
+)
+@click.option(
+    "--wait",
+    "wait_s",
+    default=300.0,
+    show_default=True,
+    type=SECONDS,
+    help="Longest wait for the run, in seconds.",
+)
+def repair(
+    project: OnSpark,
+    report: Path | None,
+    tables: tuple[str, ...],
+    keys: tuple[str, ...],
+    key_range: tuple[str, str] | None,
+    reason: str,
+    apply: bool,
+    sql: Path | None,
+    wait_s: float,
+) -> int:
+    """Make target rows right that differ from mapping(source): wrong, missing and extra ones.
+
+    Shows what would be done; with --apply the rows are dumped again through the running `migrator run`, in
+    order with the stream, rows that the source doesn't make are removed, and all is verified again. A KEY of
+    several columns is one CSV row. Exit codes: 0 nothing (left) to repair, 1 something is, 2 error, 3
+    unknown.
+    """
+    settings = replace(project.settings, reason=reason)
+    project = replace(project, settings=settings)
+    if apply and sql is not None:
+        raise RequestError(
+            "--apply and --sql exclude each other",
+            where="--apply --sql",
+            cause="statements run by hand know nothing of the stream",
+            remedy="choose one",
+        )
+    choice, began = Choice(tables, keys, key_range), _Began()
+    found = read_differing(report) if report is not None else _verified(project, tables)
+    differing = chosen(found, choice, settings.name)
+    for key in not_differing(differing, choice):
+        click.echo(f"{differing.tables[0].table}: {on_terminal(key)} isn't among the keys that differ")
+    if sql is not None:
+        return _statements(project, differing, sql)
+    again = _command(settings, choice)
+    parts = wiring.parts(settings, project.master, project.options)
+    steps = repair_steps(parts, _wanted(differing), settings.target.kind == "postgresql")
+    for line in planned_lines(differing, steps):
+        click.echo(line)
+    if apply and steps:
+        return _applied(project, differing, steps, wait_s, again)
+    if steps:
+        click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")
+    does = _command(settings, choice, report or settings.reports() / "verify.json")
+    planned = planned_outcome(differing, steps)  # keys without steps: made twice
+    return _reported(settings, began, planned, does)
+
+
+def _command(settings: Settings, choice: Choice, apply_from: Path | None = None) -> str:
+    """What repairs the same choice of rows: those of a report, or after another verification."""
+    source = [] if apply_from is None else ["--from", str(apply_from.absolute()), "--apply"]
+    return join([*repair_words(settings), *source, *choice.options()])
+
+
+def _statements(project: OnSpark, differing: Differing, file: Path) -> int:
+    settings = project.settings
+    names = [table.table for table in differing.tables]
+    target = wiring.parts(settings, project.master, project.options).target
+    order = children_first(names, target.tables(names))
+    number = write_fix_sql(differing, settings.target.kind, settings.target.schema or "public", file, order)
+    click.echo(
+        f"{number} statements in {file}: read them, stop the run or be sure of the rows, then run them"
+    )
+    return 1 if number else 0
+
+
+def _applied(
+    project: OnSpark,
+    differing: Differing,
+    steps: Sequence[RepairStep],
+    wait_s: float,
+    again: str,
+) -> int:
+    """Repairs through the run, verifies again, and tells before and after."""
+    settings = project.settings
+    click.echo(f"through the run of {running_leader(settings)}")
+    began = _Began()
+    asked = begin_repair(settings, steps)
+    counts = ", ".join(f"{len(step.keys):,} rows of {step.target}" for step in steps)
+    keep(settings, "repair", f"{counts}, by {', '.join(asked)}")
+    told = await_repair(settings, asked, wait_s)
+    tables = tuple(dict.fromkeys(step.target for step in steps))
+    done = outcome(differing, steps, told, _verified(project, tables))
+    for line in lines(done):
+        click.echo(line)
+    return _reported(settings, began, done, again)
+
+
+def _reported(settings: Settings, began: _Began, done: Outcome, command: str) -> int:
+    """The reports' files written, their names told; gives the exit code."""
+    elapsed_s = round(time.monotonic() - began.monotonic_s, 3)
+    report = RepairReport(settings.name, began.at, elapsed_s, done, command)
+    write_reports(report, settings.reports())
+    files = ", ".join(f"{file_name(done)}.{form}" for form in ("html", "json", "xml", "txt"))
+    click.echo(f"reports: {settings.reports()}/{files}")
+    return done.exit_code()
+
+
+def _wanted(differing: Differing) -> list[Wanted]:
+    found = []
+    for table in differing.tables:
+        keys = [key.key for key in differing.keys if key.table == table.table and key.status != DUPLICATE]
+        if keys:
+            found.append(Wanted(table.table, table.key, tuple(keys)))
+    return found
+
+
+def _verified(project: OnSpark, tables: tuple[str, ...]) -> Differing:
+    """The keys that differ now."""
+    reports = project.settings.reports()
+    verified(project, tables or None, reports)
+    return read_differing(reports / "verify.json")

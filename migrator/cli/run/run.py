@@ -1,0 +1,134 @@
+"""``migrator run``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from migrator.cli.kept import keep, keep_stop, reason_option
+from migrator.cli.options import Amount, OnSpark, on_spark, repair_words
+from migrator.cli.run.display import Display
+from migrator.cli.run.verifier import Verifier, command
+from migrator.cli.signals import stop_on_signals
+from migrator.errors import MappingError, MigratorError
+from migrator.run.caught_up import caught_up
+from migrator.run.failure import Stopping
+from migrator.run.migration import Migration
+from migrator.run.progress import Progress
+from migrator.wiring import parts as wiring
+from transforms.registry import Mapping
+from verify.tables.continuous import DEFAULT_RATE
+
+
+@click.command()
+@on_spark
+@click.option(
+    "--until",
+    type=click.Choice(["caught-up"]),
+    default=None,
+    help="End by itself once every table is dumped and everything committed by then is applied.",
+)
+@click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
+@click.option(
+    "--ha",
+    "standby",
+    is_flag=True,
+    help="Of several processes one leads; this one stands by while another does, and again when it was replaced.",
+)
+@reason_option
+@click.option(
+    "--unproven-log",
+    is_flag=True,
+    help="Go on though the last transaction read was purged from the source's binlog, on your word that the server"
+    " wasn't restored or reset since; kept in the history.",
+)
+@click.option(
+    "--accept-mapping",
+    "accepted",
+    metavar="TARGET",
+    multiple=True,
+    help="Go on though the mapping of this target table was changed, on your word that the rows mapped so far are"
+    " what it makes of them; kept in the history. May be given more than once.",
+)
+@click.option("--verify", "verified", is_flag=True, help="Keep verifying beside it, in a process of its own.")
+@click.option(
+    "--verify-rate",
+    default=DEFAULT_RATE,
+    show_default=True,
+    type=Amount(min=0, min_open=True),
+    help="Rows of both sides that the verifier reads a second, on average.",
+)
+def run(
+    project: OnSpark,
+    until: str | None,
+    plain: bool,
+    standby: bool,
+    reason: str,
+    unproven_log: bool,
+    accepted: tuple[str, ...],
+    verified: bool,
+    verify_rate: float,
+) -> None:
+    """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
+    given = replace(project.settings, reason=reason, unproven_log=unproven_log, accepted=accepted)
+    settings, stopping = given, Stopping()
+    stop_on_signals(stopping)
+    parts = wiring.parts(settings, project.master, project.options)
+    refuse_unknown(accepted, parts.mapping)
+    for forced in [
+        *(["--unproven-log"] if unproven_log else []),
+        *(f"--accept-mapping {t}" for t in accepted),
+    ]:
+        keep(settings, "force", forced)
+    migration = Migration(parts, standby)
+    goal = caught_up(parts.catalog.position) if until == "caught-up" else None
+    with Display(migration.progress, plain=plain or None):
+        beside = None
+        if verified:
+            log = settings.state / "verify.log"
+            started = command(settings.file, verify_rate)
+            made = Verifier(started, settings.reports(), log, migration.progress, repair_words(settings))
+            beside = stopping.thread("verifier", lambda: made.run(stopping))
+        said = "it failed"
+        try:
+            migration.run(stopping, goal)
+            said = "it was told to" if stopping.requested() else "it caught up"
+        except MigratorError as error:
+            said = f"error: {error}"
+            raise
+        finally:
+            keep_stop(settings, said)
+            stopping.request()
+            if beside is not None:
+                beside.join(timeout=15)
+    click.echo(summary(migration.progress))
+
+
+def refuse_unknown(accepted: tuple[str, ...], mapping: Mapping) -> None:
+    """Raises ``MappingError`` for a target that the mapping doesn't make."""
+    unknown = [name for name in accepted if name not in mapping]
+    if unknown:
+        raise MappingError(
+            f"the mapping makes no target table {unknown[0]!r}",
+            where="--accept-mapping",
+            cause=f"it makes {', '.join(target.name for target in mapping)}",
+            remedy="name one of these",
+        )
+
+
+def summary(progress: Progress) -> str:
+    """What a run did, in a few lines."""
+    now = progress.snapshot()
+    dumped, dropped = sum(d.rows for d in now.dumps), sum(d.dropped_rows for d in now.dumps)
+    lags = progress.lag_quantiles_s()
+    lines = [
+        f"dumped rows      {dumped:,} (in {sum(d.chunks for d in now.dumps):,} chunks; {dropped:,} rows dropped by"
+        " reconciliation because the log had something newer)",
+        f"streamed changes {now.applied_changes:,} in {now.applied_transactions:,} transactions",
+        f"target commits   {now.applied_batches:,}",
+    ]
+    if lags is not None:
+        lines.append(f"lag              p50 {lags[0] * 1000:,.0f} ms, p99 {lags[1] * 1000:,.0f} ms")
+    lines.append(f"position         {now.applied.token if now.applied else '-'}")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Settings of a project: read, checked, and handed on as values."""

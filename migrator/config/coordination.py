@@ -1,0 +1,119 @@
+"""The section ``[coordination]`` of ``migration.toml``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from migrator.config.secret import Get, Problem, Secrets, settings_of
+from migrator.model.coordination import Coordination
+
+SETTINGS: dict[str, type] = {
+    "hosts": str,
+    "path": str,
+    "session_s": float,
+    "auth": str,
+    "user": str,
+    **settings_of("password"),
+    "tls": str,
+    "tls_ca": str,
+    "tls_cert": str,
+    "tls_key": str,
+    **settings_of("tls_key_password"),
+    "shared_event_log": bool,
+}
+_AUTH = ("none", "digest", "sasl")
+_TLS = ("disable", "verify-ca", "verify-full")
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(\d{1,5})")
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_LEAST_SESSION_S, _MOST_SESSION_S = 1, 300
+
+
+def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str]) -> Coordination:
+    """The section's settings; what is wrong with them goes to ``problem``. Relative paths begin at ``root``."""
+    reader, secrets = _Section(root, get, problem), Secrets(root, get, problem, environment)
+    auth = reader.choice("auth", _AUTH)
+    password, user = secrets.read("password"), str(get("user", ""))
+    _check_login(auth, user, password, problem)
+    tls = reader.choice("tls", _TLS)
+    files = {name: reader.file(name, tls) for name in ("tls_ca", "tls_cert", "tls_key")}
+    if bool(files["tls_cert"]) != bool(files["tls_key"]):
+        missing = "tls_key" if files["tls_cert"] else "tls_cert"
+        problem(missing, "certificate and key of a client go together: name both files, or neither")
+    session_s = float(get("session_s", 10.0))
+    if not _LEAST_SESSION_S <= session_s <= _MOST_SESSION_S:
+        problem("session_s", f"{session_s:g} is not within {_LEAST_SESSION_S} and {_MOST_SESSION_S} seconds")
+    return Coordination(
+        hosts=reader.hosts(),
+        path=reader.path(),
+        session_s=session_s,
+        auth=auth,
+        user=user,
+        password=password,
+        tls=tls,
+        **files,
+        tls_key_password=secrets.read("tls_key_password"),
+        shared_event_log=get("shared_event_log", False),
+    )
+
+
+def _check_login(auth: str, user: str, password: str | None, problem: Problem) -> None:
+    if auth == "none":
+        if user or password is not None:
+            problem("auth", 'a login is given, and auth = "none" would not use it: set digest or sasl')
+        return
+    if not user:
+        problem("user", f'auth = "{auth}" needs it')
+    if ":" in user:
+        problem("user", f"{user!r}: a user's name has no colon in ZooKeeper")
+    if not password:
+        problem("password_env", f'auth = "{auth}" needs it, or password_file, or password_keyring')
+    if auth == "sasl" and importlib.util.find_spec("puresasl") is None:
+        problem("auth", "the package pure-sasl is not installed: pip install 'dbmigrator[sasl]'")
+
+
+class _Section:
+    def __init__(self, root: Path, get: Get, problem: Problem):
+        self._root = root
+        self._get = get
+        self._problem = problem
+
+    def hosts(self) -> str:
+        given = str(self._get("hosts", ""))
+        if not given:
+            self._problem("hosts", "[coordination] needs it: host:port,host:port,... of every member")
+        members = [member.strip() for member in given.split(",")]
+        for member in members if given else ():
+            found = _HOST.fullmatch(member)
+            if found is None or not 0 < int(found[2]) < 65536:
+                self._problem("hosts", f"{member!r} is not host:port (a path goes into the setting path)")
+        return ",".join(members)
+
+    def path(self) -> str:
+        given = str(self._get("path", "/migrator"))
+        parts = given.split("/")
+        if parts[0] or not parts[1:] or not all(_PART.fullmatch(part) for part in parts[1:]):
+            self._problem(
+                "path", f"{given!r} is not /name or /name/name, of letters, digits, dots, dashes, underscores"
+            )
+        return given
+
+    def choice(self, name: str, allowed: tuple[str, ...]) -> str:
+        given = str(self._get(name, allowed[0]))
+        if given not in allowed:
+            self._problem(name, f"{given!r} is none of {', '.join(allowed)}")
+        return given
+
+    def file(self, name: str, tls: str) -> str:
+        given = str(self._get(name, ""))
+        if not given:
+            return ""
+        if tls == "disable":
+            self._problem(name, 'tls = "disable" would not use it: set verify-full, or leave it out')
+        path = self._root / given
+        if not path.is_file() or not os.access(path, os.R_OK):
+            self._problem(name, f"{path} is no file that can be read; correct it, or its rights")
+        return str(path)

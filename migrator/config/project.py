@@ -1,0 +1,399 @@
+"""The one configuration object, read from ``migration.toml`` and the environment.
+
+Unknown settings are refused, and all problems are reported together with file, line and remedy. Passwords come from
+places that the file names (see ``migrator.config.secret``); they are never printed, logged or stored.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from migrator.config import coordination as config_coordination
+from migrator.config.secret import Secrets, concerns_secret, literal_problem, settings_of
+from migrator.errors import ConfigError
+from migrator.model.codecs.codec import NEWER
+from migrator.model.coordination import Coordination
+from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
+
+SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
+TARGET_KINDS = ("postgresql", "mariadb", "mysql")
+PLACEMENTS = ("witness", "watermark", "message")
+LOGS = ("server", "change_tables")
+STAGING = ("auto", "driver", "executors")
+CHUNK_READING = ("driver", "executors")
+TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
+NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One side's connection. ``schema`` is empty on MariaDB and MySQL; ``password`` is never shown.
+
+    ``silence_s``: how long the server may be silent where it should speak before it is asked for a sign of life.
+    ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
+    """
+
+    kind: str
+    host: str
+    port: int
+    database: str
+    schema: str
+    user: str
+    password: str | None = field(default=None, repr=False)
+    tls: str = "prefer"
+    tls_ca: str = ""
+    silence_s: float = 20.0
+    text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def address(self) -> str:
+        """Who and where, without the password."""
+        return f"{self.kind}://{self.user}@{self.host}:{self.port}/{self.database}"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Spark master URL and ``spark.*`` options, passed through.
+
+    On a cluster: ``py_files`` are shipped to executors beside the tool and the mapping's modules; ``wait_s`` is how
+    long to wait for the first executor.
+    """
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    py_files: tuple[Path, ...] = ()
+    wait_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a migration project configures. Paths are absolute.
+
+    ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes
+    what was read. ``keep_until_applied``: the source forgets its log only when the target, not just the event
+    log, holds it.
+    ``reason``: why the command is given, for the history; ``unproven_log``: see ``BinlogSource.unproven``;
+    ``accepted``: targets whose changed mapping makes the same rows; all of these stand in no file.
+    """
+
+    file: Path
+    name: str
+    mapping: Path
+    state: Path
+    alembic: Path
+    source: Server
+    target: Server
+    placement: str = "witness"
+    streaming: bool = True
+    failover: bool = True
+    server_id: int = 0
+    log: str = "server"
+    forget_changes: bool = False
+    keep_until_applied: bool = False
+    capture: CaptureLimits = field(default_factory=CaptureLimits)
+    apply: ApplyLimits = field(default_factory=ApplyLimits)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    coordination: Coordination | None = None
+    reason: str = ""
+    unproven_log: bool = False
+    accepted: tuple[str, ...] = ()
+
+    def event_log(self) -> Path:
+        """Directory of the event log."""
+        return self.state / "eventlog"
+
+    def reports(self) -> Path:
+        """Directory of verification reports."""
+        return self.state / "reports"
+
+
+_TEXT_COLUMNS = 'write { prices = ["amount"] }'
+FORMAT = 1
+"""Number of the present layout of ``migration.toml``; a file without one has the first."""
+_MIGRATION: dict[str, type] = {"format": int, "name": str, "mapping": str, "state": str, "alembic": str}
+_SERVER: dict[str, type] = {
+    "kind": str,
+    "host": str,
+    "port": int,
+    "database": str,
+    "schema": str,
+    "user": str,
+    **settings_of("password"),
+    "tls": str,
+    "tls_ca": str,
+    "silence_s": float,
+}
+_SOURCE: dict[str, type] = {
+    **_SERVER,
+    "placement": str,
+    "streaming": bool,
+    "failover": bool,
+    "server_id": int,
+    "log": str,
+    "forget_changes": bool,
+    "keep_until_applied": bool,
+    "text_columns": dict,
+}
+
+
+def _limits(cls: type) -> dict[str, type]:
+    return {each.name: type(each.default) for each in fields(cls)}
+
+
+_SECTIONS: dict[str, dict[str, type]] = {
+    "migration": _MIGRATION,
+    "source": _SOURCE,
+    "target": _SERVER,
+    "capture": _limits(CaptureLimits),
+    "apply": _limits(ApplyLimits),
+    "spark": {"master": str, "conf": dict, "py_files": list, "wait_s": float},
+    "coordination": config_coordination.SETTINGS,
+}
+
+
+def load(file: Path, environment: Mapping[str, str] | None = None) -> Settings:
+    """Reads and checks a project's ``migration.toml``.
+
+    Args:
+        file: the file.
+        environment: where passwords come from; the process's environment by default.
+
+    Raises:
+        ConfigError: everything that is wrong with it, in one message.
+    """
+    try:
+        text = file.read_text()
+    except OSError as error:
+        raise ConfigError(
+            f"{file} can't be read",
+            cause=error.strerror or str(error),
+            remedy="run the command in a migration project's folder, or name its file with --config;"
+            " `migrator init` makes a project",
+        ) from error
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"{file} is no valid TOML", cause=str(error), remedy="correct the line named"
+        ) from error
+    reader = _Reader(file, text, document, os.environ if environment is None else environment)
+    settings = reader.settings()
+    if reader.problems or settings is None:
+        raise ConfigError(
+            f"{len(reader.problems)} problem(s) in {file}",
+            where="; ".join(reader.problems),
+            remedy="correct the settings named; docs/operating.md lists all of them",
+        )
+    return settings
+
+
+class _Reader:
+    """Turns a TOML document into settings, collecting problems instead of stopping at the first."""
+
+    def __init__(self, file: Path, text: str, document: dict[str, Any], environment: Mapping[str, str]):
+        self._file = file
+        self._lines = text.splitlines()
+        self._document = document
+        self._environment = environment
+        self.problems: list[str] = []
+
+    def settings(self) -> Settings | None:
+        """The settings, or None when there are problems."""
+        found = self._get("migration", "format", FORMAT)
+        if found != FORMAT:  # alone: what else seems to be wrong may be right in that format
+            self._problem(
+                "migration", "format", f"it is {found}, this version knows formats up to {FORMAT}: {NEWER}"
+            )
+            return None
+        for section, value in self._document.items():
+            self._check_section(section, value)
+        root = self._file.resolve().parent
+        name = self._text("migration", "name")
+        if name and not NAME.fullmatch(name):
+            self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
+        source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
+        allowed = PLACEMENTS if source.kind == "postgresql" else PLACEMENTS[:-1]
+        placement = self._choice("source", "placement", allowed, "witness")
+        log = self._choice("source", "log", LOGS, "server")
+        self._check_log(log, source.kind, placement)
+        staging = self._choice("apply", "staging", STAGING, "auto")
+        if staging == "executors" and target.kind not in ("", "postgresql"):
+            self._problem("apply", "staging", "executors load into PostgreSQL targets only")
+        self._choice("capture", "chunk_reading", CHUNK_READING, "driver")
+        self._check_positive()
+        coordination = self._coordination(root)
+        if self.problems:
+            return None
+        return Settings(
+            file=self._file.resolve(),
+            name=name,
+            mapping=root / self._text("migration", "mapping", "mapping.py"),
+            state=root / self._text("migration", "state", ".migrator"),
+            alembic=root / self._text("migration", "alembic", "alembic"),
+            source=source,
+            target=target,
+            placement=placement,
+            streaming=self._get("source", "streaming", True),
+            failover=self._get("source", "failover", True),
+            server_id=self._get("source", "server_id", 0),
+            log=log,
+            forget_changes=self._get("source", "forget_changes", False),
+            keep_until_applied=self._get("source", "keep_until_applied", False),
+            capture=CaptureLimits(**self._document.get("capture", {})),
+            apply=ApplyLimits(**self._document.get("apply", {})),
+            spark=self._spark(root),
+            coordination=coordination,
+        )
+
+    # -- checks -------------------------------------------------------------------------------------------------
+
+    def _check_section(self, section: str, value: object) -> None:
+        known = _SECTIONS.get(section)
+        if known is None or not isinstance(value, dict):
+            self.problems.append(
+                f"line {self._line(section, '')}: unknown section [{section}]; there are {', '.join(_SECTIONS)}"
+            )
+            return
+        for key, given in value.items():
+            wanted = known.get(key)
+            if wanted is None:
+                unknown = f"unknown setting; [{section}] has {', '.join(known)}"
+                self._problem(section, key, literal_problem(key, known) or unknown)
+            elif not _fits(given, wanted):
+                shown = "it" if concerns_secret(key) else repr(given)
+                self._problem(section, key, f"{shown} is not {_TYPE_NAMES[wanted]}")
+
+    def _check_positive(self) -> None:
+        for section in ("source", "target", "capture", "apply"):
+            for key, given in self._document.get(section, {}).items():
+                checked = section in ("capture", "apply") or key == "silence_s"
+                if checked and _fits(given, float) and given <= 0:
+                    self._problem(section, key, f"{given!r} is not above 0")
+        if self._get("capture", "dump_share", 1.0) > 1:
+            self._problem("capture", "dump_share", "it is a share of the time: 1 at most")
+        if self._get("capture", "dump_workers", 1) > MOST_WORKERS:
+            self._problem("capture", "dump_workers", f"there may be {MOST_WORKERS} at most")
+
+    def _check_log(self, log: str, kind: str, placement: str) -> None:
+        if log == "change_tables" and kind not in ("", "postgresql"):
+            self._problem("source", "log", "change tables are read on PostgreSQL only")
+        if log == "change_tables" and placement != "witness":
+            self._problem("source", "placement", "change tables need no watermarks: set it to witness")
+        if log != "change_tables" and self._get("source", "forget_changes", False):
+            self._problem("source", "forget_changes", 'it says what to do with log = "change_tables"')
+
+    def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
+        kind = self._choice(section, "kind", kinds, None)
+        root = self._file.resolve().parent
+        get, problem = partial(self._get, section), partial(self._problem, section)
+        tls_ca = self._get(section, "tls_ca", "")
+        if tls_ca and not (root / tls_ca).is_file():
+            self._problem(section, "tls_ca", f"{root / tls_ca} is no file")
+        return Server(
+            kind=kind,
+            host=self._text(section, "host", "127.0.0.1"),
+            port=self._get(section, "port", DEFAULT_PORTS.get(kind, 0)),
+            database=self._text(section, "database"),
+            schema=self._text(section, "schema", "public" if kind == "postgresql" else ""),
+            user=self._text(section, "user"),
+            password=Secrets(root, get, problem, self._environment).read("password"),
+            tls=self._choice(section, "tls", TLS_MODES, "prefer"),
+            tls_ca=str(root / tls_ca) if tls_ca else "",
+            silence_s=float(self._get(section, "silence_s", 20.0)),
+            text_columns=self._text_columns(section, kind),
+        )
+
+    def _text_columns(self, section: str, kind: str) -> dict[str, frozenset[str]]:
+        given = self._get(section, "text_columns", {})
+        if given and kind not in ("", "postgresql"):
+            self._problem(section, "text_columns", "it is for sources on PostgreSQL")
+        for table, names in given.items():
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                self._problem(
+                    section, "text_columns", f"{names!r} is no list of columns of {table}: {_TEXT_COLUMNS}"
+                )
+                return {}
+        return {table: frozenset(names) for table, names in given.items()}
+
+    def _coordination(self, root: Path) -> Coordination | None:
+        """The ensemble; None without the section: leadership is a matter of one machine then."""
+        name = "coordination"
+        if not isinstance(self._document.get(name), dict):
+            return None
+        get, problem = partial(self._get, name), partial(self._problem, name)
+        return config_coordination.read(root, get, problem, self._environment)
+
+    def _spark(self, root: Path) -> SparkSettings:
+        conf = self._get("spark", "conf", {})
+        return SparkSettings(
+            self._text("spark", "master", "local[*]"),
+            {str(key): str(value) for key, value in conf.items()},
+            tuple(root / str(file) for file in self._get("spark", "py_files", [])),
+            float(self._get("spark", "wait_s", 60.0)),
+        )
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    def _get(self, section: str, key: str, default: Any) -> Any:
+        table = self._document.get(section)
+        value = table.get(key, default) if isinstance(table, dict) else default
+        return value if _fits(value, type(default)) else default
+
+    def _text(self, section: str, key: str, default: str | None = None) -> str:
+        value = str(self._get(section, key, default or ""))
+        table = self._document.get(section)
+        if not value and not (isinstance(table, dict) and key in table and not isinstance(table[key], str)):
+            if default is None:
+                self.problems.append(f"line {self._line(section, '')}: [{section}] needs the setting {key!r}")
+            return default or ""
+        return value
+
+    def _choice(self, section: str, key: str, allowed: tuple[str, ...], default: str | None) -> str:
+        value = self._text(section, key, default)
+        if value and value not in allowed:
+            self._problem(section, key, f"{value!r} is none of {', '.join(allowed)}")
+        return value
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def _problem(self, section: str, key: str, text: str) -> None:
+        self.problems.append(f"line {self._line(section, key)}: {section}.{key}: {text}")
+
+    def _line(self, section: str, key: str) -> int:
+        """Line number of a setting, or of its section's heading; 1 when the section is missing."""
+        start = next(
+            (n for n, line in enumerate(self._lines, 1) if line.strip().startswith(f"[{section}")), 0
+        )
+        if key:
+            pattern = re.compile(rf"\s*(\[{section}\.)?\"?{re.escape(key)}\"?\s*[=\]]")
+            found = (n for n, line in enumerate(self._lines, 1) if n > start and pattern.match(line))
+            return next(found, start or 1)
+        return start or 1
+
+
+_TYPE_NAMES = {
+    bool: "true or false",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    dict: "a table",
+    list: "a list",
+}
+
+
+def _fits(value: object, wanted: type) -> bool:
+    if isinstance(value, bool):
+        return wanted is bool
+    if wanted is float:
+        return isinstance(value, int) or (
+            isinstance(value, float) and math.isfinite(value)
+        )  # TOML has nan, inf
+    return isinstance(value, wanted)

@@ -1,0 +1,1 @@
+"""MySQL and MariaDB, as sources, targets and the judge connect to them."""

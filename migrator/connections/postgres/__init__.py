@@ -1,0 +1,1 @@
+"""PostgreSQL, as sources, targets and the judge connect to it."""

@@ -1,0 +1,1 @@
+"""What an operator asks of a run: dumps, and the predicates that say of which rows."""

@@ -1,0 +1,77 @@
+"""What a log reader wants to be told again when the log is read on from a later place, perhaps by another
+process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from migrator.model.table import TableId
+
+Notes = tuple[tuple[TableId, str], ...]
+
+
+class LogNotes:
+    """A text for each table that has one: the adapter's affair. Capture keeps them with every checkpoint.
+
+    The log reader's thread notes, capture's thread keeps: one reference, assigned at once.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[TableId, str] = {}
+        self._given_up: dict[TableId, str] = {}
+        self._asked: frozenset[TableId] = frozenset()
+        self._answered: frozenset[TableId] = frozenset()
+        self._replaced: frozenset[TableId] = frozenset()
+
+    def begin(
+        self,
+        kept: Iterable[tuple[TableId, str]],
+        asked: Iterable[TableId] = (),
+        answered: Iterable[TableId] = (),
+    ) -> None:
+        """What the checkpoint has that is gone on from. Before the log reader is started.
+
+        ``asked``: tables whose rows somebody has asked for since. What they had noted is given up. ``answered``:
+        those of them whose rows will all be read again.
+        """
+        self._asked, self._answered, self._replaced = frozenset(asked), frozenset(answered), frozenset()
+        noted = dict(kept)
+        self._given_up = {table: text for table, text in noted.items() if table in self._asked}
+        self._texts = {table: text for table, text in noted.items() if table not in self._asked}
+
+    def note(self, table: TableId, text: str) -> None:
+        """From now on this is kept for the table; an empty text is as none."""
+        if self._texts.get(table, "") != text:
+            self._texts = {**self._texts, table: text}
+
+    def asked_for(self, table: TableId) -> bool:
+        """Whether its rows are to be read again, so that what came before this reader is of no interest."""
+        return table in self._asked
+
+    def answered(self, table: TableId) -> bool:
+        """Whether all of its rows are to be read again."""
+        return table in self._answered
+
+    def settle(self, table: TableId) -> None:
+        """What was asked for has answered all that the log has so far: nothing that comes later."""
+        self._answered -= {table}
+
+    def given_up(self, table: TableId) -> str:
+        """What the table had noted before somebody asked for its rows, or none."""
+        return self._given_up.get(table, "")
+
+    def replace(self, table: TableId) -> None:
+        """Its rows will all be read of another table of its name: those that are dumped already must go first."""
+        self._replaced |= {table}
+
+    def replaced(self) -> frozenset[TableId]:
+        """The tables of which that was said since ``begin``."""
+        return self._replaced
+
+    def of(self, table: TableId) -> str:
+        """The table's text, or none."""
+        return self._texts.get(table, "")
+
+    def kept(self) -> Notes:
+        """What a checkpoint should have now."""
+        return tuple(sorted((table, text) for table, text in self._texts.items() if text))

@@ -1,0 +1,1 @@
+"""The loop that maps segments and commits batches."""

@@ -1,0 +1,29 @@
+"""What a TRUNCATE of source tables means to a row-wise target."""
+
+from __future__ import annotations
+
+from migrator.errors import MappingError
+from migrator.ports.eventlog import Batch
+from transforms.analysis.plan import MappingPlan
+
+
+def emptied(plan: MappingPlan, batch: Batch) -> bool:
+    """Whether all rows that the target has had vanish, because every table that feeds it was emptied in the batch.
+
+    Raises ``MappingError`` when some were and others were not: which of the target's rows came from which
+    table isn't kept, and the images of the rows that are gone aren't in the log.
+    """
+    names = {table.name for table in batch.emptied()}
+    gone = names & set(plan.reads)
+    rest = set(plan.reads) - gone
+    if gone and rest:
+        raise MappingError(
+            f"{', '.join(sorted(gone))} was emptied by TRUNCATE, and target table {plan.target.name!r} has rows of"
+            " other tables as well",
+            where=plan.target.where(),
+            cause=f"which of its rows came from {', '.join(sorted(gone))} and which from {', '.join(sorted(rest))}"
+            " isn't kept, and a TRUNCATE has no row images",
+            remedy="start the migration anew (docs/operating.md; nothing of this batch is in the target); then use"
+            " DELETE instead of TRUNCATE while it runs, or map each source table into a target table of its own",
+        )
+    return bool(gone)

@@ -1,0 +1,363 @@
+"""Maps joined targets inside a batch's target transaction: only the grains that the batch touches.
+
+A mapping with a grain is a sum over grains, ``f(rows) = sum of f(rows linked to one grain value)``. The rows
+read for some grains, in the state before the batch and after it, hold versions of the same keys. Grains that
+the batch doesn't touch, and that are there by half because a row is linked to several, give the same on both
+sides. So what differs between ``f(before)`` and ``f(after)`` is exactly what has to change in the target:
+rows of before alone are deleted, rows of after alone are written.
+
+A target is filled, set-wise from the mirror, in the transaction that completes the dump of the last table it reads.
+So its first committed state is the mapping of the source at the ledger's position, like every later one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from migrator.columnar.versions import with_nulls
+from migrator.errors import MappingError, SchemaError
+from migrator.model.progress import Checkpoint
+from migrator.model.reach import Reach, entangled, united
+from migrator.model.table import TableId, TableSchema
+from migrator.model.target import TargetTable
+from migrator.ports.eventlog import Batch, NetDelta
+from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
+from migrator.ports.target import TargetRows
+from migrator.run.apply.difference import difference, parted
+from migrator.run.apply.joined_values import JoinedValues
+from migrator.run.apply.spark_jobs import Job, SparkJobs
+from migrator.run.steps import Step, no_step
+from transforms.analysis.grain_numbers import numbered
+from transforms.analysis.plan import MappingPlan
+from transforms.declared_grain import grain_tables
+from transforms.frames import file_uri
+from transforms.on_spark.pipeline import SIDE, arrow_frame, map_delta, map_rows, parquet_frame
+from transforms.on_spark.standing import Slots, StandingMapping
+
+_PART_ROWS = 50_000
+
+Change = tuple[pa.Table, pa.Table, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A target whose first slice is being mapped."""
+
+    target: JoinedTarget
+    plan: MappingPlan
+    sides: Sides
+    job: Job
+    running: Future[pa.Table]
+    slices: Iterator[Sides]
+
+
+class JoinedJob:
+    """The joined targets of a migration.
+
+    Args:
+        spark: the session.
+        plans: checked mappings with a grain, by target table.
+        tables: reflected target tables by name.
+        folder: that driver and executors share, for rows on their way.
+        slice_grains: how many grains are read and mapped at a time.
+        say: takes a word about what is being done, for whoever watches the run.
+        step: hook at named points.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plans: Mapping[str, MappingPlan],
+        tables: Mapping[str, TargetTable],
+        folder: Path,
+        slice_grains: int,
+        say: Callable[[str], None] = lambda _: None,
+        step: Step = no_step,
+    ):
+        self._spark = spark
+        self._plans = plans
+        self._folder = folder
+        self._slice_grains = slice_grains
+        self._say = say
+        self._step = step
+        laid_out = united([plan.reaches for plan in plans.values()])
+        self.targets = tuple(
+            JoinedTarget(tables[name], reaches, plan.reads)
+            for (name, plan), reaches in zip(plans.items(), laid_out, strict=True)
+        )
+        self._values = JoinedValues(spark, tuple(plans.values()), folder / "values")
+        self._slots = {
+            name: Slots(folder / f"joined-{number}", plan.schemas)
+            for number, (name, plan) in enumerate(plans.items())
+        }
+        self._standing = {
+            name: StandingMapping(spark, plan, self._slots[name]) for name, plan in plans.items()
+        }
+        self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
+        self._jobs = SparkJobs()
+
+    def warm_up(self) -> list[Callable[[], object]]:
+        """Jobs that make the first batch not wait for compilers."""
+        return [standing.run for standing in self._standing.values()]
+
+    def close(self) -> None:
+        """Waits for a job under way."""
+        self._jobs.close()
+
+    def mirror_rows(self, batch: Batch) -> tuple[MirrorRows, ...]:
+        """What a batch does to the mirror.
+
+        Raises ``SchemaError`` when rows lack a column that a joined mapping reads, ``MappingError`` when a
+        value that a mapping computes from rows fails.
+        """
+        chunks: dict[TableId, list[str]] = {}
+        deltas: dict[TableId, NetDelta] = {}
+        for schema, files, rows in batch.chunks:
+            if schema.id in self._mirrored and rows:
+                self._check_columns(schema)
+                chunks.setdefault(schema.id, []).extend(files)
+        for delta in batch.deltas:
+            if delta.schema.id in self._mirrored:
+                self._check_columns(delta.schema)
+                deltas[delta.schema.id] = delta
+        found = []
+        for table in dict.fromkeys([*chunks, *deltas]):
+            before, after = (deltas[table].before, deltas[table].after) if table in deltas else (None, None)
+            paths = tuple(chunks.get(table, ()))
+            emptied = table in batch.emptied()
+            found.append(MirrorRows(self._mirrored[table], paths, before, after, emptied))
+        return self._values.added(found)
+
+    def _check_columns(self, found: TableSchema) -> None:
+        """Refuses rows captured before a column was added that is read: what they hold in it isn't in the log."""
+        read = {name for target in self.targets for name in target.columns.get(found.id.name, ())}
+        unknown = sorted(read - set(found.names()))
+        if unknown:
+            raise SchemaError(
+                f"the mapping reads a column of {found.id} that older changes don't have",
+                where=f"column {', '.join(unknown)}",
+                cause="the column was added to the source after these changes were captured",
+                remedy="take it out of the mapping until the event log is applied, then put it back and verify",
+            )
+
+    def map(self, batch: Batch, mirror: Mirror) -> Iterator[TargetRows]:
+        """The rows that a batch changes in joined targets, the mirror having been moved.
+
+        Raises ``MappingError`` when a mapping fails; whatever the mirror raises.
+        """
+        self._jobs.settle()  # those of a transaction that failed still read the slots that are filled now
+        touched = {table.name for table in batch.tables()}
+        filled = mirror.filled()
+        begun = []
+        for target in self.targets:
+            if (target.table.id.name, target.digest()) in filled:
+                if touched & set(target.sources):
+                    begun += self._begin(target, mirror)
+            elif _dumped(target, batch.checkpoint):
+                yield from self._fill(target, mirror)
+        for each in begun:
+            yield from self._finish(each, mirror)
+
+    # -- changes
+
+    def _begin(self, target: JoinedTarget, mirror: Mirror) -> list[_Begun]:
+        """Starts to map the grains that the batch touches: jobs of several targets wait for each other less."""
+        plan = self._plans[target.table.id.name]
+        for reach in target.reaches:
+            if not reach.grain:
+                self._renumber(plan, reach, mirror)
+        if not mirror.trace(target):
+            return []
+        slices = mirror.slices(target, self._slice_grains)
+        sides = next(slices)
+        job = self._job(plan, sides)
+        return [_Begun(target, plan, sides, job, self._jobs.submit(job), slices)]
+
+    def _finish(self, begun: _Begun, mirror: Mirror) -> Iterator[TargetRows]:
+        changes = self._changes(begun, mirror)
+        first, more = next(changes)
+        if more:
+            yield from self._sliced(begun.target, chain([first], (change for change, _ in changes)))
+        else:
+            yield TargetRows(begun.target.table, None, *first)
+
+    def _changes(self, begun: _Begun, mirror: Mirror) -> Iterator[tuple[Change, bool]]:
+        """What each slice changes, and whether there is another one.
+
+        While Spark maps a slice, the server collects the next one and the caller does something with the last.
+        """
+        sides, job, running = begun.sides, begun.job, begun.running
+        while True:
+            following = next(begun.slices, None)
+            change = self._judged(
+                begun.plan, sides, self._jobs.awaited(begun.plan, job, running, mirror.stay)
+            )
+            if following is None:
+                yield change, False
+                return
+            sides, job = following, self._job(begun.plan, following)
+            running = self._jobs.submit(job)
+            yield change, True
+
+    def _renumber(self, plan: MappingPlan, reach: Reach, mirror: Mirror) -> None:
+        tables = mirror.roots(reach, grain_tables(plan.target))
+        if tables is not None:
+            rows = numbered(plan.target, reach, self._frames(plan, tables))
+            mirror.renumber(reach, self._jobs.run(plan, rows.toArrow, mirror.stay))
+
+    def _job(self, plan: MappingPlan, sides: Sides) -> Job:
+        """What maps both sides. The rows are where it reads them: the job before must be over."""
+        before, after = (
+            {table: self._conform(plan, table, rows) for table, rows in side.items()}
+            for side in (sides.before, sides.after)
+        )
+        size = self._slots[plan.target.name].fill({"before": before, "after": after})
+        if size:
+            return partial(self._standing[plan.target.name].run, size)
+        frames = self._frames(plan, before), self._frames(plan, after)
+        return map_delta(self._spark, plan, *frames).toArrow
+
+    @staticmethod
+    def _judged(plan: MappingPlan, sides: Sides, mapped: pa.Table) -> Change:
+        """Rows to delete, rows to write, and whether those without a row to delete must be new."""
+        whole = sides.dumped and not entangled(plan.reaches)
+        return (*difference(mapped, SIDE, plan.target.key, keep_equal=whole), not sides.dumped)
+
+    def _sliced(self, target: JoinedTarget, changes: Iterator[Change]) -> Iterator[TargetRows]:
+        """Many grains: first all rows that vanish, then all that are written.
+
+        A key may move from a grain of one slice to a grain of another; deleted after it was written, it would be
+        lost. What is to be written waits on disk meanwhile.
+        """
+        folder = self._fresh_folder("slices")
+        key = list(target.table.key)
+        rest: list[tuple[Path, Path, bool]] = []
+        for before, after, strict in changes:
+            gone, staying = parted(before, after, key)
+            paths = (folder / f"{len(rest)}-before.parquet", folder / f"{len(rest)}-after.parquet")
+            pq.write_table(staying, paths[0])
+            pq.write_table(after, paths[1])
+            rest.append((*paths, strict))
+            if gone.num_rows:
+                yield TargetRows(target.table, None, gone, None, False)
+            self._say(f"{target.table.id.name}: slice {len(rest)} of the grains that one batch touches")
+        for before_path, after_path, strict in rest:
+            yield TargetRows(
+                target.table, None, pq.read_table(before_path), pq.read_table(after_path), strict
+            )
+        shutil.rmtree(folder, ignore_errors=True)
+        self._say("")
+
+    # -- filling
+
+    def _fill(self, target: JoinedTarget, mirror: Mirror) -> Iterator[TargetRows]:
+        """Maps the whole mirror at once, through files: neither side of it has to fit into memory."""
+        plan = self._plans[target.table.id.name]
+        self._say(f"filling {target.table.id.name} from the mirror")
+        folder = self._fresh_folder("filling")
+        frames = {
+            name: parquet_frame(self._spark, self._stored(plan, mirror, name, folder), plan.schemas[name])
+            for name in target.sources
+        }
+        for schema, columns, hashes in self._values.whole(plan, frames):
+            parts = self._through_files(plan, mirror, hashes, folder / f"values of {schema.id.name}")
+            mirror.revalue(self._mirrored[schema.id], columns, parts)
+        for reach in target.reaches:
+            if not reach.grain:
+                numbers = numbered(plan.target, reach, frames)
+                mirror.number_all(reach, self._through_files(plan, mirror, numbers, folder / "numbers"))
+        mapped = map_rows(self._spark, plan, frames)
+        rows = self._through_files(plan, mirror, mapped, folder / "mapped")
+        self._step("joined.mapped")
+        self._refuse_doubles(plan, mirror, folder / "mapped")
+        empty = mirror.is_empty(target.table)
+        none = True
+        for part in rows:
+            none = False
+            yield TargetRows(
+                target.table, part if empty else None, None, None if empty else part, False, not empty
+            )
+        if none and not empty:
+            nothing = map_rows(self._spark, plan, {}).limit(0).toArrow()
+            yield TargetRows(target.table, None, None, nothing, False, replaces=True)
+        mirror.mark_filled(target)
+        self._step("joined.filled")
+        shutil.rmtree(folder, ignore_errors=True)
+        self._say("")
+
+    def _stored(self, plan: MappingPlan, mirror: Mirror, name: str, folder: Path) -> list[Path]:
+        """A mirrored table as a file."""
+        path = folder / f"source-{sorted(plan.schemas).index(name)}.parquet"
+        writer: pq.ParquetWriter | None = None
+        for part in mirror.whole(self._mirrored[plan.schemas[name].id]):
+            rows = self._conform(plan, name, part)
+            writer = writer or pq.ParquetWriter(path, rows.schema)
+            writer.write_table(rows)
+        if writer is None:
+            return []
+        writer.close()
+        return [path]
+
+    def _through_files(
+        self, plan: MappingPlan, mirror: Mirror, rows: DataFrame, folder: Path
+    ) -> Iterator[pa.Table]:
+        """Rows of any number, in parts; the job runs now."""
+        self._jobs.run(plan, lambda: rows.write.mode("overwrite").parquet(file_uri(folder)), mirror.stay)
+
+        def parts() -> Iterator[pa.Table]:
+            for path in sorted(folder.glob("*.parquet")):
+                for batch in pq.ParquetFile(path).iter_batches(_PART_ROWS):
+                    yield pa.Table.from_batches([batch])
+
+        return parts()
+
+    def _refuse_doubles(self, plan: MappingPlan, mirror: Mirror, folder: Path) -> None:
+        if not any(folder.glob("*.parquet")):
+            return
+        rows = self._spark.read.option("__globPaths__", "false").parquet(file_uri(folder))
+        key = list(plan.target.key)
+        doubles = rows.groupBy(*key).count().where("count > 1").limit(1)
+        twice = self._jobs.run(plan, doubles.toArrow, mirror.stay).to_pylist()
+        if twice:
+            text = ", ".join(f"{name}={twice[0][name]!r}" for name in key)
+            raise MappingError(
+                f"the mapping of target table {plan.target.name!r} returned two rows for key {text}",
+                where=plan.target.where(),
+                cause="a target row must come from one grain, else the last one would win by chance",
+                remedy="correct the mapping or its key, then start again: nothing was written",
+            )
+
+    # -- both
+
+    def _fresh_folder(self, name: str) -> Path:
+        folder = self._folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def _frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+        return {
+            name: arrow_frame(self._spark, self._conform(plan, name, rows), plan.schemas[name])
+            for name, rows in tables.items()
+        }
+
+    @staticmethod
+    def _conform(plan: MappingPlan, name: str, rows: pa.Table) -> pa.Table:
+        """Mirrored rows with NULL for columns that the mirror doesn't have: no mapping reads them."""
+        schema = plan.schemas[name]
+        return with_nulls(rows, [c for c in schema.columns if c.name not in rows.column_names])
+
+
+def _dumped(target: JoinedTarget, checkpoint: Checkpoint) -> bool:
+    dumps = [checkpoint.dump_of(schema.id) for schema in target.sources.values()]
+    return all(dump is not None and dump.done for dump in dumps)

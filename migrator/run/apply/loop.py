@@ -1,0 +1,177 @@
+"""Event log -> Spark mapping -> one target transaction a batch."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from migrator.errors import DamageError, MigratorError
+from migrator.model.ledger import Ledger
+from migrator.model.limits import ApplyLimits
+from migrator.model.lineage import due
+from migrator.model.progress import Checkpoint
+from migrator.ports.eventlog import Batch, BatchReader
+from migrator.ports.target import Target, TargetBatch
+from migrator.run.capture.source_threads import wait
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress
+from migrator.run.steps import Step, no_step
+
+_LOOK_S = 0.05
+MapBatch = Callable[[Batch, Checkpoint | None], TargetBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A batch and its target rows."""
+
+    batch: Batch
+    target: TargetBatch
+
+
+class ApplyLoop:
+    """Maps and applies batches; mapping runs one batch ahead of the target transaction.
+
+    Running ahead is safe: a mapping sees only the rows of its batch, and batches are applied in order.
+
+    Args:
+        batches: the event log.
+        map_batch: the mapping.
+        target: the target, opened under ``epoch``.
+        ledger: what the target holds.
+        epoch: this leader's.
+        progress: where counters go.
+        step: hook at named points.
+    """
+
+    def __init__(
+        self,
+        batches: BatchReader,
+        map_batch: MapBatch,
+        target: Target,
+        ledger: Ledger,
+        epoch: int,
+        progress: Progress,
+        limits: ApplyLimits,
+        step: Step = no_step,
+    ):
+        self._batches = batches
+        self._map_batch = map_batch
+        self._target = target
+        self._epoch = epoch
+        self._ledger = ledger
+        self._progress = progress
+        self._limits = limits
+        self._step = step
+        self._after, self._known = ledger.segment, ledger.checkpoint
+        self._ahead: deque[Mapped] = deque()
+        self._failures = 0
+        if ledger.checkpoint is not None:
+            self._publish(ledger.checkpoint)
+
+    def run(self, stopping: Stopping) -> None:
+        """Applies until a stop is requested; the transaction under way is finished first."""
+        mapped: queue.Queue[Mapped] = queue.Queue(maxsize=1)
+        mapper = stopping.thread("mapper", lambda: self._map(mapped, stopping))
+        while not stopping.requested():
+            try:
+                batch = mapped.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            while not stopping.requested() and not self.apply(batch):
+                wait(self._failures - 1, stopping)
+            mapped.task_done()
+        mapper.join(timeout=60)
+
+    def finish(self) -> None:
+        """Applies what is left in the event log, once capture and ``run`` have ended.
+
+        Capture may have stored (and told the source so) a little more than the target held when the stop came. At
+        rest such a source can't be told from one whose log lost what the target lacks.
+        """
+        while self._ahead or self.map_next() is not None:
+            if not self.apply(self._ahead[0]):
+                return  # the next run applies it
+
+    def _map(self, mapped: queue.Queue[Mapped], stopping: Stopping) -> None:
+        while not stopping.requested():
+            try:
+                batch = self._batches.read(self._after, self._limits.batch_rows, timeout_s=0.2)
+            except DamageError:
+                # What is mapped already goes into the target first: it needn't be captured again.
+                while mapped.unfinished_tasks and not stopping.wait(_LOOK_S):
+                    pass
+                raise
+            if batch is None:
+                continue
+            next_start = time.monotonic() + self._limits.interval_s
+            done = self.map(batch)
+            while not stopping.requested():
+                try:
+                    mapped.put(done, timeout=0.2)
+                    break
+                except queue.Full:
+                    continue
+            stopping.wait(next_start - time.monotonic())
+
+    # -- steps: the threads above call them, and so does the simulation without threads -------------------------
+
+    def map_next(self) -> Mapped | None:
+        """Maps the batch after the last mapped one; None when the event log holds no more now."""
+        batch = self._batches.read(self._after, self._limits.batch_rows, timeout_s=0.0)
+        return None if batch is None else self.map(batch)
+
+    def map(self, batch: Batch) -> Mapped:
+        """Maps a batch. Raises what the mapping raises."""
+        self._step("apply.read")
+        mapped = Mapped(batch, self._map_batch(batch, self._known))
+        self._step("apply.mapped")
+        self._after, self._known = batch.last, batch.checkpoint
+        self._ahead.append(mapped)
+        return mapped
+
+    def apply(self, mapped: Mapped) -> bool:
+        """One attempt to bring a batch into the target; False when the target can't be reached now."""
+        try:
+            self._commit(mapped.target)
+        except MigratorError as error:
+            if not error.retryable:
+                raise
+            self._progress.set(note=f"target: {error.what}; trying again")
+            self._failures += 1
+            return False
+        self._failures = 0
+        self._step("apply.committed")
+        self._finish(mapped.batch)
+        return True
+
+    def _commit(self, batch: TargetBatch) -> None:
+        if self._failures and not due(self._target.open(self._epoch), batch.segment, batch.link):
+            return  # the connection was lost after the commit
+        self._target.apply(batch)
+        self._progress.set(note="")
+
+    def _finish(self, batch: Batch) -> None:
+        self._ahead.popleft()
+        self._batches.release(batch.last)
+        self._step("apply.released")
+        self._progress.add(
+            applied_changes=batch.row_changes,
+            applied_transactions=batch.transactions,
+            applied_chunk_rows=batch.chunk_rows,
+            applied_batches=1,
+        )
+        if batch.committed_at_us:
+            self._progress.committed(batch.committed_at_us)
+        self._publish(batch.checkpoint)
+
+    def _publish(self, checkpoint: Checkpoint) -> None:
+        self._progress.set(
+            applied=checkpoint.position,
+            applied_dump_complete=checkpoint.dump_complete(),
+            applied_dumps=checkpoint.dumps,
+            applied_requests=checkpoint.requests,
+        )

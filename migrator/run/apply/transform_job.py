@@ -1,0 +1,379 @@
+"""Runs the user's mapping on Spark over one batch of the event log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from migrator.columnar.versions import with_nulls
+from migrator.errors import MappingError, SchemaError
+from migrator.model.progress import Checkpoint
+from migrator.model.requests.request import Doubt
+from migrator.model.target import TargetTable
+from migrator.ports.eventlog import Batch
+from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
+from migrator.run.apply.emptied import emptied
+from migrator.run.apply.images import Images, pieces
+from migrator.run.apply.joined_job import JoinedJob
+from transforms.analysis.plan import MappingPlan
+from transforms.casts import parsed, spark_type
+from transforms.cause import spark_cause
+from transforms.on_spark.one_job import OneJob
+from transforms.on_spark.pipeline import (
+    SIDE,
+    arrow_frame,
+    failing_row,
+    map_delta,
+    map_rows,
+    parquet_frame,
+)
+from transforms.on_spark.session import named_jvm_end
+from transforms.on_spark.staged import staged_parts
+from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
+
+_JOBS_AT_ONCE = 4
+"""Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
+
+
+class TransformJob:
+    """Maps batches. Pure as far as rows go: the same batch gives the same target rows.
+
+    Args:
+        spark: the session.
+        plans: checked row-wise mappings by target table, in the order of the mapping.
+        tables: reflected target tables by name.
+        slots: folder where small batches are put for the standing plans.
+        stager: lets executors load the dump rows of large batches; None leaves all to the driver.
+        staging_rows: from how many dump rows on a batch is large.
+        say: takes a word about the way of loading, for whoever watches the run.
+        joined: maps the other targets, inside the target transaction.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plans: Mapping[str, MappingPlan],
+        tables: Mapping[str, TargetTable],
+        slots: Path,
+        stager: Stager | None = None,
+        staging_rows: int = 0,
+        say: Callable[[str], None] = lambda _: None,
+        joined: JoinedJob | None = None,
+    ):
+        self._spark = spark
+        self._joined = joined
+        self._stager = stager
+        self._staging_rows = staging_rows
+        self._say = say
+        self._plans = plans
+        self._tables = tables
+        self._schemas = {source: plan.schemas[source] for plan in plans.values() for source in plan.reads}
+        self._slots = Slots(slots, self._schemas)
+        self._images = Images(spark, plans)
+        self._standing = {
+            name: StandingMapping(spark, plan, self._slots, number, after_only=not self._images.both(name))
+            for number, (name, plan) in enumerate(plans.items())
+        }
+        self._one_job = OneJob(spark, self._standing, self._slots)
+        self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="spark-job")
+
+    def warm_up(self, dumping: bool) -> None:
+        """Runs the plans once over empty slots, so that the first batch doesn't wait for compilers.
+
+        ``dumping``: also the way of dump rows, straight from Parquet files.
+        """
+        together = [name for name in self._plans if self._one_job.takes(name)]
+        jobs: list[Future[Any]] = [self._one_job.submit(together)] if together else []
+        jobs += [self._pool.submit(each.run) for name, each in self._standing.items() if name not in together]
+        if dumping:
+            jobs += [self._pool.submit(self._map_empty_files, plan) for plan in self._plans.values()]
+        if self._joined is not None:
+            jobs += [self._pool.submit(job) for job in self._joined.warm_up()]
+        for job in jobs:
+            try:
+                with named_jvm_end():
+                    job.result()
+            except (PySparkException, Py4JError) as error:
+                raise MappingError(
+                    "the mapping can't be run where Spark's tasks run",
+                    where=", ".join(plan.target.where() for plan in self._plans.values()),
+                    cause=spark_cause(error),
+                    remedy="it fails even without rows: what its functions import must be there as well; on a cluster"
+                    " install it on every worker, or give it with --py-files",
+                ) from error
+
+    def _map_empty_files(self, plan: MappingPlan) -> pa.Table:
+        frames = {
+            name: parquet_frame(self._spark, [self._slots.path("before", name)], plan.schemas[name])
+            for name in plan.reads
+        }
+        return map_rows(self._spark, plan, frames).toArrow()
+
+    def close(self) -> None:
+        """Waits for jobs under way."""
+        self._one_job.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._joined is not None:
+            self._joined.close()
+
+    def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
+        """The target rows of a batch.
+
+        Args:
+            batch: what to map.
+            known: the checkpoint of the batch before, to tell whether a table's dump was over by then.
+
+        Raises:
+            MappingError: the mapping fails on a row; names table, key and cause.
+        """
+        touched = {table.name for table in batch.tables()}
+        doubts = self._doubts(batch.doubts)
+        affected = [
+            plan for plan in self._plans.values() if touched & set(plan.reads) or plan.target.name in doubts
+        ]
+        size = self._fill_slots(batch)
+        chunks = {plan.target.name: self._pool.submit(self._chunk, plan, batch) for plan in affected}
+        deltas = self._deltas(affected, batch, size)
+        rows = []
+        for plan in affected:
+            chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
+            doubted = doubts.get(plan.target.name)
+            empty = emptied(plan, batch)
+            if empty or any(part is not None and part.num_rows for part in (chunk, before, after, doubted)):
+                table = self._tables[plan.target.name]
+                strict = chunk is None and doubted is None and _dumped(plan, known)
+                rows.append(TargetRows(table, chunk, before, after, strict, doubted=doubted, emptied=empty))
+        joined = self._joined
+        if joined is None:
+            return TargetBatch(batch.last, batch.checkpoint, tuple(rows), link=batch.link)
+        return TargetBatch(
+            batch.last,
+            batch.checkpoint,
+            tuple(rows),
+            joined.mirror_rows(batch),
+            lambda mirror: joined.map(batch, mirror),
+            batch.link,
+        )
+
+    def _doubts(self, doubts: Sequence[Doubt]) -> dict[str, pa.Table]:
+        """Doubted keys by target table, as its key columns hold them; a text that is no key of it matches
+        nothing."""
+        found: dict[str, pa.Table] = {}
+        for name in {doubt.target for doubt in doubts} & set(self._plans):
+            table = self._tables[name]
+            keys = [key for doubt in doubts if doubt.target == name for key in dict.fromkeys(doubt.keys)]
+            texts = self._spark.createDataFrame(
+                keys, ", ".join(f"k{n} string" for n in range(len(table.key)))
+            )
+            columns = [column for key in table.key if (column := table.column(key)) is not None]
+            cast = [
+                parsed(F.col(f"k{n}"), spark_type(column.spark_type)).alias(column.name)
+                for n, column in enumerate(columns)
+            ]
+            found[name] = texts.select(*cast).dropna().toArrow()
+        return found
+
+    def _chunk(self, plan: MappingPlan, batch: Batch) -> pa.Table | StagedRows | None:
+        paths: dict[str, list[Path]] = {}
+        for schema, files, _ in batch.chunks:
+            if schema.id.name in plan.reads:
+                paths.setdefault(schema.id.name, []).extend(Path(file) for file in files)
+        if not paths:
+            return None
+        frames = {
+            name: parquet_frame(self._spark, files, plan.schemas[name]) for name, files in paths.items()
+        }
+        rows = map_rows(self._spark, plan, frames)
+
+        def here() -> pa.Table:
+            return self._collect(plan, rows.toArrow, lambda: _read_files(paths))
+
+        if self._stager is not None and not batch.doubts and batch.chunk_rows >= self._staging_rows:
+            staged = self._staged(self._stager, plan, batch.last, rows, here)
+            if staged is not None:
+                return staged
+        return here()
+
+    def _staged(
+        self, stager: Stager, plan: MappingPlan, segment: int, rows: DataFrame, here: Callable[[], pa.Table]
+    ) -> pa.Table | StagedRows | None:
+        """Dump rows put beside the target by executors; None where the driver loads them.
+
+        A job that fails is done again on the driver, which names the row that is at fault. If there is none, the
+        executors can't do it, and aren't asked again.
+        """
+        stage = stager.staging(self._tables[plan.target.name], segment)
+        if stage is None:
+            return None
+        try:
+            parts, number = staged_parts(rows, stage)
+        except (PySparkException, Py4JError) as error:
+            brought = here()
+            self._stager = None
+            self._say(f"executors can't load dump rows, the driver does: {spark_cause(error)}")
+            return brought
+        return StagedRows(parts, number, here) if number else rows.limit(0).toArrow()
+
+    def _fill_slots(self, batch: Batch) -> int:
+        """The size of the slots that the batch's images were put into; 0: too large, and planned anew."""
+        deltas = {
+            delta.schema.id.name: delta for delta in batch.deltas if delta.schema.id.name in self._schemas
+        }
+        return self._slots.fill(
+            {
+                "before": {
+                    name: self._conform(name, delta.before)
+                    for name, delta in deltas.items()
+                    if name in self._images.before
+                },
+                "after": {name: self._conform(name, delta.after) for name, delta in deltas.items()},
+            }
+        )
+
+    def _deltas(
+        self, affected: Sequence[MappingPlan], batch: Batch, size: int
+    ) -> dict[str, Future[tuple[pa.Table | None, pa.Table | None]]]:
+        """Each target's share of the images being mapped, those of small batches together."""
+        small = [plan for plan in affected if size == SLOT_BYTES and any(self._images.sides(plan, batch))]
+        together = [plan.target.name for plan in small if self._one_job.takes(plan.target.name)]
+        running = self._one_job.submit(together) if together else None
+        return {
+            plan.target.name: self._pool.submit(
+                self._delta, plan, batch, size, running if plan.target.name in together else None
+            )
+            for plan in affected
+        }
+
+    def _delta(
+        self, plan: MappingPlan, batch: Batch, size: int, running: Future[dict[str, pa.Table]] | None = None
+    ) -> tuple[pa.Table | None, pa.Table | None]:
+        sides, name = self._images.sides(plan, batch), plan.target.name
+        standing = self._standing[name]
+        laid_out = standing.schema.remove(standing.schema.get_field_index(SIDE))
+        gone = None if self._images.both(name) else self._images.gone(plan, batch, laid_out)
+        if not any(sides):
+            return gone, None
+        if size:
+            alone = partial(standing.run, size)
+            job = alone if running is None else partial(self._share, plan, running, alone)
+            mapped = self._collect(plan, job, lambda: _images(plan, batch))
+        else:
+            mapped = pa.concat_tables([self._piece(plan, *piece) for piece in pieces(sides)])
+        side, rows = mapped[SIDE], mapped.drop_columns([SIDE])
+        if not self._images.both(name):
+            return gone, rows
+        return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
+
+    @staticmethod
+    def _share(
+        plan: MappingPlan, running: Future[dict[str, pa.Table]], alone: Callable[[], pa.Table]
+    ) -> pa.Table:
+        """A target's share of a job of many. Where that one fails each target maps alone, and so tells what
+        it is."""
+        try:
+            return running.result()[plan.target.name]
+        except (PySparkException, Py4JError):
+            return alone()
+
+    def _piece(
+        self, plan: MappingPlan, before: Mapping[str, pa.Table], after: Mapping[str, pa.Table]
+    ) -> pa.Table:
+        job = map_delta(self._spark, plan, self._frames(plan, before), self._frames(plan, after)).toArrow
+        return self._collect(plan, job, lambda: {**before, **after})
+
+    def _frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+        return {
+            name: arrow_frame(self._spark, self._conform(name, rows), plan.schemas[name])
+            for name, rows in tables.items()
+        }
+
+    def _conform(self, source: str, rows: pa.Table) -> pa.Table:
+        """Rows captured before a column was added, with NULL for a column that no mapping reads.
+
+        Raises ``SchemaError`` when one is read: what these rows hold in it, NULL or a default, isn't in the log.
+        """
+        schema = self._schemas[source]
+        missing = [column for column in schema.columns if column.name not in rows.column_names]
+        read = {name for plan in self._plans.values() for name in plan.reads.get(source, ())}
+        unknown = [column.name for column in missing if column.name in read]
+        if unknown and rows.num_rows:
+            raise SchemaError(
+                f"the mapping reads a column of {schema.id} that older changes don't have",
+                where=f"column {', '.join(unknown)}",
+                cause="the column was added to the source after these changes were captured",
+                remedy="take it out of the mapping until the event log is applied, then put it back and verify",
+            )
+        return with_nulls(rows, missing)
+
+    def _collect(self, plan: MappingPlan, job: Callable[[], pa.Table], rows: Any) -> pa.Table:
+        """The rows of a job; of one that fails though no row is at fault, those of a second attempt.
+
+        A Python worker that the system has killed is such a case: Spark in local mode tries no task twice.
+        """
+        try:
+            return job()
+        except (PySparkException, Py4JError) as error:
+            at_fault = self._row_at_fault(plan, rows())
+            if at_fault is not None:
+                raise at_fault from error
+        try:
+            return job()
+        except (PySparkException, Py4JError) as error:
+            raise MappingError(
+                f"the Spark job of target table {plan.target.name!r} fails",
+                where=plan.target.where(),
+                cause=spark_cause(error),
+                remedy="no single row causes it: see the Spark log in the state folder",
+            ) from error
+
+    def _row_at_fault(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> MappingError | None:
+        """The error that names a row on which the mapping fails, if one row alone makes it fail."""
+        for name, rows in tables.items():
+            try:
+                found = failing_row(self._spark, plan, name, rows)
+            except (PySparkException, Py4JError):
+                return None  # the rows don't even get into Spark, so none can be told to be at fault
+            if found is not None:
+                schema = plan.schemas[name]
+                row = rows.slice(found.index, 1).to_pylist()[0]
+                key = ", ".join(f"{column}={row[column]!r}" for column in schema.key)
+                return MappingError(
+                    f"the mapping of target table {plan.target.name!r} fails on a row",
+                    where=f"{schema.id} with {key}; {plan.target.where()}",
+                    cause=found.cause,
+                    remedy="correct the mapping, or the row in the source; then start again: nothing was lost",
+                )
+        return None
+
+
+def _dumped(plan: MappingPlan, known: Checkpoint | None) -> bool:
+    if known is None:
+        return False
+    done = {dump.table.name for dump in known.dumps if dump.done}
+    return set(plan.reads) <= done
+
+
+def _read_files(paths: Mapping[str, Sequence[Path]]) -> dict[str, pa.Table]:
+    return {
+        name: pa.concat_tables([pq.read_table(file) for file in files], promote_options="default")
+        for name, files in paths.items()
+    }
+
+
+def _images(plan: MappingPlan, batch: Batch) -> dict[str, pa.Table]:
+    return {
+        delta.schema.id.name: pa.concat_tables([delta.after, delta.before])
+        for delta in batch.deltas
+        if delta.schema.id.name in plan.reads
+    }

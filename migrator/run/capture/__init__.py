@@ -1,0 +1,1 @@
+"""The loop that turns a source's log and chunks into segments."""

@@ -1,0 +1,147 @@
+"""Source ports -> core -> event log."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from migrator.errors import MigratorError
+from migrator.model.limits import CaptureLimits
+from migrator.model.progress import Checkpoint
+from migrator.model.table import TableId, TableSchema
+from migrator.ports.eventlog import EventLogRoom, SegmentWriter
+from migrator.ports.requests import RequestStore
+from migrator.run.capture.fair_inputs import FairInputs
+from migrator.run.capture.garbage import seldom_collected
+from migrator.run.capture.retention_watch import RetentionWatch
+from migrator.run.capture.room_gate import RoomGate
+from migrator.run.capture.source_threads import ChunkRead, Inputs, started_threads, wait
+from migrator.run.capture.steps import CaptureSteps, SourcePorts
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress
+from migrator.run.steps import Step, no_step
+
+
+class CaptureLoop:
+    """Reads log and chunks at the same time and appends segments.
+
+    Args:
+        ports: factories of source connections.
+        writer: the event log, already under this leader's epoch.
+        schemas: the captured tables as they are now.
+        checkpoint: where to go on from; None starts at the log's present end with a dump of every table.
+        estimates: the source's row estimates, for a dump that begins now.
+        requests: where dump requests are kept.
+        room: for the event log.
+        progress: where counters go.
+        run_token: distinguishes this process's watermarks from an earlier attempt's.
+        step: hook at named points.
+    """
+
+    def __init__(
+        self,
+        ports: SourcePorts,
+        writer: SegmentWriter,
+        schemas: Mapping[TableId, TableSchema],
+        checkpoint: Checkpoint | None,
+        estimates: Mapping[TableId, int],
+        requests: RequestStore,
+        room: EventLogRoom,
+        progress: Progress,
+        limits: CaptureLimits,
+        run_token: str,
+        step: Step = no_step,
+    ):
+        self._ports = ports
+        self._writer = writer
+        self._schemas = schemas
+        self._given = checkpoint
+        self._estimates = estimates
+        self._requests = requests
+        self._room = room
+        self._progress = progress
+        self._limits = limits
+        self._run_token = run_token
+        self._step = step
+
+    def run(self, stopping: Stopping) -> None:
+        """Captures until a stop is requested; what was read but isn't durable then will be read again."""
+        with seldom_collected():
+            self._run(stopping)
+
+    def _run(self, stopping: Stopping) -> None:
+        gate = RoomGate(self._room, self._limits, self._progress, stopping)
+        inputs: Inputs = FairInputs(maxsize=16)
+        steps = self._begun(inputs, stopping)
+        if steps is None:
+            return
+        ask = self._ports.retention
+        watch = None if ask is None else RetentionWatch(ask, self._progress, self._given)
+        threads = started_threads(
+            stopping,
+            {
+                "log": steps.log.run,
+                "witnesses": steps.witnesses.run,
+                "requests": steps.requests.run,
+                **({"load": steps.load.run} if steps.load is not None else {}),
+                **({"retention": watch.run} if watch is not None else {}),
+            },
+        )
+        written = read = time.monotonic()
+        workers = 0
+        while not stopping.requested():
+            fresh = steps.chunks[workers:]  # an operator may want more of them at any time
+            threads += started_threads(
+                stopping, {f"chunks {n}": pump.run for n, pump in enumerate(fresh, workers + 1)}
+            )
+            workers += len(fresh)
+            rested = time.monotonic() - read >= steps.rest_s()
+            if rested and self._room.used_bytes() <= self._limits.backlog_bytes:
+                steps.ask()
+            with suppress(queue.Empty):  # even if nothing comes in, the pending segment may be due
+                item = inputs.get(timeout=self._limits.linger_s)
+                if isinstance(item, ChunkRead):
+                    read = time.monotonic()
+                steps.take(item)
+            if steps.due(time.monotonic() - written):
+                steps.write(gate.admit)
+                written = time.monotonic()
+        for thread in threads:
+            thread.join(timeout=10)
+        if steps.noted() and not stopping.has_failed():  # by the last look: the next reader begins with it
+            steps.write(gate.admit)
+
+    def _begun(self, inputs: Inputs, stopping: Stopping) -> CaptureSteps | None:
+        """The steps, the log being connected; None if stopped before it could be.
+
+        A retryable failure is tried again here as it is later on: a leader that died a moment ago may hold the
+        replication slot until the source notices.
+        """
+        failures = 0
+        while not stopping.requested():
+            try:
+                return CaptureSteps(
+                    self._ports,
+                    self._writer,
+                    self._schemas,
+                    self._given,
+                    self._estimates,
+                    self._requests,
+                    inputs,
+                    self._progress,
+                    self._limits,
+                    self._run_token,
+                    self._step,
+                )
+            except MigratorError as error:
+                if not error.retryable:
+                    raise
+                self._progress.set(note=f"source log: {error.what}; trying again")
+                wait(failures, stopping)
+                failures += 1
+        return None
+
+
+__all__ = ["CaptureLoop", "SourcePorts"]

@@ -1,0 +1,230 @@
+"""Tries on a sample of the source whether rows of a joined target depend on one grain each, as its mapping
+declares.
+
+A dump maps all rows at once, a batch those of the grains that it touches. Both come to the same only if no
+target row depends on rows of two grains. So some grains, with all rows linked to them, are mapped together
+and in halves, three times in other halves: a row that comes out otherwise depends on grains of both.
+
+The rows are read once, and the halves taken from them here: a source that is being written tells nothing wrong of a
+grain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from migrator.errors import SourceError
+from migrator.model.reach import Node, Reach, entangled
+from migrator.run.commands.trial_map import Tables, TrialMap, united, without
+from migrator.run.commands.trial_rows import TrialRows, tuples
+from migrator.run.migration import Parts
+from transforms.analysis.grain_numbers import NUMBER
+from transforms.analysis.plan import MappingPlan
+from transforms.cause import spark_cause
+from transforms.on_spark.session import named_jvm_end
+
+REMEDY = (
+    "declare a coarser grain, so that all rows which a target row depends on belong to one, and link what the"
+    ' function joins or groups by; if values in several tables are one grain, write so: grain="a.x = b.x"'
+    " (docs/grains.md, docs/mapping.md)"
+)
+_HALVINGS = 3
+_MOST_COLUMNS = 3
+_Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What trying the grains of one target showed.
+
+    Attributes:
+        grains: how many were tried.
+        wrong: the target row that depends on several grains, and how; empty if none was found.
+        untried: why none could be tried; empty if they were.
+    """
+
+    grains: int
+    wrong: str = ""
+    untried: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Some grains of one reach: rows by node, and of each row that has a value of the grain that one's number."""
+
+    reach: Reach
+    rows: Sequence[pa.Table]
+    numbers: Mapping[int, Sequence[int]]
+
+    def grains(self) -> int:
+        """How many."""
+        return len({number for numbers in self.numbers.values() for number in numbers})
+
+    def part(self, chosen: Callable[[int], bool]) -> list[pa.Table]:
+        """The rows of some of the grains, by node."""
+        found: list[pa.Table] = []
+        for index, (node, rows) in enumerate(zip(self.reach.nodes, self.rows, strict=True)):
+            if node.above is None:
+                found.append(_kept(rows, [chosen(number) for number in self.numbers[index]]))
+                continue
+            above = set(tuples(found[node.above], node.above_columns))
+            linked = [one in above and None not in one for one in tuples(rows, node.columns)]
+            found.append(_kept(rows, linked))
+        return found
+
+
+def prove(parts: Parts, plan: MappingPlan, rows: int) -> Verdict:
+    """Tries the grains of a joined target.
+
+    Args:
+        parts: only structure of the source, chunk reader and Spark are used.
+        plan: of the target.
+        rows: of the first rows of each grain's table the grains are taken, at most so many.
+
+    Raises ``ConnectionFailed``, ``SourceError`` where the source can't be read.
+    """
+    reader = parts.source(list(plan.schemas.values())).chunk_reader()
+    try:
+        trial_rows = TrialRows(parts.spark(), reader, plan)
+        mapping = TrialMap(parts.spark(), plan, trial_rows)
+        samples: list[_Sample] = []
+        for reach in plan.reaches:
+            samples.append(_sample(mapping, reach, rows, sum(one.grains() for one in samples)))
+        grains = sum(one.grains() for one in samples)
+        with named_jvm_end():
+            return Verdict(grains, _difference(mapping, samples) if grains > 1 else "")
+    except SourceError as error:
+        if error.retryable:
+            raise
+        return Verdict(0, untried=f"{error.what}: {error.cause}")
+    except (PySparkException, Py4JError) as error:
+        return Verdict(0, untried=f"the mapping fails on rows of the sample: {spark_cause(error)}")
+    finally:
+        reader.close()
+
+
+def _sample(mapping: TrialMap, reach: Reach, limit: int, before: int) -> _Sample:
+    """Whole grains, with all rows linked to them; ``before``: how many grains have a number already."""
+    own = _roots(mapping, reach, limit)
+    values = {index: tuples(rows, columns) for index, (rows, columns) in own.items()}
+    every = dict.fromkeys(value for found in values.values() for value in found)
+    known = {value: before + number for number, value in enumerate(every)}
+    rows: list[pa.Table] = []
+    for index, node in enumerate(reach.nodes):
+        if node.above is None:
+            rows.append(own[index][0].drop_columns([NUMBER] if own[index][1] == [NUMBER] else []))
+            continue
+        above = rows[node.above].select(list(node.above_columns))
+        rows.append(mapping.source.linked(node.schema.id.name, node.columns, above))
+    numbers = {index: [known[value] for value in found] for index, found in values.items()}
+    return _Sample(reach, rows, numbers)
+
+
+def _roots(mapping: TrialMap, reach: Reach, limit: int) -> dict[int, tuple[pa.Table, list[str]]]:
+    """Of each table that has the grain all rows of the grains that its first rows are of, and the columns
+    with it."""
+    source, root = mapping.source, reach.root
+    table, columns = root.schema.id.name, list(reach.grain)
+    if columns:
+        roots = {index: reach.nodes[index].schema.id.name for index in reach.roots()}
+        firsts = [
+            source.first(name, limit).select(reach.grain_of(index)).rename_columns(columns)
+            for index, name in roots.items()
+        ]
+        wanted = pa.concat_tables(firsts, promote_options="permissive")
+        return {
+            index: (source.linked(name, reach.grain_of(index), wanted), list(reach.grain_of(index)))
+            for index, name in roots.items()
+        }
+    first = source.first(table, limit)
+    whole, columns = mapping.numbered(reach, source.whole(table)), [NUMBER]
+    wanted = mapping.numbered(reach, first)[NUMBER]
+    own = whole.filter(pc.is_in(whole[NUMBER], wanted.combine_chunks())).filter(pc.field(NUMBER).is_valid())
+    return {0: (own, columns)}
+
+
+def _difference(mapping: TrialMap, samples: Sequence[_Sample]) -> str:
+    """The first target row that comes out otherwise in halves; empty if none does."""
+    together = _mapped(mapping, samples, lambda _: True)
+    names, key = together.column_names, mapping.plan.target.key
+    for halving in range(_HALVINGS):
+        left, right = (_mapped(mapping, samples, partial(_on_side, halving, side)) for side in (0, 1))
+        whole, apart = Counter(_rows(together)), Counter([*_rows(left), *_rows(right)])
+        for row in [*(whole - apart), *(apart - whole)]:
+            return _told(names, key, row, whole, apart)
+    return ""
+
+
+def _on_side(halving: int, side: int, number: int) -> bool:
+    """Whether a halving puts a grain on a side: the first parts neighbours, the others go by chance."""
+    return ((number if halving == 0 else crc32(str(number).encode()) >> halving) & 1) == side
+
+
+def _mapped(mapping: TrialMap, samples: Sequence[_Sample], chosen: Callable[[int], bool]) -> pa.Table:
+    """The target rows of some grains, without what rows make that stand for other grains too, by half."""
+    every: dict[str, pa.Table] = {}
+    own: dict[str, pa.Table] = {}
+    for sample in samples:
+        for node, rows in zip(sample.reach.nodes, sample.part(chosen), strict=True):
+            name, key = _name_and_key(node)
+            every[name] = united(every.get(name), rows, key)
+            if node.above is None:
+                own[name] = united(own.get(name), rows, key)
+    new = mapping.mapped(every)
+    if not entangled(mapping.plan.reaches):
+        return new
+    keys = dict(_name_and_key(node) for reach in mapping.plan.reaches for node in reach.nodes)
+    rest: Tables = {
+        name: without(rows, own[name], keys[name]) if name in own else rows for name, rows in every.items()
+    }
+    return without(new, mapping.mapped(rest), list(mapping.plan.target.key))
+
+
+def _name_and_key(node: Node) -> tuple[str, list[str]]:
+    return node.schema.id.name, list(node.schema.key)
+
+
+def _kept(rows: pa.Table, wanted: Sequence[bool]) -> pa.Table:
+    return rows.filter(pa.array(wanted, pa.bool_()))
+
+
+def _rows(table: pa.Table) -> Iterator[_Row]:
+    for row in table.to_pylist():
+        yield tuple(_comparable(value) for value in row.values())
+
+
+def _comparable(value: object) -> object:
+    """Sums of floats depend on the order of the rows in their last digits."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    return repr(value) if isinstance(value, list | dict) else value
+
+
+def _told(
+    names: Sequence[str], key: Sequence[str], row: _Row, whole: Counter[_Row], apart: Counter[_Row]
+) -> str:
+    """How the rows of one key differ."""
+    places = [names.index(name) for name in key]
+    value = [row[place] for place in places]
+    mine, halves = (
+        [one for one in found.elements() if [one[place] for place in places] == value]
+        for found in (whole, apart)
+    )
+    named = f"{', '.join(key)} = {', '.join(map(str, value))}"
+    if len(mine) != 1 or len(halves) != 1:
+        return f"{named}: the grains together make {len(mine)} row(s) of it, each for itself {len(halves)}"
+    others = [
+        f"{name} = {a} of the grains together, {b} of each for itself"
+        for name, a, b in zip(names, mine[0], halves[0], strict=True)
+        if a != b
+    ]
+    return f"{named}: {'; '.join(others[:_MOST_COLUMNS])}"

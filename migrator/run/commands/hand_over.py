@@ -1,0 +1,60 @@
+"""The target's sequences, made ready for the application: beyond what the rows hold and what the source gave
+out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from migrator.model.sequence import Advance, advance
+from migrator.ports.sequences import SourceNumbers, TargetNumbers
+from migrator.run.migration import Parts, plans
+from transforms.analysis.lineage import unchanged
+
+Copies = Mapping[tuple[str, str], frozenset[tuple[str, str]]]
+"""(source table, column) of which a target (table, column) is a copy."""
+
+
+def copied_columns(parts: Parts) -> Copies:
+    """Which target columns are source columns, unchanged. Starts Spark; runs no job. Raises what ``plans``
+    raises."""
+    _, _, found = plans(parts)
+    return {
+        (name, column): origins
+        for name, plan in found.items()
+        for column, origins in unchanged(parts.spark(), plan).items()
+        if origins
+    }
+
+
+def advances(
+    parts: Parts, target: TargetNumbers, source: SourceNumbers | None, margin: int = 0
+) -> list[Advance]:
+    """What is to be done with every sequence that fills a column of a target table.
+
+    Args:
+        parts: of the migration.
+        target: its sequences.
+        source: the source's; None: only what the target holds counts.
+        margin: further values to leave out.
+
+    Raises what reading either side raises.
+    """
+    found = target.find([one.name for one in parts.mapping.targets])
+    if source is None or not found:
+        return [advance(each, (), margin) for each in found]
+    copies = copied_columns(parts)
+    wanted = {origin for each in found for column in each.columns for origin in copies.get(column, ())}
+    given = source(sorted(wanted))
+    return [
+        advance(
+            each,
+            tuple(
+                given[origin]
+                for column in each.columns
+                for origin in sorted(copies.get(column, ()))
+                if origin in given
+            ),
+            margin,
+        )
+        for each in found
+    ]

@@ -1,0 +1,236 @@
+"""What a repair does: which source rows are dumped again so that given target rows become right.
+
+Row-wise targets: a dump request whose doubts are the target's keys. Where each column of the source's key is handed
+through to the target's key, the source rows are listed by key; else only all rows of the mapping's source
+tables are sure to hold every row that could map to a doubted key. Joined targets: derived anew from the
+mirror, set-wise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from migrator.core.hold import MOST_ROWS
+from migrator.errors import RequestError
+from migrator.model.chunk import MOST_LISTED
+from migrator.model.event import Key
+from migrator.model.requests.request import (
+    WHOLE,
+    Doubt,
+    DumpRequest,
+    RequestBook,
+    Scope,
+    new_token,
+)
+from migrator.model.table import Column, TableId, TableSchema
+from migrator.model.target import TargetColumn, TargetTable
+from migrator.ports.requests import RequestStore
+from migrator.run.migration import Parts, plans
+from transforms.analysis.key_origin import key_origin
+from transforms.analysis.plan import MappingKind, MappingPlan
+
+_WHOLE_NUMBERS = ("int8", "int16", "int32", "int64")
+_SPARK_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_SAME_TEXT = ("text", "character varying")
+
+
+class Way(Enum):
+    """How target rows are derived anew."""
+
+    LISTED = "listed source keys"
+    WHOLE = "all rows of its source tables"
+    REMAP = "derived anew from the mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class RepairStep:
+    """One request of a repair.
+
+    Attributes:
+        target: the target table.
+        keys: its doubted keys, as text, in the order of ``TargetTable.key``.
+        way: see ``Way``.
+        tables: source tables read.
+        scope: which rows of them.
+        rows: about how many source rows that is.
+        why: why not only the rows themselves, or empty.
+    """
+
+    target: str
+    keys: tuple[tuple[str, ...], ...]
+    way: Way
+    tables: tuple[TableId, ...]
+    scope: Scope
+    rows: int
+    why: str = ""
+
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What its request decides on. A remap brings all rows of its table: it needs none."""
+        return () if self.way is Way.REMAP else (Doubt(self.target, self.keys),)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Keys of one target table that are to be repaired, as text, in the order of ``columns``."""
+
+    target: str
+    columns: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+
+
+def repair_steps(parts: Parts, wanted: Sequence[Wanted], postgres_target: bool) -> list[RepairStep]:
+    """The steps, tables whose rows others point at last. Only reads structure.
+
+    Args:
+        parts: of the migration; nothing of it is run.
+        wanted: what to repair.
+        postgres_target: whether equal texts are equal keys to the target, as on PostgreSQL.
+
+    Raises ``MappingError``, ``SourceError``, ``TargetError``.
+    """
+    schemas, targets, found = plans(parts)
+    by_name = {schema.id.name: schema for schema in schemas}
+    tables = {table.id.name: table for table in targets}
+    steps: list[RepairStep] = []
+    asked = {each.target: each for each in wanted}
+    # a doubted row stays while another row points at it
+    for name in children_first(asked, targets):
+        each = asked[name]
+        table, plan = tables[each.target], found[each.target]
+        places = [each.columns.index(name) for name in table.key]
+        keys = tuple(tuple(key[place] for place in places) for key in each.keys)
+        sources = [by_name[name] for name in plan.target.sources]
+        if plan.kind is MappingKind.GRAIN:
+            steps.append(_remapped(parts, table, keys, sources))
+            continue
+        for first in range(0, len(keys), MOST_LISTED):
+            part = keys[first : first + MOST_LISTED]
+            listed = _listed(parts, plan, table, part, sources, postgres_target)
+            if isinstance(listed, RepairStep):
+                steps.append(listed)
+            else:
+                steps.append(_whole(parts, table, keys[first:], sources, listed))
+                break
+    return steps
+
+
+def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:
+    """Files a request for each step; their names (``DumpRequest.name``). Raises as ``RequestStore.update`` does."""
+    count = len(steps)
+
+    def started(book: RequestBook) -> RequestBook:
+        for step in steps:
+            book = book.start(step.tables, step.scope, step.doubts(), new_token())
+        return book
+
+    return [request.name() for request in store.update(started).requests[-count:]] if count else []
+
+
+def check_doubts(parts: Parts, request: DumpRequest, postgres_target: bool) -> None:
+    """Whether a request dumps each row that may map to a target row that it doubts, as the steps above do.
+
+    One that doesn't would have right rows removed. Raises ``RequestError``, and what ``plans`` raises.
+    """
+    schemas, targets, found = plans(parts)
+    by_name = {schema.id.name: schema for schema in schemas}
+    tables = {table.id.name: table for table in targets}
+    for doubt in request.doubts:
+        plan = found.get(doubt.target)
+        wrong = plan is None or plan.kind is MappingKind.GRAIN
+        if plan is not None and not wrong:
+            sources, table = [by_name[name] for name in plan.target.sources], tables[doubt.target]
+            wrong = {schema.id for schema in sources} != set(request.tables) or any(
+                len(key) != len(table.key) for key in doubt.keys
+            )
+            if not wrong and request.scope != WHOLE:
+                listed = _listed(parts, plan, table, doubt.keys, sources, postgres_target)
+                wrong = not isinstance(listed, RepairStep) or listed.scope != request.scope
+        if wrong:
+            raise RequestError(
+                f"dump request {request.id} is refused",
+                where=f"{request.id}, rows of {doubt.target}",
+                cause="it would have rows of the target removed without dumping all that they may come from",
+                remedy="repair by `migrator repair --apply`, which asks for the right rows",
+            )
+
+
+def children_first(names: Iterable[str], tables: Iterable[TargetTable]) -> list[str]:
+    """The names of target tables, those whose rows point at others' before these; else in their order."""
+    known = {table.id.name: table for table in tables}
+
+    def depth(name: str, seen: frozenset[str]) -> int:
+        references = [one.name for one in known[name].references if one.name in known]
+        return 1 + max((depth(one, seen | {name}) for one in references if one not in seen), default=0)
+
+    return sorted(names, key=lambda name: -depth(name, frozenset((name,))))
+
+
+def _remapped(
+    parts: Parts, table: TargetTable, keys: tuple[tuple[str, ...], ...], sources: Sequence[TableSchema]
+) -> RepairStep:
+    """A remap happens with the run's next batch: dumping the smallest source table makes one."""
+    rows = {schema.id: parts.catalog.estimated_rows(schema) for schema in sources}
+    smallest = min(sources, key=lambda schema: rows[schema.id])
+    why = "it is joined: all its rows are mapped from the mirror in one transaction"
+    return RepairStep(table.id.name, keys, Way.REMAP, (smallest.id,), WHOLE, rows[smallest.id], why)
+
+
+def _whole(
+    parts: Parts,
+    table: TargetTable,
+    keys: tuple[tuple[str, ...], ...],
+    sources: Sequence[TableSchema],
+    why: str,
+) -> RepairStep:
+    rows = sum(parts.catalog.estimated_rows(schema) for schema in sources)
+    if rows > MOST_ROWS:
+        why += f"; more than {MOST_ROWS:,} rows in one batch will be given up"
+    return RepairStep(
+        table.id.name, keys, Way.WHOLE, tuple(schema.id for schema in sources), WHOLE, rows, why
+    )
+
+
+def _listed(
+    parts: Parts,
+    plan: MappingPlan,
+    table: TargetTable,
+    keys: tuple[tuple[str, ...], ...],
+    sources: Sequence[TableSchema],
+    postgres_target: bool,
+) -> RepairStep | str:
+    """A step by source keys, or why there is none."""
+    if len(sources) != 1:
+        return f"rows of it come from {len(sources)} source tables"
+    schema = sources[0]
+    numbered = {column for column, _ in plan.target.surrogates}
+    origin = None
+    if not numbered & set(table.key):  # of numbers the mapping knows nothing
+        origin = key_origin(parts.spark(), plan.target, schema, table.key)
+    if origin is None or not set(schema.key) <= set(origin):
+        return f"the key of {schema.id.name} can't be told from its key"
+    places = [origin.index(name) for name in schema.key]
+    for place in places:
+        source = schema.columns[schema.names().index(origin[place])]
+        column = table.column(table.key[place])
+        if column is None or not _same_values(source, column, postgres_target):
+            return f"texts of {table.key[place]} and of {source.name} aren't surely the same values"
+    listed: tuple[Key, ...] = tuple(tuple(key[place] for place in places) for key in keys)
+    scope = Scope(keys=tuple(dict.fromkeys(listed)))
+    try:
+        parts.catalog.check_scope(schema, scope)
+    except RequestError as error:  # e.g. a number beyond the source's type
+        return f"the source can't look these keys up: {error.cause or error.what}"
+    return RepairStep(table.id.name, keys, Way.LISTED, (schema.id,), scope, len(scope.keys))
+
+
+def _same_values(source: Column, target: TargetColumn, postgres_target: bool) -> bool:
+    """Whether values are equal on one side exactly if they are on the other, and look the same as text."""
+    if source.type in _WHOLE_NUMBERS:
+        return target.spark_type in _SPARK_WHOLE_NUMBERS
+    if not postgres_target or source.type != "string":
+        return False  # collations of MySQL and MariaDB take different texts for one key
+    base = source.source_type.split("(")[0]
+    wanted = target.native_type.split("(")[0]
+    return base == wanted == "uuid" or (base in _SAME_TEXT and wanted in _SAME_TEXT)

@@ -1,0 +1,62 @@
+"""What was changed between two runs: carried over, or refused by name before anything is read.
+
+A checkpoint's counters each count something: ``partial_index`` counts the changes of one transaction to the tables
+that were captured then. With a table less, the same number would pass over changes of the tables that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrator.errors import MappingError, RequestError
+from migrator.model.progress import Checkpoint
+from migrator.model.requests.request import WHOLE, RequestBook
+from migrator.model.table import TableId, TableSchema
+from migrator.run.lead.resume import refuse_new_tables
+
+
+def refuse_changes(checkpoint: Checkpoint, schemas: Sequence[TableSchema], book: RequestBook) -> None:
+    """Raises ``MappingError`` where the checkpoint can't be gone on from with these tables, ``RequestError`` where
+    not with these dump requests."""
+    refuse_new_tables(checkpoint, list(schemas))
+    _refuse_half_transaction(checkpoint, schemas)
+    _refuse_lost_requests(checkpoint, {schema.id for schema in schemas}, book)
+
+
+def _refuse_lost_requests(checkpoint: Checkpoint, captured: set[TableId], book: RequestBook) -> None:
+    """A request that was under way and stands in no book any more would be given up without a word."""
+    known = {request.id for request in book.requests}
+    asked = {
+        t for request in book.requests if request.is_open() and request.scope == WHOLE for t in request.tables
+    }
+    lost = [
+        dump
+        for dump in checkpoint.requests
+        if not dump.done and dump.request.partition(".")[0] not in known
+        if dump.table in captured - asked
+    ]
+    if lost:
+        asking = " ".join(f"--table {table.name}" for table in sorted({dump.table for dump in lost}))
+        raise RequestError(
+            "dump requests that were under way are known to nobody any more",
+            where=", ".join(sorted({f"{dump.request.partition('.')[0]} of {dump.table}" for dump in lost})),
+            cause="the state folder, or ZooKeeper's nodes, were put away or restored; rows that were asked for would"
+            " not come",
+            remedy=f"ask for the rows: migrator dump start {asking}; then start again. What"
+            " a repair was about to mend, migrator verify shows again",
+        )
+
+
+def _refuse_half_transaction(checkpoint: Checkpoint, schemas: Sequence[TableSchema]) -> None:
+    """Of a transaction that is stored by half the rest is found by counting the changes of the captured tables."""
+    now = {schema.id for schema in schemas}
+    gone = sorted(str(dump.table) for dump in checkpoint.dumps if dump.table not in now)
+    if checkpoint.partial_order is None or not gone:
+        return
+    raise MappingError(
+        "a source table was taken out of the mapping while a transaction is captured by half",
+        where=", ".join(gone),
+        cause=f"{checkpoint.partial_index:,} changes of the transaction after {checkpoint.position.token} are stored,"
+        " those of this table among them; without it, what is left couldn't be told from what is stored",
+        remedy="put the table back into the mapping, let `migrator run --until caught-up` end, then take it out",
+    )

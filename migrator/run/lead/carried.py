@@ -1,0 +1,195 @@
+"""Which rows the target has been given so far: a target that joins a begun migration needs those before, too.
+
+The ledger's checkpoint says it, as pairs of a target and a source table, moved with the rows. Without it a target
+that was added, or taken out and put back, would get changes only, and nobody would notice. It says as well how each
+target's rows were mapped, and where: a target whose mapping was changed is one that joins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from migrator.errors import MappingError
+from migrator.model.progress import Checkpoint, Mapped
+from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, RequestState
+from migrator.model.table import TableId
+from migrator.ports.target import TargetBatch
+from transforms.analysis.plan import MappingKind, MappingPlan
+
+MIRROR = ""
+"""Stands for the mirror's copy of a source table, where a target's name would stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateTargets:
+    """What is done with a target that joins later: ``holds_rows`` asks whether it has any; ``forget_filled`` has a
+    joined one filled anew. ``accepted``: targets whose changed mapping makes the same rows, on an operator's
+    word."""
+
+    holds_rows: Callable[[str], bool]
+    forget_filled: Callable[[str], bool]
+    accepted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a run carries on: see ``Checkpoint`` for all of it."""
+
+    fed: tuple[tuple[str, TableId], ...]
+    awaited: tuple[tuple[str, TableId, str], ...] = ()
+    mapped: tuple[Mapped, ...] = ()
+
+    def noted(self, batch: TargetBatch) -> TargetBatch:
+        """The batch, which says so in the ledger."""
+        said = replace(batch.checkpoint, fed=self.fed, awaited=self.awaited, mapped=self.mapped)
+        return replace(batch, checkpoint=said)
+
+
+def carry_over(
+    applied: Checkpoint | None,
+    book: Callable[[], RequestBook],
+    plans: Mapping[str, MappingPlan],
+    late: LateTargets | None,
+    mapped: tuple[Mapped, ...] = (),
+) -> Carried:
+    """What the target has of these mappings, and will have once dumps that were asked for are done.
+
+    Args:
+        applied: the ledger's.
+        book: reads the dump requests.
+        plans: of the mapping as it is now.
+        late: see there; None takes every target for one that was always there.
+        mapped: how each target is mapped now.
+
+    Raises ``MappingError`` for a target that lacks rows which nobody has asked for, or has some of another mapping.
+    """
+    pairs = {name: _tables(plan) for name, plan in plans.items()}
+    joined = {name for name, plan in plans.items() if plan.kind is MappingKind.GRAIN}
+    mirrored = {table for name in joined for table in pairs[name]}
+    every = [*((name, table) for name in pairs for table in pairs[name]), *((MIRROR, t) for t in mirrored)]
+    if applied is None or applied.fed is None or late is None:
+        return Carried(tuple(sorted(every)), mapped=mapped)
+    changed = _changed(applied.mapped or (), mapped) - late.accepted
+    fed, awaited = _so_far(applied, book(), changed)
+    begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
+    missing = [pair for pair in every if pair not in fed and pair not in awaited]
+    _refuse_unmirrored([table for name, table in missing if name == MIRROR and table in begun])
+    for name in sorted({name for name, _ in missing} - {MIRROR}):
+        needed = sorted(set(pairs[name]) & begun)
+        if name in joined:
+            if needed:
+                late.forget_filled(name)  # the mirror has all that it needs
+            continue
+        asked = _asked(applied, book(), needed)
+        if late.holds_rows(name) or len(asked) < len(needed):
+            raise _incomplete(name, needed, changed=name in changed)
+        awaited |= {(name, table): request for table, request in asked.items()}
+    waits = {pair: request for pair, request in awaited.items() if pair in every}
+    return Carried(
+        tuple(sorted(pair for pair in every if pair not in waits)),
+        tuple(sorted((name, table, request) for (name, table), request in waits.items())),
+        mapped,
+    )
+
+
+def mapped_now(plans: Mapping[str, MappingPlan], schemas: Mapping[str, str]) -> tuple[Mapped, ...]:
+    """What the ledger is to keep of each target's mapping. ``schemas``: where each target's table is."""
+    return tuple(Mapped(name, schemas[name], _shape(plan), _columns(plan)) for name, plan in plans.items())
+
+
+def _shape(plan: MappingPlan) -> str:
+    """What makes other rows of all of them. Of a joined one grain and links are told by its own digest."""
+    target = plan.target
+    tables = sorted(schema.id.name for schema in plan.schemas.values())
+    return json.dumps([plan.kind.value, target.key, tables, target.surrogates])
+
+
+def _columns(plan: MappingPlan) -> tuple[str, ...]:
+    return tuple(sorted(column.name for column in plan.columns))
+
+
+def _changed(before: Iterable[Mapped], now: Iterable[Mapped]) -> set[str]:
+    """Targets whose rows so far aren't what the mapping makes now. A column that it writes no more stays as
+    it is."""
+    known = {each.target: each for each in before}
+    return {
+        new.target
+        for new in now
+        if (old := known.get(new.target)) is not None
+        if (old.schema, old.shape) != (new.schema, new.shape) or set(new.columns) - set(old.columns)
+    }
+
+
+def _tables(plan: MappingPlan) -> list[TableId]:
+    linked = (node.schema.id for reach in plan.reaches for node in reach.nodes)
+    return sorted({*(schema.id for schema in plan.schemas.values()), *linked})
+
+
+def _so_far(
+    applied: Checkpoint, book: RequestBook, changed: set[str]
+) -> tuple[set[tuple[str, TableId]], dict[tuple[str, TableId], str]]:
+    """Pairs that are complete, and those that wait for a request. One that was given up brings nothing any more.
+
+    Of targets that were changed there are none.
+    """
+    states = {request.name(): request.state for request in book.requests}
+    fed = {(name, table) for name, table in applied.fed or () if name not in changed}
+    awaited = {}
+    for name, table, request in applied.awaited:
+        if name in changed:
+            continue
+        if states.get(request) is RequestState.DONE:
+            fed.add((name, table))
+        elif states.get(request) in (RequestState.RUNNING, RequestState.PAUSED):
+            awaited[name, table] = request
+    return fed, awaited
+
+
+def _asked(applied: Checkpoint, book: RequestBook, tables: Iterable[TableId]) -> dict[TableId, str]:
+    """The request of each table that will bring all of its rows, none of which the target has been given yet."""
+    begun = {(dump.request, dump.table) for dump in applied.requests if dump.done or dump.chunks}
+    found = {}
+    for table in tables:
+        for request in book.requests:
+            if _whole(request) and table in request.tables and (request.name(), table) not in begun:
+                found[table] = request.name()
+    return found
+
+
+def _whole(request: DumpRequest) -> bool:
+    return request.is_open() and request.scope == WHOLE and not request.doubts
+
+
+def _refuse_unmirrored(tables: list[TableId]) -> None:
+    if tables:
+        raise MappingError(
+            "a joined mapping reads a source table that nothing joined for a while, or ever",
+            where=", ".join(map(str, sorted(tables))),
+            cause="rows and changes of it went by without being kept in the mirror",
+            remedy="start a migration of another name with an empty target, or take the table out of that mapping",
+        )
+
+
+def _incomplete(name: str, tables: list[TableId], changed: bool) -> MappingError:
+    asking = (
+        f", ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}"
+    )
+    anew = f"empty the table ({name}){asking if tables else ''}; then start again"
+    if changed:
+        return MappingError(
+            "the mapping of a target was changed, or its schema, after rows of it had been applied",
+            where=f"target table {name}",
+            cause="its key, its tables, its surrogates, whether it is joined, or a column that it writes are others;"
+            " rows mapped before would stay as they are",
+            remedy=f"{anew}. Or put back what was changed; or, if rows mapped so far are what it makes of them,"
+            f" say so: migrator run --accept-mapping {name} --reason '...'",
+        )
+    return MappingError(
+        "a target was added to the mapping, or put back, after rows of its source tables had been applied",
+        where=f"target table {name}",
+        cause=f"rows of {', '.join(map(str, tables)) or 'its source tables'} went by without it; it would get changes"
+        " only",
+        remedy=f"{anew}. Or take the target out of the mapping",
+    )

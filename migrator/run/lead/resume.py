@@ -1,0 +1,117 @@
+"""Event log and ledger are brought to one story before a leader begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from migrator.columnar.emptied import emptied_run
+from migrator.errors import DamageError, EventLogError, MappingError, SchemaError
+from migrator.model.event import TransactionPart
+from migrator.model.ledger import Ledger
+from migrator.model.lineage import continues
+from migrator.model.progress import Checkpoint
+from migrator.model.requests.request import WHOLE, RequestBook
+from migrator.model.segment import Manifest
+from migrator.model.table import TableId, TableSchema
+from migrator.ports.eventlog import BatchReader as Segments
+from migrator.ports.log_notes import LogNotes
+
+_AWAY = "move the state folder's eventlog away: capture then goes on from the ledger's position"
+
+
+def resume(ledger: Ledger, last: Manifest | None, segments: Segments) -> Checkpoint | None:
+    """Where capture goes on: at the event log's end, or where the target stands when the event log is empty.
+
+    The event log may be ahead of the ledger (applied later), but it must lead on from the very segment that the
+    ledger has applied (see ``migrator.model.lineage``). Else it is another one, or an old copy, and going on
+    would skip what lies between.
+
+    Raises ``EventLogError``, also where segments that the ledger lacks were released.
+    """
+    if last is None:
+        return ledger.checkpoint
+    other = continues(ledger, last, _sound(segments, ledger.segment), segments.manifest(ledger.segment + 1))
+    if other:
+        raise EventLogError(
+            "the event log isn't the one that the target goes on from",
+            where=other,
+            cause="another machine has gone on from the target meanwhile, the state folder was copied or restored, or"
+            " the target was",
+            remedy="start on the machine that moved the target last, whose event log leads on; or see that no other"
+            f" process runs this migration, then {_AWAY}, if the source still holds its log from there",
+        )
+    if last.number > ledger.segment and segments.manifest(ledger.segment + 1) is None:
+        segments.read(ledger.segment, 1, 0.0)  # says that it was released, or lost
+    return last.checkpoint
+
+
+def _sound(segments: Segments, number: int) -> Manifest | None:
+    """The ledger's segment, if it can be read. What is damaged of it doesn't matter: nobody reads it again."""
+    try:
+        return segments.manifest(number) if number else None
+    except DamageError:
+        return None
+
+
+def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> None:
+    """A table can't join a migration that has begun: a transaction open at that moment would be captured by half.
+
+    Raises ``MappingError``.
+    """
+    new = [str(schema.id) for schema in schemas if checkpoint.dump_of(schema.id) is None]
+    if new:
+        raise MappingError(
+            "the mapping reads a source table that this migration didn't capture from its start",
+            where=", ".join(new),
+            cause="changes of transactions that were open when it joined would be missing from the log",
+            remedy="start a migration of another name with an empty target, or take the table out of the mapping",
+        )
+
+
+def asked_again(given: Checkpoint, book: RequestBook, *, whole: bool = False) -> frozenset[TableId]:
+    """The tables whose rows somebody has asked for since the checkpoint; ``whole``: for all of them.
+
+    The log reader's note of a table may be why it refuses to go on; another dump of the table is then the way out.
+    A request that the run before had heard of isn't: it may have been made for something else, of other rows, or be
+    half read.
+    """
+    before = {(dump.request, dump.table) for dump in given.requests}
+    return frozenset(
+        table
+        for request in book.requests
+        if request.is_open() and not request.doubts  # a repair of some keys doesn't mean it
+        if request.scope == WHOLE or not whole
+        for table in request.tables
+        if (request.name(), table) not in before
+    )
+
+
+def begin_notes(notes: LogNotes, given: Checkpoint | None, book: RequestBook) -> None:
+    """The log reader's notes as the checkpoint has them, if a run goes on from one."""
+    if given is None:
+        notes.begin(())
+    else:
+        notes.begin(given.notes, asked_again(given, book), asked_again(given, book, whole=True))
+
+
+_BEHIND_ALL_CHANGES = 1 << 30
+"""Index in a transaction, behind that of each of its changes."""
+
+
+def emptying(begin: Checkpoint, replaced: Sequence[TableSchema]) -> Iterator[TransactionPart]:
+    """What empties replaced tables before their rows are read again: behind all that the checkpoint has delivered.
+
+    Raises ``SchemaError`` where the checkpoint stands inside a transaction: the rest of it has changes of the
+    tables that were there before.
+    """
+    if not replaced:
+        return
+    if begin.partial_order is not None:
+        raise SchemaError(
+            f"{', '.join(str(schema.id) for schema in replaced)} can't be read anew inside a transaction",
+            where=begin.position.token,
+            cause="a transaction was stored by half, and the rest of it has changes of the table that was replaced",
+            remedy="start the migration anew (docs/operating.md)",
+        )
+    runs = tuple(emptied_run(schema) for schema in replaced)
+    yield TransactionPart((begin.position.order,), begin.position, 0, _BEHIND_ALL_CHANGES, runs, last=False)

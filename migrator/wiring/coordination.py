@@ -1,0 +1,76 @@
+"""Which adapters say who leads, and keep what processes of one migration tell each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrator.adapters.coordination.local.hints import FileHints
+from migrator.adapters.coordination.local.leadership import LocalLeadership
+from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
+from migrator.adapters.coordination.zookeeper.hints import ZooKeeperHints
+from migrator.adapters.coordination.zookeeper.leadership import ZooKeeperLeadership, seen
+from migrator.adapters.coordination.zookeeper.requests import ZooKeeperRequests
+from migrator.adapters.event_log.files.request_store import FileRequests
+from migrator.adapters.event_log.files.set_aside import set_aside
+from migrator.config.project import Settings
+from migrator.model.hint import Hint
+from migrator.model.ledger import Ledger
+from migrator.model.requests.request import RequestBook
+from migrator.ports.hints import Hints
+from migrator.ports.requests import RequestStore
+
+
+def leadership(settings: Settings) -> LocalLeadership | ZooKeeperLeadership:
+    """Who leads: over machines where a ZooKeeper is configured, else on this one."""
+    if settings.coordination is None:
+        return LocalLeadership(settings.state)
+    return ZooKeeperLeadership(settings.coordination, settings.name)
+
+
+def requests(settings: Settings) -> RequestStore:
+    """Where the migration's dump requests are kept."""
+    if settings.coordination is None:
+        return FileRequests(settings.state)
+    return ZooKeeperRequests(ZooKeeperSession(settings.coordination, settings.name))
+
+
+def hints(settings: Settings) -> Hints:
+    """Where the leader tells of itself."""
+    if settings.coordination is None:
+        return FileHints(settings.state)
+    return ZooKeeperHints(ZooKeeperSession(settings.coordination, settings.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an onlooker sees: who leads, who stands by, the dump requests, and the leader's last hint."""
+
+    leader: str
+    standbys: tuple[str, ...]
+    book: RequestBook
+    hint: Hint | None
+
+
+def look(settings: Settings) -> Seen:
+    """Looks without taking part, over one session."""
+    if settings.coordination is None:
+        local = LocalLeadership(settings.state)
+        return Seen(local.holder(), local.standbys(), requests(settings).read(), hints(settings).read())
+    session = ZooKeeperSession(settings.coordination, settings.name)
+    try:
+        leader, standbys = seen(session)
+        return Seen(leader, standbys, ZooKeeperRequests(session).read(), ZooKeeperHints(session).read())
+    finally:
+        session.close()
+
+
+def own_event_log(settings: Settings) -> bool:
+    """Whether each machine has an event log of its own, from which no other one can go on."""
+    return settings.coordination is not None and not settings.coordination.shared_event_log
+
+
+def adopt(settings: Settings, ledger: Ledger) -> str:
+    """Makes room for a new event log where another machine led since this one's was written; what was done."""
+    if own_event_log(settings) and set_aside(settings.event_log(), ledger):
+        return "another machine led meanwhile: capture goes on from the target's ledger"
+    return ""

@@ -1,0 +1,372 @@
+"""The only place that chooses adapters."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from migrator import schema as control
+from migrator.adapters.event_log.files.batch_reader import FileBatchReader
+from migrator.adapters.event_log.files.fresh_segments import FreshSegments
+from migrator.adapters.event_log.files.layout import Layout
+from migrator.adapters.event_log.files.manifest_file import newest_manifest
+from migrator.adapters.event_log.files.places import places
+from migrator.adapters.event_log.files.room import FileRoom
+from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.adapters.event_log.files.set_aside import set_damage_aside
+from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLinesStream
+from migrator.adapters.outputs.parquet_events.output import ParquetFolder
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.config.project import Settings
+from migrator.errors import ConfigError, MappingError
+from migrator.model.grants import Grants
+from migrator.model.hint import Hint
+from migrator.model.ledger import Ledger
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.requests.request import DumpRequest, RequestBook, new_token, number_of
+from migrator.model.sequence import Advance
+from migrator.model.table import TableId
+from migrator.ports.output import EventOutput
+from migrator.ports.requests import RequestStore
+from migrator.ports.sequences import TargetNumbers
+from migrator.ports.source import SourceCatalog
+from migrator.run.apply.surrogates import with_key_maps
+from migrator.run.beside import beside
+from migrator.run.capture.retention_watch import RetentionWatch
+from migrator.run.commands import hand_over
+from migrator.run.commands.dump_order import DumpOrder, checked
+from migrator.run.commands.repair import check_doubts
+from migrator.run.lead.carried import LateTargets
+from migrator.run.migration import EventLog, Parts, source_tables
+from migrator.run.progress import Progress
+from migrator.run.steps import step_hook
+from migrator.wiring import target as wiring_target
+from migrator.wiring.coordination import adopt, hints, leadership, look, own_event_log, requests
+from migrator.wiring.source import source_database, source_grants, source_numbers, source_parts
+from migrator.wiring.spark import executors_now, executors_read, executors_stage, spark
+from migrator.wiring.target import (
+    filled,
+    forget_filled,
+    holds_rows,
+    peek,
+    target_database,
+    target_grants,
+    target_key_maps,
+    target_upkeep,
+    target_writer,
+)
+from transforms.load import load_mapping
+from transforms.on_spark.session import running_session
+from transforms.registry import Mapping
+
+
+def parts(settings: Settings, master: str | None = None, conf: MappingType[str, str] | None = None) -> Parts:
+    """Everything a run needs, with the adapters that the settings name.
+
+    Args:
+        settings: the project's configuration.
+        master: Spark master that overrides the configuration's.
+        conf: ``spark.*`` options that override the configuration's.
+
+    Raises ``MappingError`` for a mapping file that can't be used. Connects to nothing yet.
+    """
+    step = step_hook(os.environ)
+
+    def event_log(epoch: int, ledger: Ledger) -> EventLog:
+        fresh = FreshSegments()
+        after, applied = ledger.segment, ledger.segment_id
+        writer = FileSegmentWriter(
+            settings.event_log(), epoch, after=after, applied=applied, fresh=fresh, step=step
+        )
+        reader = FileBatchReader(settings.event_log(), fresh=fresh)
+        return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
+
+    catalog, ports = source_parts(settings, step, executors_read(settings))
+    made = load_mapping(settings.mapping, lambda: spark(settings, master, conf))
+    surrogates = {each.name: dict(each.surrogates) for each in made if each.surrogates}
+    target, stager = with_key_maps(
+        *target_writer(settings, step), surrogates, lambda: target_key_maps(settings)
+    )
+    return Parts(
+        mapping=made,
+        catalog=catalog,
+        source=ports,
+        target=target,
+        prepare=lambda: _prepare(settings),
+        known_epoch=lambda: known_epoch(settings),
+        leadership=leadership(settings),
+        requests=requests(settings),
+        event_log=event_log,
+        spark=lambda: spark(settings, master, conf),
+        executors=lambda: executors_now(master or settings.spark.master),
+        slots=settings.state / "slots",
+        begun=lambda: bool(Layout.of(settings.event_log()).numbers()),
+        reload=lambda: load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
+        hints=hints(settings),
+        adopt=lambda ledger: adopt(settings, ledger),
+        set_damage_aside=partial(set_damage_aside, settings.event_log()),
+        keep_until_applied=settings.keep_until_applied or own_event_log(settings),
+        capture_limits=settings.capture,
+        apply_limits=settings.apply,
+        step=step,
+        late=LateTargets(
+            partial(holds_rows, settings), partial(forget_filled, settings), frozenset(settings.accepted)
+        ),
+        check_doubts=lambda request: _check_doubts(settings, master, conf, request),
+        stager=stager if executors_stage(settings, master or settings.spark.master) else None,
+        upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
+    )
+
+
+def _check_doubts(
+    settings: Settings, master: str | None, conf: MappingType[str, str] | None, request: DumpRequest
+) -> None:
+    check_doubts(parts(settings, master, conf), request, settings.target.kind == "postgresql")
+
+
+def grants(settings: Settings) -> list[Grants]:
+    """The least rights of both logins, for what the mapping reads and writes. Connects to nothing.
+
+    Raises ``MappingError`` for a mapping file that can't be used.
+    """
+    made = mapping(settings)
+    needs = beside(made)
+    names = [target.name for target in made]
+    target = target_grants(settings, names, needs.mirror, needs.key_maps)
+    return [source_grants(settings, source_tables(made)), target]
+
+
+def mapping(settings: Settings) -> Mapping:
+    """The mapping alone, for commands that map nothing. Raises ``MappingError``."""
+    return load_mapping(settings.mapping, lambda: running_session() or spark(settings, "local[1]"))
+
+
+def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
+    """Checks an order against mapping and source, and files it as the book's last request."""
+    known = source_tables(mapping(settings))
+    tables, scope = checked(order, known, source_catalog(settings))
+    return request_book(settings).update(lambda book: book.start(tables, scope, token=new_token()))
+
+
+def request_book(settings: Settings) -> RequestStore:
+    """Where dump requests are kept, for new ones. A lost one's names, which are known still, aren't given again."""
+    store = requests(settings)
+    if store.read().started == 0:
+        newest, ledger = newest_manifest(Layout.of(settings.event_log())), peek(settings)
+        places = [each.checkpoint for each in (newest, ledger) if each is not None]
+        known = [number_of(name) for each in places if each is not None for name in each.dumps_named()]
+        if known:
+            store.update(lambda book: book.behind(max(known)))
+    return store
+
+
+def dumps_asked_for(settings: Settings) -> tuple[RequestBook, tuple[TableDump, ...]]:
+    """All dump requests, and the progress of the open ones as of the newest segment."""
+    book = requests(settings).read()
+    hint = hints(settings).read() if own_event_log(settings) else None
+    if hint is not None and hint.checkpoint is not None:
+        return book, hint.checkpoint.requests
+    newest = newest_manifest(Layout.of(settings.event_log()))
+    if newest is not None:
+        return book, newest.checkpoint.requests
+    ledger = peek(settings)
+    return book, ledger.checkpoint.requests if ledger is not None and ledger.checkpoint is not None else ()
+
+
+def source_catalog(settings: Settings) -> SourceCatalog:
+    """The source's structure. Connects to nothing yet."""
+    catalog, _ = source_parts(settings)
+    return catalog
+
+
+def change_table_script(settings: Settings) -> str:
+    """The SQL that makes change tables and triggers for the mapping's source tables. Only reads the source.
+
+    Raises ``ConfigError`` where no change tables are configured, ``SourceError``, ``MappingError``.
+    """
+    catalog = source_catalog(settings)
+    if not isinstance(catalog, ChangeTableCatalog):
+        raise ConfigError(
+            "this project reads the source's own log",
+            where="source.log",
+            remedy='set log = "change_tables" in [source] first (docs/operating.md)',
+        )
+    return catalog.script(source_tables(mapping(settings)))
+
+
+def revision_problem(settings: Settings) -> str | None:
+    """What is wrong with the target's revisions (the user's or ours), or None. Changes nothing."""
+    database = target_database(settings)
+    schema = settings.target.schema or None
+    return control.target_head_problem(database, settings.alembic, schema) or control.control_problem(
+        database
+    )
+
+
+def upgrade_user_target(settings: Settings) -> None:
+    """Runs the project's own Alembic revisions on the target."""
+    control.upgrade_user_target(target_database(settings), settings.alembic)
+
+
+def source_position(settings: Settings) -> Position:
+    """A place in the source log at or after everything committed by now."""
+    return source_catalog(settings).position()
+
+
+def known_epoch(settings: Settings) -> int:
+    """The highest epoch that the target's ledger saw; 0 before the first run."""
+    ledger = peek(settings)
+    return ledger.epoch if ledger is not None else 0
+
+
+def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentReader, EventOutput]:
+    """An output of change events (docs/events.md), and the event log's reader that keeps its place.
+
+    Args:
+        settings: the project's configuration.
+        kind: ``json`` or ``parquet``.
+        path: file or folder; ``-`` for standard output, which can't be continued.
+
+    Raises ``EventLogError`` when another process writes this output.
+    """
+    if path == "-":
+        name = f"standard output of process {os.getpid()} {secrets.token_hex(4)}"
+        return FileSegmentReader(settings.event_log(), name, passing=True), JsonLinesStream(1)
+    absolute = Path(os.path.abspath(path))
+    output: EventOutput = JsonLinesFile(absolute) if kind == "json" else ParquetFolder(absolute)
+    return FileSegmentReader(settings.event_log(), f"{kind}:{absolute}"), output
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known about a migration from outside its run.
+
+    ``leader`` and ``standbys`` name processes; ``hint`` is what the leader told of itself last.
+    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` and ``last_changes``
+    (see ``Checkpoint``) are as of the newest segment, by the leader's hint where its event log is on another
+    machine; ``outputs`` has, per output of change events, the segment from which on it keeps the event log;
+    ``filled`` has the joined targets that are in step, and the segment at which each was filled. ``warnings``
+    are the leader's; while nobody leads, the source is asked how long it keeps its log.
+    """
+
+    leader: str
+    ledger: Ledger | None
+    segments_waiting: int
+    event_log_bytes: int
+    dumps: tuple[TableDump, ...]
+    book: RequestBook
+    requests: tuple[TableDump, ...]
+    outputs: tuple[tuple[str, int], ...] = ()
+    last_changes: tuple[tuple[TableId, int], ...] = ()
+    filled: tuple[tuple[str, int], ...] = ()
+    standbys: tuple[str, ...] = ()
+    hint: Hint | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def status(settings: Settings) -> Status:
+    """Looks at ledger, event log and leadership without taking part. Works while a run is going on."""
+    ledger = peek(settings)
+    after = ledger.segment if ledger is not None else 0
+    seen = look(settings)
+    hint = seen.hint
+    if own_event_log(settings) and hint is not None:
+        waiting, bytes_held, newest = max(0, hint.segment - after), hint.event_log_bytes, hint.checkpoint
+    else:
+        waiting, bytes_held, newest = _event_log_now(settings, after)
+    checkpoint = newest or (ledger.checkpoint if ledger is not None else None)
+    return Status(
+        leader=seen.leader,
+        ledger=ledger,
+        segments_waiting=waiting,
+        event_log_bytes=bytes_held,
+        dumps=checkpoint.dumps if checkpoint is not None else (),
+        book=seen.book,
+        requests=checkpoint.requests if checkpoint is not None else (),
+        last_changes=checkpoint.last_changes if checkpoint is not None else (),
+        outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
+        filled=tuple(filled(settings)) if ledger is not None else (),
+        standbys=seen.standbys,
+        hint=hint if seen.leader else None,
+        warnings=_warnings(settings, hint if seen.leader else None, checkpoint),
+    )
+
+
+def _warnings(settings: Settings, hint: Hint | None, checkpoint: Checkpoint | None) -> tuple[str, ...]:
+    """The leader's; of a migration that has begun and that nobody leads: what the source would warn of."""
+    if hint is not None:
+        return hint.warnings
+    _, ports = source_parts(settings)
+    ask = ports([]).retention
+    if checkpoint is None or ask is None:
+        return ()
+    progress = Progress()
+    progress.set(captured=checkpoint.position)
+    RetentionWatch(ask, progress, checkpoint).look(time.monotonic())
+    return progress.snapshot().warnings
+
+
+def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint | None]:
+    """Of this machine's event log: segments that wait, bytes, and the checkpoint of the newest that waits."""
+    if not settings.event_log().exists():
+        return 0, 0, None
+    reader = FileBatchReader(settings.event_log())
+    waiting = list(reader.manifests(after))
+    return len(waiting), reader.total_bytes(), waiting[-1].checkpoint if waiting else None
+
+
+def remap(settings: Settings, table: str) -> bool:
+    """Has a joined target derived anew by the run's next batch; False if it wasn't filled yet.
+
+    Raises ``MappingError`` for a table that no joined mapping makes.
+    """
+    known = [target.name for target in mapping(settings) if target.grain is not None]
+    if table not in known:
+        raise MappingError(
+            f"no joined mapping makes the target table {table!r}",
+            where=str(settings.mapping),
+            cause=f"with grain= there are: {', '.join(known) or 'none'}",
+            remedy="rows of a row-wise target come again with `migrator dump start --table <source table>`",
+        )
+    return forget_filled(settings, table)
+
+
+def target_numbers(settings: Settings) -> TargetNumbers:
+    """What hands out numbers in the target. Connects to nothing yet."""
+    return wiring_target.target_numbers(settings)
+
+
+def advances(
+    settings: Settings,
+    margin: int,
+    with_source: bool,
+    master: str | None = None,
+    conf: MappingType[str, str] | None = None,
+) -> list[Advance]:
+    """What is to be done with the target's sequences for the hand-over (see ``run.hand_over``). Changes nothing."""
+    source = source_numbers(settings) if with_source else None
+    return hand_over.advances(parts(settings, master, conf), target_numbers(settings), source, margin)
+
+
+def applied_reaches(settings: Settings, position: Position) -> bool:
+    """Whether the target holds everything up to ``position``."""
+    ledger = peek(settings)
+    return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.position >= position
+
+
+def _prepare(settings: Settings) -> str | None:
+    """Brings the control tables up to date; says what is wrong with the user's revisions."""
+    database = target_database(settings)
+    problem = control.target_head_problem(database, settings.alembic, settings.target.schema or None)
+    if problem is None:
+        control.upgrade_target(database)
+        if settings.placement == "watermark":
+            control.upgrade_source(source_database(settings))
+    return problem

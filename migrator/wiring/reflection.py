@@ -1,0 +1,85 @@
+"""Both schemas as they are, for a project that is about to begin. Reads, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import URL, Engine, inspect
+from sqlalchemy.exc import SQLAlchemyError
+
+from migrator.config.project import Settings
+from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
+from migrator.model.table import TableSchema
+from migrator.model.target import TargetTable
+from migrator.run.steps import no_step
+from migrator.schema.engines import as_engine
+from migrator.wiring.source import source_database, source_parts
+from migrator.wiring.target import target_database, target_writer
+
+_OURS = ("alembic_version",)
+Table = TypeVar("Table", TableSchema, TargetTable)
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """Both structures.
+
+    Attributes:
+        old, new: tables by name.
+        refused_old, refused_new: per name of a table that can't take part, why not.
+    """
+
+    old: dict[str, TableSchema]
+    new: dict[str, TargetTable]
+    refused_old: dict[str, str]
+    refused_new: dict[str, str]
+
+
+def reflected(settings: Settings) -> Reflected:
+    """Reads the structure of all tables of both sides. Raises ``ConnectionFailed``."""
+    catalog, _ = source_parts(settings)
+    target, _ = target_writer(settings, no_step)
+    refused_old: dict[str, str] = {}
+    refused_new: dict[str, str] = {}
+    old_names = _names(source_database(settings), settings.source.schema, settings.source.address())
+    new_names = _names(target_database(settings), settings.target.schema, settings.target.address())
+    try:
+        new = _read(target.tables, new_names, refused_new)
+        old = _read(catalog.tables, old_names, refused_old)
+    finally:
+        target.close()
+    return Reflected(old, new, refused_old, refused_new)
+
+
+def _names(database: Engine | URL, schema: str, where: str) -> list[str]:
+    engine = as_engine(database)
+    try:
+        names = inspect(engine).get_table_names(schema or None)
+    except SQLAlchemyError as error:
+        raise ConnectionFailed(
+            "the database's tables can't be listed",
+            where=where,
+            cause=str(error.args[0]).splitlines()[0] if error.args else type(error).__name__,
+            remedy="correct the URL, and name the password's environment variable",
+        ) from error
+    finally:
+        engine.dispose()
+    return sorted(name for name in names if name not in _OURS and not name.startswith("migrator_"))
+
+
+def _read(
+    tables: Callable[[Sequence[str]], list[Table]], names: Sequence[str], refused: dict[str, str]
+) -> dict[str, Table]:
+    found = {}
+    for name in names:
+        try:
+            [found[name]] = tables([name])
+        except (SourceError, TargetError) as error:
+            refused[name] = _reason(error)
+    return found
+
+
+def _reason(error: MigratorError) -> str:
+    return "; ".join(text for text in (error.what, error.cause) if text)

@@ -1,0 +1,83 @@
+"""The Spark session of a project: on this machine, or on a cluster with executors that get our code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import SparkSession
+
+from migrator.config.project import Settings
+from migrator.embedded.java import java_home
+from transforms.on_spark.executors import check_executors, count_executors
+from transforms.on_spark.one_task import on_executor
+from transforms.on_spark.session import is_cluster, running_session, spark_session, stop_session
+from transforms.on_spark.shipping import ship
+
+_MODULES = ("pyarrow", "transforms.on_spark.staged", "verify.tables.compare.json_text")
+_STAGING = "migrator.adapters.targets.postgres.rows.executor_staging"
+_READING = {
+    "postgresql": "migrator.adapters.sources.postgres.chunks.chunk_reader",
+    "mariadb": "migrator.adapters.sources.mariadb.chunk_reader",
+    "mysql": "migrator.adapters.sources.mysql.chunk_reader",
+}
+_READ_LIMIT_S = 60.0
+"""For one chunk, waiting for a slot included; then the driver reads it. A read should take less than a second."""
+
+
+def spark(
+    settings: Settings, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The project's Spark session, started on the first call.
+
+    On a cluster executors get this tool's modules and the mapping's, and are asked whether they can do their part.
+    Raises ``ClusterError`` if they can't, ``ConfigError``, ``MigratorError``.
+    """
+    where = master or settings.spark.master
+    before = running_session()
+    session = spark_session(
+        master=where,
+        conf={**settings.spark.conf, **(conf or {})},
+        java_home=None
+        if before is not None
+        else java_home(),  # asking costs a process; a start leaves JAVA_HOME
+        log_path=settings.state / "spark.log",
+    )
+    if session is not before and is_cluster(where):
+        try:
+            _prepare(session, settings, where)
+        except BaseException:  # Ctrl-C too: whoever asks next must not be handed what was never checked
+            stop_session()
+            raise
+    return session
+
+
+def executors_now(master: str) -> int | None:
+    """How many executors a cluster has given the running session; None where there is no cluster, or no answer."""
+    session = running_session()
+    return count_executors(session) if session is not None and is_cluster(master) else None
+
+
+def executors_stage(settings: Settings, master: str) -> bool:
+    """One local process loads faster over its one connection: its executors would write every row twice."""
+    staging = settings.apply.staging
+    return staging == "executors" or (staging == "auto" and is_cluster(master))
+
+
+def executors_read(settings: Settings) -> Callable[[Callable[[], bytes]], bytes] | None:
+    """Runs a function on an executor of the session that runs, where executors are to read chunks; else None."""
+    if settings.capture.chunk_reading != "executors":
+        return None
+    return lambda work: on_executor(running_session(), work, _READ_LIMIT_S)
+
+
+def _prepare(session: SparkSession, settings: Settings, master: str) -> None:
+    passed_over = (settings.state, settings.alembic)
+    ship(session, settings.mapping, passed_over, settings.spark.py_files, settings.state / "spark-code")
+    stages = settings.target.kind == "postgresql" and executors_stage(settings, master)
+    reads = settings.capture.chunk_reading == "executors"
+    modules = (
+        *_MODULES,
+        *([_STAGING] if stages else []),
+        *([_READING[settings.source.kind]] if reads else []),
+    )
+    check_executors(session, settings.state, modules, settings.spark.wait_s)

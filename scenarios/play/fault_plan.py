@@ -1,0 +1,179 @@
+"""When each fault of a scenario fires and heals, and what became of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from scenarios.faults.fault import PlacedFault
+from scenarios.faults.points import PointServer, parse_point
+from scenarios.faults.registry import fault
+from scenarios.scenario import FaultSpec
+from scenarios.world import World
+from verify.history.history import table_of
+
+CAPTURE_BEGINS, APPLIED = "log.connected", "apply.committed"
+"""Points that every run announces: when the log is being read, and before applied segments are released."""
+
+
+@dataclass(slots=True)
+class Planned:
+    """A fault and what became of it; times in microseconds since the run's start."""
+
+    spec: FaultSpec
+    placed: PlacedFault
+    fired_us: int | None = None
+    fired_at_s: float = 0.0
+    healed_us: int | None = None
+
+    @property
+    def fired(self) -> bool:
+        """Whether it is known to have done something."""
+        return self.fired_us is not None and bool(self.placed.effect())
+
+
+class FaultPlan:
+    """Fires faults at named points (in the point server's threads) and after so many changes (in ``tick``).
+
+    Args:
+        specs: the scenario's faults.
+        world: where they happen.
+        points: open, the pipeline not yet started.
+        begin: called when the log is read for the first time, before its first record.
+        keep: called whenever the pipeline is about to release segments.
+
+    The pipeline is held during both calls.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[FaultSpec],
+        world: World,
+        points: PointServer,
+        begin: Callable[[], None],
+        keep: Callable[[], None],
+    ):
+        self.faults = [Planned(spec, fault(spec, world)) for spec in specs]
+        self._world = world
+        self._points = points
+        self._begin = begin
+        self._keep = keep
+        self._busy = threading.RLock()
+        self._at: dict[tuple[str, int], list[Planned]] = {}
+        for each in self.faults:
+            if each.spec.at:
+                self._at.setdefault(parse_point(each.spec.at), []).append(each)
+        points.on(CAPTURE_BEGINS, 1, self._begun)
+        for (point, count), due in self._at.items():
+            if point != APPLIED and (point, count) != (CAPTURE_BEGINS, 1):
+                points.on(point, count, lambda due=due: self._fire_all(due))  # type: ignore[misc]
+        self._await_applied(1)
+
+    def environment(self) -> dict[str, str]:
+        """Variables for the pipeline: its points, and what faults need."""
+        found = dict(self._points.environment())
+        for each in self.faults:
+            found.update(_joined(found, each.placed.environment()))
+        return found
+
+    def prepare(self) -> None:
+        """Prepares every fault, then fires those with neither ``at`` nor ``after_changes``: there from the
+        start."""
+        for each in self.faults:
+            each.placed.prepare()
+        self.environment()  # makes what the pipeline is to be started with: a fault fired at once needs it as well
+        self._fire_all([each for each in self.faults if not each.spec.at and not each.spec.after_changes])
+
+    def tick(self, changes: int) -> None:
+        """Fires what is due after so many row changes, heals what is due by time. Raises a fault's own failure."""
+        self._points.raise_failure()
+        for each in self.faults:
+            spec = each.spec
+            if each.fired_us is None and spec.after_changes and changes >= spec.after_changes:
+                self._fire_all([each])
+            ill = each.fired_us is not None and each.healed_us is None
+            if (
+                ill
+                and spec.heal_after_s is not None
+                and time.monotonic() >= each.fired_at_s + spec.heal_after_s
+            ):
+                self._heal(each)
+
+    def quiet(self, action: Callable[[], None]) -> None:
+        """Does something while no fault is being placed; nothing if one is."""
+        if self._busy.acquire(blocking=False):
+            try:
+                action()
+            finally:
+                self._busy.release()
+
+    def all_fired(self) -> bool:
+        """Whether every fault was fired (it may still wait for its byte)."""
+        return all(each.fired_us is not None for each in self.faults)
+
+    def all_happened(self) -> bool:
+        """Whether every fault was fired and has done something: healed now, none would be taken back unseen."""
+        return all(each.fired for each in self.faults)
+
+    def heal(self) -> None:
+        """Heals everything that was fired and not healed."""
+        self._points.raise_failure()
+        for each in self.faults:
+            if each.fired_us is not None and each.healed_us is None:
+                self._heal(each)
+
+    def close(self) -> None:
+        """Gives back what faults hold, whatever happened."""
+        for each in self.faults:
+            each.placed.close()
+
+    def table(self) -> pa.Table:
+        """The history's table of faults."""
+        return table_of(
+            "faults",
+            {
+                "name": [each.spec.do for each in self.faults],
+                "point": [each.spec.at for each in self.faults],
+                "fired": [each.fired for each in self.faults],
+                "fired_us": [each.fired_us for each in self.faults],
+                "healed_us": [each.healed_us for each in self.faults],
+                "detail": [each.placed.effect() for each in self.faults],
+            },
+        )
+
+    def _begun(self) -> None:
+        self._begin()
+        self._fire_all(self._at.get((CAPTURE_BEGINS, 1), []))
+
+    def _await_applied(self, count: int) -> None:
+        def applied() -> None:
+            self._await_applied(count + 1)
+            self._keep()
+            self._fire_all(self._at.get((APPLIED, count), []))
+
+        self._points.on(APPLIED, count, applied)
+
+    def _fire_all(self, due: Sequence[Planned]) -> None:
+        if not due:
+            return  # a fault being placed may wait for the very process that would be held here
+        with self._busy:
+            for each in due:
+                each.fired_us, each.fired_at_s = self._world.now_us(), time.monotonic()
+                each.placed.fire()
+
+    def _heal(self, each: Planned) -> None:
+        with self._busy:
+            each.healed_us = self._world.now_us()
+            each.placed.heal()
+
+
+def _joined(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
+    """Lists of libraries and of points add up, everything else is replaced."""
+    return {
+        name: f"{below[name]}:{value}" if name == "LD_PRELOAD" and below.get(name) else value
+        for name, value in above.items()
+    }

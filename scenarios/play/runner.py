@@ -1,0 +1,273 @@
+"""Plays a scenario on real servers: stage, recorders, pipeline, writers, faults; then history, verdicts, bundle."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pymysql
+
+from migrator.errors import MigratorError
+from scenarios.faults import registry
+from scenarios.faults.points import PointServer
+from scenarios.pipeline import PipelineProcess
+from scenarios.play import bundle
+from scenarios.play.act import Act, Ended
+from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
+from scenarios.play.refusal import refused, untouched
+from scenarios.play.run_result import (
+    FAILS,
+    HALTS,
+    MISSED,
+    REFUSED,
+    SILENT,
+    RunResult,
+    codes,
+    doubts,
+    verdict,
+)
+from scenarios.play.stage import MIGRATION, Stage, set_up
+from scenarios.play.verified import verified
+from scenarios.recording.clock import RunClock
+from scenarios.recording.deliveries import Deliveries
+from scenarios.recording.recorders import Recorders
+from scenarios.row_writes import operations
+from scenarios.scenario import Engine, Scenario
+from scenarios.workload import Workload, WriterReport
+from scenarios.workloads.registry import workload
+from scenarios.world import World
+from verify.history.history import Description, History
+from verify.history.judge import judge
+from verify.history.result import CheckResult, Outcome
+
+__all__ = ["RunResult", "check", "run"]
+_FIRST_WRITES = 20
+_FIRST_WRITES_S = 10.0
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a run has found out so far."""
+
+    ending: str = FAILS
+    error: str = ""
+    checks: tuple[CheckResult, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def check(scenario: Scenario) -> None:
+    """Whether a scenario can be played as far as its words go. Raises ``ConfigError`` or ``MigratorError``."""
+    workload(scenario.workload.name)
+    for fault in scenario.faults:
+        registry.check(fault)
+
+
+def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mutant: str = "") -> RunResult:
+    """Plays one scenario and writes its bundle.
+
+    Args:
+        scenario: what to play.
+        engine: of the source.
+        seed: of workload, faults and observers.
+        out: folder of bundles.
+        yaml: the scenario's file, kept verbatim.
+        mutant: broken variant to play it with, or "" for the product.
+
+    A run that can't be played (no server, a fault that can't be placed) is *unknown*, with the error. Raises
+    ``MigratorError`` where not even a bundle can be made.
+    """
+    check(scenario)
+    started = time.monotonic()
+    command = bundle.command(scenario.name, engine, seed, mutant)
+    folder = bundle.create(out, scenario.name, engine, seed, mutant, yaml)
+    told = _Told()
+    with ExitStack() as stack:
+        try:
+            stage = set_up(stack, scenario, engine, seed)
+            told.versions = bundle.versions(stage.source.direct, stage.target.direct)
+            _Play(stack, stage, scenario, seed, folder, command, mutant, told).play()
+        except (MigratorError, psycopg.Error, pymysql.err.Error) as error:
+            told.ending, told.error = FAILS, f"{type(error).__name__}: {error}"
+        expect = scenario.expect
+        found = verdict(expect, told.ending, told.error, told.checks, doubts(expect, told.counts))
+        result = RunResult(
+            scenario, engine, seed, told.ending, told.error, told.checks, found.outcome, folder,
+            round(time.monotonic() - started, 3), mutant, found.reason, told.counts,
+        )  # fmt: skip
+        if result.outcome is not Outcome.HOLDS and told.versions:
+            _keep_evidence(stage.folder, folder)
+    bundle.write_result(result, told.versions, command)
+    return result
+
+
+class _Play:
+    """One run on its stage."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        stage: Stage,
+        scenario: Scenario,
+        seed: int,
+        folder: Path,
+        command: str,
+        mutant: str,
+        told: _Told,
+    ):
+        self._stack = stack
+        self._stage = stage
+        self._scenario = scenario
+        self._seed = seed
+        self._folder = folder
+        self._command = command
+        self._told = told
+        self._clock = RunClock.started_now()
+        self._points = stack.enter_context(
+            PointServer(stage.folder / "steps.sock", announce=[CAPTURE_BEGINS, APPLIED])
+        )
+        self._pipeline = PipelineProcess(
+            stage.config, folder / bundle.LOG, self._environment, mutant, stage.zookeeper is not None
+        )
+        stack.callback(self._pipeline.close)
+        world = World(
+            stage.folder, stage.config, stage.source, stage.target, self._pipeline, self._clock.now_us,
+            lambda pid: self._points.reached_by(pid, APPLIED), stage.zookeeper, stage.cluster,
+        )  # fmt: skip
+        self._recorders = Recorders(
+            stage.source.direct, stage.target.direct, MIGRATION, stage.settings.event_log(),
+            stage.folder / bundle.SEGMENTS, stage.workload.tracked, self._clock, seed,
+        )  # fmt: skip
+        spec = scenario.workload
+        self._writers = Workload(
+            stage.source.direct,
+            stage.workload.actions(spec),
+            seed=seed,
+            rate_per_s=spec.rate_per_s or None,
+            threads=spec.sessions,
+            now_us=self._clock.now_us,
+        )
+        self._plan = FaultPlan(
+            scenario.faults, world, self._points, self._start_writers, self._recorders.segments.keep
+        )
+        stack.callback(self._plan.close)
+
+    def play(self) -> None:
+        """Plays it and leaves what it found in ``told``."""
+        if self._scenario.expect.ending == REFUSED:
+            self._play_refusal()
+            return
+        self._recorders.start()
+        self._stack.callback(_after_failure, self._recorders.stop)
+        self._plan.prepare()
+        self._stack.callback(_after_failure, self._writers.stop)
+        act = Act(
+            self._scenario,
+            self._stage.settings,
+            self._pipeline,
+            self._plan,
+            self._points,
+            self._writers,
+        )
+        ended = act.write()
+        report = self._writers.stop()
+        self._plan.heal()
+        if ended is None:
+            ended = act.drain()
+        self._end(ended, report)
+
+    def _start_writers(self) -> None:
+        """The pipeline is held before its first record and chunk until some writes are in the log behind it."""
+        if self._scenario.expect.ending == REFUSED:
+            return
+        self._writers.start()
+        deadline = time.monotonic() + _FIRST_WRITES_S
+        while self._writers.report().row_changes < _FIRST_WRITES and time.monotonic() < deadline:
+            self._writers.wait(0.01)
+
+    def _end(self, ended: Ended, report: WriterReport) -> None:
+        told = self._told
+        told.ending, told.error = ended.ending, ended.error
+        self._pipeline.close()
+        self._recorders.stop()
+        delivered = self._recorders.delivered()
+        history = self._history(ended, report, delivered)
+        (self._folder / bundle.HISTORY).mkdir()
+        history.save(self._folder / bundle.HISTORY)
+        told.counts = self._counts(report, delivered, history)
+        told.checks = judge(history, codes(self._scenario.expect, history.description.tables))
+        if ended.drained and self._scenario.expect.verify:
+            written = self._stage.settings.reports() / "verify.json"
+            answer = self._scenario.expect.verify
+            told.checks += (verified(self._stage.config, written, self._stage.environment, answer),)
+
+    def _history(self, ended: Ended, report: WriterReport, delivered: Deliveries) -> History:
+        description = Description(
+            scenario=self._scenario.name,
+            engine=self._stage.source.direct.kind,
+            seed=self._seed,
+            tables=tuple(each.table for each in self._stage.workload.tracked),
+            drained=ended.drained,
+            halted=ended.error if ended.ending == HALTS else "",
+            versions=self._told.versions,
+            command=self._command,
+        )
+        return self._recorders.history(description, operations(report.writes), self._plan.table(), delivered)
+
+    def _counts(self, report: WriterReport, delivered: Deliveries, history: History) -> dict[str, int]:
+        fired = sum(each.fired for each in self._plan.faults)
+        return {
+            "row changes": report.row_changes,
+            "client transactions": report.commits,
+            "log transactions": self._recorders.log.log.transactions,
+            "segments": delivered.segments,
+            MISSED: len(delivered.missing),
+            "chunks": delivered.chunks,
+            "chunk rows dropped": delivered.dropped_rows,
+            "target commits": history.commits.num_rows,
+            "observed snapshots": self._recorders.observers.snapshots,
+            "faults fired": fired,
+            SILENT: len(self._plan.faults) - fired,
+            "processes": self._pipeline.starts,
+            "epochs": delivered.epochs,
+        }
+
+    def _play_refusal(self) -> None:
+        before = untouched(self._stage)
+        self._plan.prepare()
+        self._pipeline.start()
+        found = refused(self._pipeline, lambda: self._points.wait(CAPTURE_BEGINS, 1, 0))
+        self._told.ending, self._told.error = found
+        self._pipeline.close()
+        self._plan.heal()
+        self._told.checks = (before.compared(untouched(self._stage)),)
+        self._told.counts = {"faults fired": sum(each.fired for each in self._plan.faults)}
+
+    def _environment(self) -> dict[str, str]:
+        return {**self._stage.environment, **self._plan.environment()}
+
+
+def _after_failure(stop: Callable[[], object]) -> None:
+    """Stops something that an earlier failure has left running; that failure is the one to be told, not what
+    follows.
+
+    After a run that went well there is nothing to stop any more.
+    """
+    with contextlib.suppress(MigratorError, psycopg.Error, pymysql.err.Error):
+        stop()
+
+
+def _keep_evidence(scratch: Path, folder: Path) -> None:
+    """What helps to see why: segments as delivered, servers' logs, the project's file."""
+    segments = scratch / bundle.SEGMENTS
+    if segments.exists():
+        shutil.copytree(segments, folder / bundle.SEGMENTS, dirs_exist_ok=True)
+    for path in [*scratch.glob("*/*.log"), scratch / "project" / "migration.toml"]:
+        if path.exists():
+            shutil.copy(path, folder / f"{path.parent.name}-{path.name}")

@@ -1,0 +1,1 @@
+"""Whole migrations of well-known databases."""

@@ -1,0 +1,1 @@
+"""What a mapping's plan tells: grains, keys, lineage, row-wise parts."""

@@ -1,0 +1,151 @@
+"""What a mapping computes its columns by, read from the analysed plan: one text of the JVM's, not a call a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+_KEEPING = {
+    "Project",
+    "SubqueryAlias",
+    "View",
+    "Sort",
+    "Repartition",
+    "RepartitionByExpression",
+    "RebalancePartitions",
+    "ResolvedHint",
+}
+"""Whose expressions are all in their JSON; of other nodes some may be left out of it."""
+_LEAF = "LogicalRDD"
+_INSTEAD = "replacement"
+"""The field of an expression that stands for another one."""
+_DEEPEST = 100
+"""Levels of an expression that is read. Whoever reads one calls itself for each, some five calls deep, and Python
+ends that at a thousand; a loop of ``withColumn`` makes hundreds."""
+
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A node of an expression tree of Spark (Catalyst).
+
+    Attributes:
+        kind: the class's name without its package, such as ``Lower``.
+        children: in Spark's order.
+        type: data type of literals, casts and columns, as Spark prints it in JSON (``long``,
+            ``decimal(12,2)``); else
+            empty.
+        value: of a literal, as text; None is NULL.
+        column: place in the source table, of a ``AttributeReference``.
+        depth: levels, itself included.
+    """
+
+    kind: str
+    children: tuple[Expression, ...] = ()
+    type: str = ""
+    value: str | None = None
+    column: int | None = None
+    depth: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", 1 + max((child.depth for child in self.children), default=0))
+
+
+_DEEP = Expression("TooDeep")
+"""In the place of an expression that has more levels than are read; what is made of it has few again."""
+
+
+class _TooDeep(Exception):
+    """So many levels are within one node of the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A plan that makes one row of each row of one leaf.
+
+    Attributes:
+        columns: its output in order, by name, and how it is made of the leaf's columns.
+        text: what it was read from: every class and every literal of the plan.
+    """
+
+    columns: Sequence[tuple[str, Expression]]
+    text: str
+
+
+def projection(plan: Any) -> Projection | None:
+    """A plan read in one call; None where it isn't such a plan.
+
+    Args:
+        plan: a ``LogicalPlan`` of the JVM, analysed.
+    """
+    try:
+        text = str(plan.toJSON())
+        nodes: list[Node] = json.loads(text)
+    except (Py4JError, ValueError):
+        return None
+    if any(_name(node) not in _KEEPING for node in nodes[:-1]) or _name(nodes[-1]) != _LEAF:
+        return None
+    known: dict[int, Expression] = {}
+    made: list[tuple[int, str, Expression]] = []
+    for place, (column, *_) in enumerate(nodes[-1]["output"]):
+        of_leaf = Expression("AttributeReference", type=_type(column), column=place)
+        made.append((_id(column), str(column["name"]), of_leaf))
+    for node in reversed(nodes):
+        if _name(node) == "Project":
+            made = [_named(tree, known) for tree in node["projectList"]]
+        known = {number: expression for number, _, expression in made}
+    return Projection([(name, expression) for _, name, expression in made], text)
+
+
+def _named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str, Expression]:
+    """The number and the name of a projected column, and how it is made of the leaf's columns."""
+    try:
+        expression, end = _read(tree, 0, known)
+        assert end == len(tree)
+    except _TooDeep:
+        expression = _DEEP
+    if expression.depth > _DEEPEST:
+        expression = _DEEP
+    return _id(tree[0]), str(tree[0]["name"]), expression
+
+
+def _read(
+    tree: list[Node], place: int, known: Mapping[int, Expression], above: int = 0
+) -> tuple[Expression, int]:
+    """The expression that begins at a place of the list, nodes before their children; and where the next begins."""
+    if above > _DEEPEST:
+        raise _TooDeep
+    node, end = tree[place], place + 1
+    children = []
+    for _ in range(node["num-children"]):
+        child, end = _read(tree, end, known, above + 1)
+        children.append(child)
+    kind = _name(node)
+    if kind == "AttributeReference":
+        return known.get(_id(node), Expression("Unknown")), end
+    if kind == "NullIf":  # what stands for it names the value only once
+        return Expression(
+            kind, tuple(_read(node[side], 0, known, above + 1)[0] for side in ("left", "right"))
+        ), end
+    if kind == "Alias" or (_INSTEAD in node and len(children) == 1):
+        return children[0], end
+    value = node.get("value") if kind == "Literal" else None
+    return Expression(kind, tuple(children), _type(node), value), end
+
+
+def _name(node: Node) -> str:
+    return str(node["class"]).rpartition(".")[2]
+
+
+def _id(node: Node) -> int:
+    return int(node["exprId"]["id"])
+
+
+def _type(node: Node) -> str:
+    found = node.get("dataType")
+    return found if isinstance(found, str) else ""

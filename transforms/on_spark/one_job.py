@@ -1,0 +1,83 @@
+"""Many targets' standing plans as one Spark job.
+
+A small batch often touches every target by a few rows. As a job for each target it costs each what Spark does
+around a job: it describes the plan for a page nobody looks at, makes its code again, schedules, starts a
+task. So what every standing plan does is kept as an RDD that gives Arrow record batches; those of a batch's
+targets are united and run by one task, or by several if there are many rows. Whose a record batch is, is told
+by its first column.
+
+Such a job isn't one of Spark SQL's, which hand the session's settings to their tasks. This one does so itself, else
+functions that look at settings while they run would see Spark's defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+from pyspark.core.rdd import RDD
+from pyspark.sql import SparkSession
+
+from transforms.on_spark.pipeline import SIDE
+from transforms.on_spark.standing import (
+    SLOT_BYTES,
+    Slots,
+    StandingMapping,
+    hand_settings_on,
+    side_alone,
+)
+
+_FIRST = pa.schema([(SIDE, pa.int16())])
+
+
+class OneJob:
+    """The standing mappings of a migration, made over the same slots.
+
+    Args:
+        spark: the session.
+        standing: by target table; made with their places in this order as numbers. Those whose plans can't be run
+            again as they are are left out.
+        slots: where their rows are.
+    """
+
+    def __init__(self, spark: SparkSession, standing: Mapping[str, StandingMapping], slots: Slots):
+        self._spark = spark
+        self._slots = slots
+        self._names = tuple(standing)
+        self._schemas = {name: each.schema for name, each in standing.items()}
+        found = {name: each.batches() for name, each in standing.items()}
+        self._batches: dict[str, RDD[bytes]] = {name: rdd for name, rdd in found.items() if rdd is not None}
+        # Settings belong to a thread of ours, and through it to one of the JVM's.
+        self._pool = ThreadPoolExecutor(
+            1, thread_name_prefix="one-job", initializer=hand_settings_on, initargs=(spark,)
+        )
+
+    def takes(self, target: str) -> bool:
+        """Whether a target is among them."""
+        return target in self._batches
+
+    def submit(self, targets: Sequence[str]) -> Future[dict[str, pa.Table]]:
+        """Begins to map the rows now in the small slots; gives what ``StandingMapping.run`` gives, by target.
+
+        The future raises what Spark raises, if one of the mappings fails.
+        """
+        return self._pool.submit(self._run, targets)
+
+    def close(self) -> None:
+        """Waits for a job under way."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, targets: Sequence[str]) -> dict[str, pa.Table]:
+        context = self._spark.sparkContext
+        tasks = max(1, min(context.defaultParallelism, self._slots.filled_bytes // SLOT_BYTES))
+        job = context.union([self._batches[name] for name in targets]).coalesce(tasks)
+        found: dict[str, list[pa.RecordBatch]] = {name: [] for name in targets}
+        for piece in job.collect():
+            message = pa.py_buffer(piece)
+            name = self._names[pa.ipc.read_record_batch(message, _FIRST)[SIDE][0].as_py() >> 1]
+            found[name].append(pa.ipc.read_record_batch(message, self._schemas[name]))
+        return {
+            name: side_alone(pa.Table.from_batches(parts, self._schemas[name]))
+            for name, parts in found.items()
+        }

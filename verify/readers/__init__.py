@@ -1,0 +1,1 @@
+"""The judge's own readers of both sides."""

@@ -1,0 +1,84 @@
+"""The kind of a key column: for keys of one side alone, and for keys whose order both sides agree upon."""
+
+from __future__ import annotations
+
+import re
+
+from migrator.model.table import Column
+from verify.readers.chunk_keys import (
+    BYTES,
+    DATE,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+)
+from verify.readers.snapshot import TargetColumnText
+
+_INTEGERS = ("int8", "int16", "int32", "int64")
+_PRINTED = {
+    "int2": INTEGER,
+    "int4": INTEGER,
+    "int8": INTEGER,
+    "numeric": NUMBER,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+    "timestamptz": TIMESTAMPTZ,
+    "uuid": UUID,
+    "bytea": BYTES,
+}
+_TEXTS = re.compile(
+    r"(tiny|medium|long)?(var)?(char|text)\b|(uuid|inet4|inet6|date|datetime|timestamp|time)\b"
+)
+_CHARACTERS = re.compile(r"(tiny|medium|long)?(var)?(char|text)\b")
+
+
+def agreed_kind(kinds: tuple[str, str], source: Column, target: TargetColumnText) -> str | None:
+    """The kind of a key column, if both servers order its values alike. ``kinds``: the engines."""
+    whole_target = target.base in ("int2", "int4", "int8") or (
+        target.base == "numeric" and re.fullmatch(r"(numeric|decimal)\(\d+(,0)?\)", target.native.lower())
+    )
+    if _is_whole(source) and whole_target:
+        return INTEGER
+    if source.type == "binary" and target.base == "bytea" and "bit" not in source.source_type + target.native:
+        return BYTES
+    if kinds == ("postgresql", "postgresql"):
+        if source.type == "date" and target.base == "date":
+            return DATE
+        if source.source_type == "uuid" and target.base == "uuid":
+            return UUID
+    return None
+
+
+def source_kind(engine: str, column: Column) -> str | None:
+    """The kind of a column that the source alone is cut by; None if it can't be."""
+    if _is_whole(column):
+        return INTEGER
+    if column.decimal() is not None:
+        return NUMBER
+    native = column.source_type.lower()
+    if column.type == "binary":
+        return BYTES if "binary" in native or "blob" in native or native == "bytea" else None
+    if engine == "postgresql":
+        return {"date": DATE, "timestamp": TIMESTAMP, "timestamptz": TIMESTAMPTZ}.get(column.type, TEXT)
+    return TEXT if column.type == "string" and _TEXTS.match(native) else None
+
+
+def target_kind(engine: str, column: TargetColumnText) -> str | None:
+    """The kind of a column that the target alone is cut by, or its rows found by; None if they can't be."""
+    native = column.native.lower()
+    if engine == "postgresql":
+        return _PRINTED.get(column.base, TEXT)
+    if _CHARACTERS.match(native):
+        return TEXT
+    if column.base in ("uuid", "time", "float4", "float8", "float", "double", "bool") or native.startswith(
+        "bit"
+    ):
+        return None
+    return _PRINTED.get(column.base)
+
+
+def _is_whole(column: Column) -> bool:
+    return column.type in _INTEGERS or re.fullmatch(r"decimal\(\d+,0\)", column.type) is not None

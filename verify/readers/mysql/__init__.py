@@ -1,0 +1,1 @@
+"""The judge's readers of MySQL and MariaDB."""

@@ -1,0 +1,1 @@
+"""Comparing tables: mapping(source) with the target."""

@@ -1,0 +1,1 @@
+"""Two frames, compared value by value."""

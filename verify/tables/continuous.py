@@ -1,0 +1,118 @@
+"""Verification that goes on beside a run: table after table, at a given rate, for as long as the run lasts.
+
+A difference doesn't end it: the report is kept, the coverage file counts it, and the next table has its turn. Nor
+does an error: it is told, and tried again with the table's next turn. Nothing here writes to either database.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shutil import copytree, rmtree
+
+from migrator.errors import MigratorError
+from verify.tables.coverage import Coverage, TableCoverage, read_coverage, write_coverage
+from verify.tables.findings.differing import read_differing
+from verify.tables.result import VerifyResult
+from verify.verdict import Verdict
+
+DEFAULT_RATE = 2_000.0
+LEAST_REST_S = 5.0
+"""Between two tables, however small they are."""
+ERROR_REST_S = 30.0
+
+VerifyTable = Callable[[str, Path], VerifyResult]
+"""Verifies one target table and writes its report into the folder."""
+Wait = Callable[[float], bool]
+"""Waits so many seconds; true once the verifier is to end."""
+
+
+class Rotation:
+    """Verifies tables in turn.
+
+    Args:
+        tables: target tables.
+        verify: verifies one.
+        directory: gets the coverage file, and a folder per table with its report.
+        rate: rows a second, of both sides together, that are read on average at most.
+        wait: between two tables.
+        say: takes a line about each verification.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[str],
+        verify: VerifyTable,
+        directory: Path,
+        rate: float,
+        wait: Wait,
+        say: Callable[[str], None] = lambda _: None,
+    ):
+        self._tables = tuple(tables)
+        self._verify = verify
+        self._directory = directory
+        self._rate = rate
+        self._wait = wait
+        self._say = say
+        known = read_coverage(directory) or Coverage()
+        self._coverage = Coverage(tuple(known.of(table) for table in self._tables))
+
+    def run(self) -> None:
+        """Goes round until told to end."""
+        while True:
+            for table in self._tables:
+                if self._wait(self.once(table)):
+                    return
+
+    def once(self, table: str) -> float:
+        """Verifies one table; returns for how many seconds to rest then."""
+        started, folder = time.monotonic(), self._directory / "continuous" / table
+        for left in folder.glob("verify-*/"):  # snapshots of one that was killed
+            rmtree(left, ignore_errors=True)
+        try:
+            result = self._verify(table, folder)
+        except MigratorError as error:
+            self._tell(self._coverage, f"{table} can't be verified: {error}")
+            self._say(f"{table}: can't be verified: {error}")
+            return ERROR_REST_S
+        found = self._covered(table, result, folder)
+        self._tell(self._coverage.having(found), "")
+        self._say(f"{table}: {found.verdict}, {found.keys:,} keys, {found.differing:,} differ")
+        rows = sum(each.mapped_rows + each.target_rows for each in result.tables)
+        return max(LEAST_REST_S, rows / self._rate - (time.monotonic() - started))
+
+    def _tell(self, coverage: Coverage, problem: str) -> None:
+        self._coverage = replace(coverage, problem=problem, at_us=_now_us())
+        write_coverage(self._coverage, self._directory)
+
+    def _covered(self, table: str, result: VerifyResult, folder: Path) -> TableCoverage:
+        (own,) = result.tables
+        counts = own.counts
+        compared = next((len(t.columns) for t in read_differing(folder / "verify.json").tables), 0)
+        kept = self._directory / "continuous" / f"{table}.different"
+        if own.verdict is Verdict.DIFFERENT:
+            rmtree(kept, ignore_errors=True)
+            copytree(folder, kept)
+        elif own.verdict is Verdict.EQUAL:
+            rmtree(kept, ignore_errors=True)
+        old = self._coverage.of(table)
+        if own.verdict is Verdict.UNKNOWN and not counts.compared:
+            return replace(old, table=table, reason=own.reason)  # nothing new is known
+        return TableCoverage(
+            table=table,
+            verdict=own.verdict.value,
+            at_us=_now_us(),
+            keys=counts.compared,
+            open_keys=counts.set_aside,
+            columns=compared,
+            all_columns=compared + len(own.uncompared_columns),
+            differing=counts.different + counts.missing + counts.extra + counts.duplicate,
+            report=str(kept) if kept.is_dir() else "",
+            reason=own.reason,
+        )
+
+
+def _now_us() -> int:
+    return int(time.time() * 1e6)

@@ -1,0 +1,1 @@
+"""What differs, why, and what mends it."""

@@ -1,0 +1,184 @@
+"""Statements that would make a target equal to what was verified, for those who want to read and run them.
+
+Each statement is guarded by the row as the judge saw it, so one that the pipeline has changed since is left alone
+(0 rows). They know nothing of the stream: `migrator repair --apply` does. Rows that point at others go before
+these, and come after them, so that foreign keys hold at each statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from psycopg import sql
+from pymysql.converters import escape_string
+
+from migrator.errors import VerifyError
+from verify.readers.mysql.session import quoted
+from verify.tables.compare.compare import DIFFERENT, EXTRA, MISSING
+from verify.tables.findings.differing import Differing, DifferingKey, DifferingTable
+
+_UNGUARDED = ("json", "jsonb", "xml", "float4", "float")
+"""Types that have no equality, or whose text isn't the value: left out of the guard."""
+
+
+def write_fix_sql(
+    differing: Differing, kind: str, schema: str, path: Path, children_first: Sequence[str] = ()
+) -> int:
+    """Writes the statements, readable by this user only; returns their number.
+
+    Args:
+        differing: keys and both sides' cells.
+        kind: ``postgresql``, ``mysql`` or ``mariadb``.
+        schema: of the target tables, on PostgreSQL.
+        path: the file. Raises ``VerifyError`` if it can't be written.
+        children_first: the tables that differ, those whose rows point at others' before these; empty: as they are.
+    """
+    dialect = _Postgres(schema) if kind == "postgresql" else _MySQL()
+    number = 0
+    try:
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        with path.open("w", encoding="utf-8") as file:
+            file.write(
+                f"-- migration {differing.migration}: read before running; a row changed since is left alone\n"
+            )
+            file.write(dialect.begin)
+            for table, key in _ordered(differing, children_first):
+                for line in _statement(dialect, table, key):
+                    file.write(line + "\n")
+                    number += not line.startswith("--")
+            file.write("COMMIT;\n")
+    except OSError as error:
+        raise VerifyError(
+            "the file of statements can't be written",
+            where=str(path),
+            cause=error.strerror or str(error),
+            remedy="name a file in a folder that is there and may be written to",
+        ) from error
+    return number
+
+
+def _ordered(
+    differing: Differing, children_first: Sequence[str]
+) -> Iterator[tuple[DifferingTable, DifferingKey]]:
+    """What is removed, children first; then all else, parents first."""
+    rank = {name: place for place, name in enumerate(children_first)}
+    tables = sorted(differing.tables, key=lambda table: rank.get(table.table, 0))
+    for removed in (True, False):
+        for table in tables if removed else reversed(tables):
+            for key in differing.keys:
+                if key.table == table.table and (key.status == EXTRA) == removed:
+                    yield table, key
+
+
+def _statement(dialect: _Dialect, table: DifferingTable, key: DifferingKey) -> Iterator[str]:
+    names = [name for name, _, _ in table.columns]
+    shown = ", ".join(f"{n}={v}" for n, v in zip(table.key, key.key, strict=True))
+    yield "-- " + _one_line(f"{key.status}: {table.table} {shown}")
+    if key.status == MISSING and key.mapped is not None:
+        values = ", ".join(
+            dialect.literal(value, base)
+            for value, (_, _, base) in zip(key.mapped, table.columns, strict=True)
+        )
+        columns = ", ".join(map(dialect.name, names))
+        yield dialect.insert(table, columns, values)
+    elif key.status == EXTRA and key.target is not None:
+        yield f"DELETE FROM {dialect.table(table.table)} WHERE {_guard(dialect, table, key.target)};"
+    elif key.status == DIFFERENT and key.mapped is not None and key.target is not None:
+        cells = zip(table.columns, key.mapped, key.target, strict=True)
+        sets = ", ".join(
+            f"{dialect.name(name)} = {dialect.literal(new, base)}"
+            for (name, _, base), new, old in cells
+            if new != old
+        )
+        yield f"UPDATE {dialect.table(table.table)} SET {sets} WHERE {_guard(dialect, table, key.target)};"
+    else:
+        yield "-- no statement can choose between the mapping's rows: correct the mapping"
+
+
+def _one_line(text: str) -> str:
+    """Without what ends a comment, or what clients and terminals act upon."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def _guard(dialect: _Dialect, table: DifferingTable, target: tuple[str | None, ...]) -> str:
+    """The row exactly as it was seen, its key first."""
+    cells = list(zip(table.columns, target, strict=True))
+    ordered = [cell for cell in cells if cell[0][0] in table.key] + [
+        cell for cell in cells if cell[0][0] not in table.key and cell[0][2] not in _UNGUARDED
+    ]
+    return " AND ".join(
+        f"{dialect.name(name)} = {dialect.literal(value, base)}"
+        if name in table.key
+        else dialect.same(dialect.name(name), dialect.literal(value, base))
+        for (name, _, base), value in ordered
+    )
+
+
+class _Postgres:
+    """Quoting of PostgreSQL: untyped literals take the column's type."""
+
+    begin = (
+        "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nSET TIME ZONE 'UTC';\n"
+        "SET DateStyle = ISO;\nSET IntervalStyle = postgres;\nBEGIN;\n"
+    )
+
+    def __init__(self, schema: str):
+        self._schema = schema
+
+    def name(self, name: str) -> str:
+        return sql.Identifier(name).as_string(None)
+
+    def table(self, name: str) -> str:
+        return sql.Identifier(self._schema, name).as_string(None)
+
+    def literal(self, value: str | None, base: str) -> str:
+        if value is None:
+            return "NULL"
+        return sql.Literal("\\x" + value if base == "bytea" else value).as_string(None).strip()
+
+    def same(self, column: str, literal: str) -> str:
+        return f"{column} IS NOT DISTINCT FROM {literal}"
+
+    def insert(self, table: DifferingTable, columns: str, values: str) -> str:
+        head = f"INSERT INTO {self.table(table.table)} ({columns}) OVERRIDING SYSTEM VALUE"
+        return f"{head} VALUES ({values}) ON CONFLICT DO NOTHING;"
+
+
+class _MySQL:
+    """Quoting of MySQL and MariaDB."""
+
+    # a zero in an AUTO_INCREMENT column is a value
+    begin = (
+        "SET NAMES utf8mb4;\n"
+        "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO';\nBEGIN;\n"
+    )
+
+    def name(self, name: str) -> str:
+        return quoted(name)
+
+    def table(self, name: str) -> str:
+        return quoted(name)
+
+    def literal(self, value: str | None, base: str) -> str:
+        if value is None:
+            return "NULL"
+        if base == "bytea":
+            return f"X'{value}'"
+        if base == "bool" and value in ("true", "false"):
+            return str(int(value == "true"))
+        text = value.removesuffix("Z") if base == "timestamptz" else value
+        return f"'{escape_string(text)}'"
+
+    def same(self, column: str, literal: str) -> str:
+        return f"{column} <=> {literal}"
+
+    def insert(self, table: DifferingTable, columns: str, values: str) -> str:
+        # not INSERT IGNORE, which would also make other values of those that don't fit
+        key = quoted(table.key[0])
+        head = f"INSERT INTO {self.table(table.table)} ({columns}) VALUES ({values})"
+        return f"{head} ON DUPLICATE KEY UPDATE {key} = {key};"
+
+
+_Dialect = _Postgres | _MySQL

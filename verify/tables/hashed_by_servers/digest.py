@@ -1,0 +1,299 @@
+"""Digests of pieces that servers compute: the number of rows and the sum of their 64-bit hashes.
+
+Only of columns that are the source's columns themselves, or that its server can make of them in the mapping's sense
+(``verify.tables.hashed_by_servers.words``), and only by expressions that are at least as strict as the listed
+equivalences (``verify.tables.compare.normalise``): rows whose digests agree would compare as equal, and where
+digests disagree the rows are read and compared as ever. So an expression may be too strict, never too
+lenient.
+
+What a digest must not be blind to:
+
+- *NULL and empty, and values that move between columns*: a row's hash covers every column in its place, with
+NULL as
+  something of its own. Between PostgreSQLs ``verify.tables.hashed_by_servers.row_hash`` sees to it, elsewhere
+  ``verify.tables.hashed_by_servers.text_hash``.
+- *Values that move between rows*. Where a row's hash is a sum of its columns' hashes, a sum over rows stays
+the same
+  when two rows swap a value. So all of a row goes through one hash before it is added up, or all rows through one.
+- *What a type's own hash folds*: see ``verify.tables.hashed_by_servers.row_hash``.
+- *Hashes that are linear*: whatever number of CRC32 of one text is taken, swapped values change all of them by the
+  same bits. SHA-256 isn't linear, and neither are PostgreSQL's hashes.
+- *A server that gives up* (MySQL's functions say NULL of what is larger than ``max_allowed_packet``, and cut
+off what
+  they gather): rows with a hash are counted beside all rows.
+
+One sum is enough: two different pieces agree by chance once in 2^64.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import randbits
+
+from migrator.model.table import Column
+from verify.readers.chunk_keys import Dialect, KeyColumn
+from verify.readers.snapshot import TargetColumnText
+from verify.tables.compare.normalise import kind_of
+from verify.tables.hashed_by_servers.made import Made
+from verify.tables.hashed_by_servers.row_hash import Hashed, row_hash
+from verify.tables.hashed_by_servers.spark_numbers import WHOLE
+from verify.tables.hashed_by_servers.text_hash import (
+    CELLS_MAX,
+    CLASSES,
+    Cell,
+    may_be_long,
+    select_list,
+)
+
+_OTHERS_OF_MYSQL = ("date", "datetime", "timestamp", "time", "float", "double", "json", "set")
+_MYSQL_CLASSES = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "integer"),
+    **dict.fromkeys(("varchar", "char", "tinytext", "text", "mediumtext", "longtext", "enum"), "text"),
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "bytea"),
+    "decimal": "numeric",
+}
+_POSTGRES_CLASSES = {
+    **dict.fromkeys(("smallint", "integer"), "int4"),
+    "bigint": "integer",
+    **dict.fromkeys(("text", "character varying"), "text"),
+    "boolean": "bool",
+    "numeric": "numeric",
+    "real": "float4",
+    "double precision": "float8",
+    "character": "bpchar",
+    "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz",
+    **{name: name for name in ("bytea", "date", "uuid")},
+}
+_NUMBERS = {"int4", "integer", "numeric"}
+_MADE_CLASSES = {
+    "string": "text",
+    "boolean": "bool",
+    "date": "date",
+    "timestamp_ntz": "timestamp",
+    "timestamp": "timestamptz",
+}
+"""By Spark's type, of what a server makes; all others are numbers."""
+_PRINTED = "printed"
+"""The class of what a source hands on as the text that it prints, where its target prints that text too."""
+_TEXTS = ("text", "varchar")
+_CAST = ("json", "jsonb", "bpchar")
+"""Types of PostgreSQL whose cast to text gives what their rules compare. That of ``inet`` adds a mask."""
+_DASHED = "________-____-____-____-____________"
+_DIGITS = f"(CASE WHEN {{0}} LIKE '{_DASHED}' THEN REPLACE(LOWER({{0}}), '-', '') ELSE LOWER({{0}}) END)"
+"""A UUID's, which may be written in capitals and without dashes."""
+_OUTPUT = "(CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END)"
+_FLOATING = {"float8": "mysql double", "float4": "mysql float"}
+_AS_READ = ("bool", "date", "timestamp", "timestamptz")
+"""Classes of MySQL's that are what ``verify.readers.mysql.target`` reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """Select lists that make the same digest of the same rows.
+
+    PostgreSQL's gives the number of rows, of those that have a hash, and the sum of their hashes or the one of them
+    all; MySQL's the number of rows and the one hash.
+
+    Attributes:
+        source, target: the select lists.
+        rows_max: rows of a piece at most; None where any number will do.
+    """
+
+    source: str
+    target: str
+    rows_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A target column, and the source column that it is, or how the source's server makes it of its row."""
+
+    source: Column | Made
+    target: TargetColumnText
+
+    def words(self, kind: str, dialect: Dialect) -> str:
+        """The source's side in SQL. ``kind``: its engine."""
+        if not isinstance(self.source, Made):
+            return dialect.quoted(self.source.name)
+        # A number that the type can't hold isn't known, so that row's hash is never computed.
+        whole = self.source.type in WHOLE and kind == "postgresql"
+        return f"({self.source.sql})::int8" if whole else self.source.sql
+
+    def declared(self) -> tuple[str, str]:
+        """The types of both sides, or one like it where the source's side is computed."""
+        if not isinstance(self.source, Made):
+            return self.source.source_type, self.target.native
+        return "datetime" if self.source.whole_seconds else "datetime(6)", self.target.native
+
+    def scales_differ(self) -> bool:
+        """Whether one number may be written with more decimals than the other."""
+        if isinstance(self.source, Made):
+            return True
+        old, new = _scale(self.source.source_type), _scale(self.target.native)
+        return old is None or old != new
+
+
+def pushed(
+    kinds: tuple[str, str],
+    dialects: tuple[Dialect, Dialect],
+    pairs: Sequence[Pair],
+    key: Sequence[KeyColumn],
+) -> Pushed | None:
+    """How the servers compute the digest; None where they don't agree upon every column.
+
+    Args:
+        kinds: of both servers (``verify.settings.KINDS``).
+        dialects: of both.
+        pairs: all columns that are compared.
+        key: the columns whose order both servers agree upon.
+    """
+    found = [_class_of(pair, kinds) for pair in pairs]
+    classes = [name for name in found if name is not None]
+    if not pairs or len(classes) < len(pairs):
+        return None
+    names = [
+        [pair.words(kinds[0], dialects[0]) for pair in pairs],
+        [dialects[1].quoted(pair.target.name) for pair in pairs],
+    ]
+    for place, pair in enumerate(pairs):
+        if classes[place] == _PRINTED:
+            names[0][place] = _printed_by_source(names[0][place], pair, kinds)
+            names[1][place] = _printed_by_target(names[1][place], pair, kinds[1])
+            classes[place] = "text"
+    made = [pair.source for pair in pairs if isinstance(pair.source, Made)]
+    unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
+    if kinds == ("postgresql", "postgresql"):
+        return Pushed(_by_hash(names[0], pairs, classes, unknown), _by_hash(names[1], pairs, classes, []))
+    if any(name not in CLASSES and not name.startswith("mysql ") for name in classes):
+        return None
+    long = [may_be_long(name, pair.declared()[0]) for name, pair in zip(classes, pairs, strict=True)]
+    order = [
+        [dialects[0].quoted(column.source) for column in key],
+        [dialects[1].quoted(column.target) for column in key],
+    ]
+    cells = [_cells(names[side], pairs, classes, kinds[0], side == 0) for side in (0, 1)]
+    old = select_list(kinds[0], cells[0], long, order[0], False, unknown)
+    new = select_list(kinds[1], cells[1], long, order[1], True)
+    return Pushed(old, new, rows_max=max(1, CELLS_MAX // len(pairs)))
+
+
+def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
+    """The class of values that both columns belong to."""
+    target = _declared(kinds[1], pair.target.native)
+    if kinds[1] != "postgresql" and pair.target.base in _AS_READ:
+        if kinds[0] == "postgresql" or isinstance(pair.source, Made):
+            target = pair.target.base
+        elif pair.target.base == "bool":
+            return None
+    if isinstance(pair.source, Made):
+        found = _MADE_CLASSES.get(pair.source.type, "numeric")
+        if pair.source.type in WHOLE and target in ("int4", "integer"):
+            return "integer"
+        alike = target == found or (found == "numeric" and target in _NUMBERS)
+        return found if alike else _printed(pair, kinds, target)
+    source = _declared(kinds[0], pair.source.source_type)
+    if {source, target} == {"int4", "integer"}:
+        return "integer"
+    if source != target and {source, target} <= _NUMBERS:
+        return "numeric"
+    for floating, of_mysql in _FLOATING.items():
+        if {source, target} == {of_mysql, floating}:  # unless it is printed with so many decimals, no more
+            return None if "(" in "".join(pair.declared()) else floating
+    if source == "mysql time" and pair.target.base == "time":
+        return "time"
+    if source is None or source != target:
+        return _printed(pair, kinds, target)
+    if source.startswith("mysql ") and kinds[0] != kinds[1]:
+        return None
+    return source
+
+
+def _printed(pair: Pair, kinds: tuple[str, str], target: str | None) -> str | None:
+    """The class of a text that is handed on to another type; None where its values may be printed otherwise."""
+    if pair.source.type != "string":
+        return None
+    if kinds[1] != "postgresql":
+        return _PRINTED if target == "text" else None
+    base = pair.target.base
+    if base == "jsonb":
+        # MySQL's has the same order and the same blanks, all others are as somebody wrote them.
+        alike = kinds[0] == "mysql" and pair.declared()[0].lower() == "json"
+    else:
+        alike = base in (*_CAST, "uuid") or kind_of(pair.target) == "text"
+    return _PRINTED if alike else None
+
+
+def _printed_by_source(name: str, pair: Pair, kinds: tuple[str, str]) -> str:
+    plain = kinds[0] != "postgresql" or isinstance(pair.source, Made)
+    if not plain and _declared("postgresql", pair.declared()[0]) != "text":
+        name = _OUTPUT.format(name)
+    if kinds[1] != "postgresql" or pair.target.base != "uuid":
+        return name
+    # Under a collation that takes other texts for equal, no server before 18 looks for one.
+    return _DIGITS.format(f'({name} COLLATE "C")' if kinds[0] == "postgresql" else name)
+
+
+def _printed_by_target(name: str, pair: Pair, engine: str) -> str:
+    if engine != "postgresql" or pair.target.base in _TEXTS:
+        return name
+    if pair.target.base == "uuid":
+        return f"encode(uuid_send({name}), 'hex')"
+    return f"({name}::text)" if pair.target.base in _CAST else _OUTPUT.format(name)
+
+
+def _declared(kind: str, native: str) -> str | None:
+    plain = re.sub(r"\([^)]*\)", "", native.lower()).strip()
+    if kind == "postgresql":
+        # Others only by the text that the type's output function makes, and only of the very same declaration.
+        return _POSTGRES_CLASSES.get(plain, f"as {native}")
+    word = plain.split(" ")[0]
+    return _MYSQL_CLASSES.get(word) or (f"mysql {word}" if word in _OTHERS_OF_MYSQL else None)
+
+
+def _scale(native: str) -> int | None:
+    found = re.search(r"\(\d+,(\d+)\)", native)
+    return None if found is None else int(found[1])
+
+
+def _by_hash(
+    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], unknown: Sequence[str]
+) -> str:
+    hash_ = row_hash([_hashed(*each) for each in zip(names, pairs, classes, strict=True)])
+    if unknown:  # a number that nobody can have reckoned with
+        hash_ = f"CASE WHEN {' OR '.join(unknown)} THEN {randbits(62)} ELSE {hash_} END"
+    # No row is without a hash, and counting hashes would compute them once more.
+    return f"count(*), count(*), coalesce(sum({hash_}), 0)::text"
+
+
+def _hashed(name: str, pair: Pair, kind: str) -> Hashed:
+    if kind == "numeric" and not pair.scales_differ():
+        kind = "text"
+    naive = pair.source.naive if isinstance(pair.source, Made) and name == pair.source.sql else ""
+    if naive:  # an instant has the hash of the time that a clock in UTC shows then
+        name, kind = naive, "timestamp"
+    return Hashed(name, kind, pair.source.nullable)
+
+
+def _cells(
+    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], source: str, of_source: bool
+) -> list[Cell]:
+    """The columns of one side; ``source`` is the source's engine."""
+    made = []
+    for name, pair, kind in zip(names, pairs, classes, strict=True):
+        declared = pair.declared()[0 if of_source else 1]
+        # PostgreSQL would compute a value once more to ask whether it is NULL, but not to write NULL down.
+        computed = isinstance(pair.source, Made) and source == "postgresql"
+        nullable = computed or pair.source.nullable
+        scales_differ = pair.scales_differ() if kind == "numeric" else "(" in declared
+        only_if = pair.source.only_if if of_source and isinstance(pair.source, Made) else None
+        made.append(Cell(name, kind, declared, _collation(pair, of_source), nullable, scales_differ, only_if))
+    return made
+
+
+def _collation(pair: Pair, of_source: bool) -> str:
+    if not of_source:
+        return pair.target.collation
+    return "utf8mb4" if isinstance(pair.source, Made) else pair.source.collation

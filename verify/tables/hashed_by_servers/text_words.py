@@ -1,0 +1,150 @@
+"""What mappings make of texts, in a server's words; a part of ``verify.tables.hashed_by_servers.words``,
+which says what may have any.
+
+Places and lengths are those of characters (code points), as Spark's are. Of other arguments than constants nothing
+is said: servers begin to differ where a place is none or a pattern is empty.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+from migrator.model.table import Column
+from transforms.analysis.expressions import Expression
+from verify.tables.hashed_by_servers.made import Made, NoWords, typed
+
+TRIMS = ("StringTrim", "StringTrimLeft", "StringTrimRight")
+
+
+class TextWords(ABC):
+    """Translates over one table's columns. Methods raise ``NoWords``.
+
+    Class attributes are words of the server; ``{0}`` stands for the value.
+
+    Attributes:
+        trims: texts without blanks, by the kind of expression.
+        cases: letters of ASCII in another case, likewise.
+        not_ascii: whether a text has other characters than those of ASCII; never NULL.
+        characters: how many characters a text has.
+        replaced: a text with ``{2}`` in place of each ``{1}``, whatever its collation says is equal.
+        binary: types of bytes, as they are declared.
+    """
+
+    trims: Mapping[str, str]
+    cases: Mapping[str, str]
+    not_ascii: str
+    characters: str
+    replaced: str
+    binary: Sequence[str]
+
+    def __init__(self, columns: Sequence[Column]):
+        self._columns = columns
+
+    def of_texts(self) -> dict[str, Callable[[Expression], Made]]:
+        """What makes a text, or asks for one's length, by the kind of expression."""
+        return {
+            "Concat": self._concat,
+            "ConcatWs": self._concat_ws,
+            "Substring": self._substring,
+            "Left": lambda it: self._part(it.children[0], 1, it.children[1]),
+            "StringReplace": self._replaced,
+            "Hex": self._hex,
+            "Length": lambda it: self._of_text(self.characters, it, "integer"),
+            "StringTranslate": self._translate,
+            **dict.fromkeys(TRIMS, lambda it: self._of_text(self.trims[it.kind], it, "string")),
+            **dict.fromkeys(("Lower", "Upper"), self._of_ascii),
+        }
+
+    @abstractmethod
+    def of(self, expression: Expression) -> Made:
+        """A value."""
+
+    @abstractmethod
+    def translated(self, text: Made, old: str, new: str) -> str:
+        """A text in which characters are replaced by others, one by one."""
+
+    def declared(self, column: Column) -> str:
+        """The word of a column's declared type."""
+        return column.source_type.lower().partition("(")[0].strip()
+
+    def _all(self, expressions: Sequence[Expression]) -> tuple[list[Made], tuple[str, ...]]:
+        found = [self.of(each) for each in expressions]
+        return found, tuple(dict.fromkeys(part for each in found for part in each.doubts()))
+
+    def _concat(self, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        if not found:
+            raise NoWords
+        typed("string", *found)
+        return Made(self.together([each.sql for each in found]), "string", unknown)
+
+    def _concat_ws(self, it: Expression) -> Made:
+        """What is NULL is left out, on all servers as by Spark."""
+        found, unknown = self._all(it.children)
+        between = it.children[0]
+        if len(found) < 2 or between.kind != "Literal" or between.value is None:
+            raise NoWords
+        typed("string", *found)
+        return Made(f"concat_ws({', '.join(each.sql for each in found)})", "string", unknown)
+
+    def _substring(self, it: Expression) -> Made:
+        value, place, size = it.children
+        return self._part(value, _constant(place), size)
+
+    def _part(self, text: Expression, place: int, size: Expression) -> Made:
+        value, characters = self.of(text), _constant(size)
+        typed("string", value)
+        if place < 1 or characters < 1:  # from the end, or of nothing
+            raise NoWords
+        return Made(f"substr({value.sql}, {place}, {characters})", "string", value.doubts())
+
+    def _replaced(self, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        typed("string", *found)
+        old, new = it.children[1:]
+        if old.kind != "Literal" or new.kind != "Literal" or not old.value or new.value is None:
+            raise NoWords
+        return Made(self.replaced.format(*(each.sql for each in found)), "string", unknown)
+
+    def _hex(self, it: Expression) -> Made:
+        (of,) = it.children
+        column = None if of.column is None else self._columns[of.column]
+        if of.type != "binary" or column is None or self.declared(column) not in self.binary:
+            raise NoWords
+        return Made(self.digits_of_bytes(column.name), "string")
+
+    @abstractmethod
+    def digits_of_bytes(self, column: str) -> str:
+        """A binary column in hexadecimal digits and capitals."""
+
+    @abstractmethod
+    def together(self, texts: Sequence[str]) -> str:
+        """Texts one after the other; NULL if one is."""
+
+    def _of_text(self, words: str, it: Expression, type_: str) -> Made:
+        if len(it.children) != 1:  # to trim other characters than spaces
+            raise NoWords
+        value = self.of(it.children[0])
+        typed("string", value)
+        return Made(words.format(value.sql), type_, value.doubts())
+
+    def _of_ascii(self, it: Expression) -> Made:
+        made = self._of_text(self.cases[it.kind], it, "string")
+        if it.children[0].kind == "Hex":
+            return made
+        value = self.of(it.children[0])
+        return Made(made.sql, made.type, (*made.unknown, self.not_ascii.format(value.sql)))
+
+    def _translate(self, it: Expression) -> Made:
+        value = self.of(it.children[0])
+        typed("string", value)
+        texts = [each.value for each in it.children[1:] if each.kind == "Literal" and each.value is not None]
+        if len(texts) != 2 or len(texts[0]) != len(texts[1]) or len(set(texts[0])) != len(texts[0]):
+            raise NoWords
+        return Made(self.translated(value, *texts), "string", value.doubts())
+
+
+def _constant(it: Expression) -> int:
+    """A whole number; 0 of what is no constant."""
+    return int(it.value) if it.kind == "Literal" and it.value else 0

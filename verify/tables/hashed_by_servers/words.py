@@ -1,0 +1,354 @@
+"""Expressions of mappings in a server's words, where they mean the same there; for digests
+(``verify.tables.hashed_by_servers.digest``).
+
+A digest may be too strict, never too lenient. So a function is put into SQL only where its value is the same for
+every row, or where a condition tells the rows of which that isn't known (``Made.unknown``): they count as
+different, and the mapping itself decides. What isn't listed has no words: then the rows are read, as ever.
+
+- Numbers are computed as decimals; what Spark's type couldn't hold isn't known.
+- Texts are compared by their bytes, as Spark does. Case is a matter of ASCII only: Java and a server differ in the
+  rest (a dotted capital I, a final sigma).
+- A row that the mapping refuses (``raise_error``) isn't known.
+- Spark's session is in UTC.
+
+Here is what all servers have in common; ``in_postgres`` and ``in_mysql`` say the rest, each in its words.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from migrator.model.table import Column
+from transforms.analysis.expressions import Expression
+from verify.tables.hashed_by_servers.expression_facts import is_empty, nullable, of_a_row
+from verify.tables.hashed_by_servers.made import (
+    Made,
+    NoWords,
+    case_of,
+    digits_of,
+    same_type,
+    typed,
+)
+from verify.tables.hashed_by_servers.spark_numbers import (
+    WHOLE,
+    digits,
+    is_number,
+    result_type,
+    sure_digits,
+)
+from verify.tables.hashed_by_servers.text_words import TRIMS, TextWords
+
+_SQL_MAX = 20_000
+"""Characters: an expression that is used twice is written twice."""
+_UTC = ("UTC", "Z", "GMT", "+00:00")
+_COMPARED = {
+    "EqualTo": "=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_OF_EQUALITY = ("EqualTo", "EqualNullSafe")
+_COMPUTED = {"Add": "+", "Subtract": "-", "Multiply": "*"}
+_OTHER_NAMES = ("Nvl", "Nvl2", "StringTrimBoth")
+"""What Spark replaces by the expression below it."""
+
+
+class Words(TextWords):
+    """Translates over one table's columns. Methods raise ``NoWords``.
+
+    Class attributes are words of the server; ``{0}`` stands for the value, ``{1}`` for another one.
+
+    Attributes:
+        same: whether two values, perhaps NULL, are the same.
+        cut: a decimal without what is behind the point.
+        digits: a whole number's text.
+        whole: a boolean as a number.
+    """
+
+    same: str
+    cut: str
+    digits: str
+    whole: str
+
+    def __init__(self, columns: Sequence[Column]):
+        super().__init__(columns)
+        self._known: Mapping[str, Callable[[Expression], Made]] = {
+            "AttributeReference": self._column,
+            "Literal": lambda it: self._literal(it.type, it.value),
+            "Cast": self._cast,
+            "RaiseError": lambda _: Made("NULL", "void", ("true",)),
+            "CaseWhen": lambda it: self._case(it.children),
+            "If": lambda it: self._case(it.children),
+            "Coalesce": self._coalesce,
+            "NullIf": self._null_if,
+            "Not": lambda it: self._of_boolean("(NOT {})", it),
+            "And": lambda it: self._of_boolean("({} AND {})", it),
+            "Or": self._or,
+            "IsNull": lambda it: self._is_null("({} IS NULL)", it),
+            "IsNotNull": lambda it: self._is_null("({} IS NOT NULL)", it),
+            "In": self._in,
+            "ToUTCTimestamp": self._in_zone,
+            "FromUTCTimestamp": self._in_zone,
+            **dict.fromkeys(_OTHER_NAMES, lambda it: self.of(it.children[0])),
+            **dict.fromkeys((*_COMPARED, "EqualNullSafe"), self._compared),
+            **dict.fromkeys(_COMPUTED, self._computed),
+            **self.of_texts(),
+        }
+
+    def column(self, expression: Expression) -> Made | None:
+        """A column of a mapping; None where there are no words for it.
+
+        Args:
+            expression: over the table's columns, in the order of ``Expression.column``.
+        """
+        try:
+            made = self.of(expression)
+        except NoWords:
+            return None
+        if made.type == "void":
+            return None
+        return replace(made, nullable=nullable(expression, self._columns))
+
+    def of(self, expression: Expression) -> Made:
+        """A value."""
+        known = self._known.get(expression.kind)
+        if known is None:
+            raise NoWords
+        made = known(expression)
+        if len(made.sql) + sum(map(len, made.doubts())) > _SQL_MAX:
+            raise NoWords
+        return made
+
+    @abstractmethod
+    def null(self, type_: str) -> str:
+        """NULL of a type."""
+
+    @abstractmethod
+    def text(self, value: str) -> str:
+        """A constant text."""
+
+    @abstractmethod
+    def exact(self, value: Made) -> str:
+        """A number as one that doesn't overflow when it is added to another."""
+
+    @abstractmethod
+    def constant(self, number: int) -> str:
+        """A constant of any size, as an exact number."""
+
+    @abstractmethod
+    def equal_texts(self, kind: str, left: str, right: str) -> str:
+        """Whether texts are equal byte by byte: ``EqualTo``, ``EqualNullSafe``."""
+
+    @abstractmethod
+    def blank(self, text: str) -> str:
+        """Whether a text is of blanks alone; NULL of NULL."""
+
+    @abstractmethod
+    def converted(self, value: Made, wanted: str) -> Made | None:
+        """A value as one of another type, where neither is a number; None where there are no words."""
+
+    @abstractmethod
+    def _column(self, it: Expression) -> Made:
+        """A column of the table."""
+
+    def cut_off(self, value: Made) -> str:
+        """A decimal without what is behind its point."""
+        return self.cut.format(value.sql)
+
+    def _cast(self, it: Expression) -> Made:
+        (child,) = it.children
+        value = self.of(child)
+        if child.kind == "Literal" and child.value is not None and is_number(it.type):
+            if not re.fullmatch(rf"-?\d{{1,{sure_digits(it.type)}}}", child.value):
+                raise NoWords
+            return Made(value.sql, it.type, digits=value.digits)
+        if value.type == "void":
+            return Made(self.null(it.type), it.type, value.doubts(), whole_seconds=True)
+        if value.type == it.type:
+            return value
+        if is_number(value.type) and is_number(it.type):
+            return self._as_number(value, it.type)
+        if value.type in WHOLE and it.type == "string":
+            return Made(self.digits.format(value.sql), it.type, value.doubts())
+        if value.type in WHOLE and it.type == "boolean":
+            return Made(f"({value.sql} <> 0)", it.type, value.doubts())
+        if value.type == "boolean" and it.type in WHOLE:
+            return Made(self.whole.format(value.sql), it.type, value.doubts())
+        made = self.converted(value, it.type)
+        if made is None:
+            raise NoWords
+        return made
+
+    def _case(self, parts: Sequence[Expression]) -> Made:
+        """Conditions and values in turn, perhaps with what holds else at the end."""
+        found = [self.of(each) for each in parts]
+        conditions, values = found[: len(found) // 2 * 2 : 2], found[1::2]
+        other = found[-1] if len(found) % 2 else Made("NULL", "void")
+        typed("boolean", *conditions)
+        made = same_type([*values, other], self.null)
+        unknown = [part for each in conditions for part in each.doubts()]
+        unknown += _of_values(conditions, [each.unknown for each in (*values, other)])
+        sql, only_if = case_of(conditions, [each.sql for each in made]), None
+        if len(values) == 1 and "true" in other.unknown:  # no need to ask for the condition again
+            sql = made[0].sql
+        elif len(values) == 1 and other.type == "void":
+            only_if = (conditions[0].sql, made[0].sql)
+        return Made(
+            sql,
+            made[0].type,
+            tuple(dict.fromkeys(unknown)),
+            tuple(_of_values(conditions, [each.unprinted for each in (*values, other)])),
+            digits_of(made),
+            whole_seconds=all(each.whole_seconds for each in made),
+            only_if=only_if,
+        )
+
+    def _coalesce(self, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        made = same_type(found, self.null)
+        sql = f"coalesce({', '.join(each.sql for each in made)})"
+        whole = all(each.whole_seconds for each in made)
+        return Made(sql, made[0].type, unknown, digits=digits_of(made), whole_seconds=whole)
+
+    def _null_if(self, it: Expression) -> Made:
+        equal = self._compared(Expression("EqualTo", it.children))
+        value = self.of(it.children[0])
+        sql = f"(CASE WHEN {equal.sql} THEN NULL ELSE {value.sql} END)"
+        return Made(sql, value.type, equal.unknown, whole_seconds=value.whole_seconds)
+
+    def _of_boolean(self, words: str, it: Expression) -> Made:
+        found, unknown = self._all(it.children)
+        typed("boolean", *found)
+        return Made(words.format(*(each.sql for each in found)), "boolean", unknown)
+
+    def _or(self, it: Expression) -> Made:
+        # What hardly any row is comes last: the server asks one after the other.
+        first, second = it.children if it.children[0].kind != "IsNull" else it.children[::-1]
+        made = self._of_boolean("({} OR {})", Expression(it.kind, (first, second)))
+        # As checked values ask whether they are what they were cast to, where that is what they were.
+        for one, other in (it.children, it.children[::-1]):
+            if (one.kind, other.kind) == ("IsNull", "EqualTo"):
+                asked = {self.of(each).sql for each in (*one.children, *other.children)}
+                if len(asked) == 1:
+                    return Made("true", "boolean", made.unknown)
+        return made
+
+    def _is_null(self, words: str, it: Expression) -> Made:
+        value = self.of(it.children[0])
+        return Made(words.format(value.sql), "boolean", value.doubts())
+
+    def _compared(self, it: Expression) -> Made:
+        (left, right), unknown = self._all(it.children)
+        text, other = it.children
+        if it.kind == "EqualTo" and text.kind in TRIMS and len(text.children) == 1 and is_empty(other):
+            # What is of blanks alone; none is taken away for that.
+            value = self.of(text.children[0])
+            typed("string", value)
+            return Made(self.blank(value.sql), "boolean", unknown)
+        return Made(self._comparison(it.kind, left, right), "boolean", unknown)
+
+    def _comparison(self, kind: str, left: Made, right: Made) -> str:
+        if left.type != right.type and not (is_number(left.type) and is_number(right.type)):
+            raise NoWords
+        if left.type == "string":
+            if kind not in _OF_EQUALITY:
+                raise NoWords
+            return self.equal_texts(kind, left.sql, right.sql)
+        return f"({left.sql} {_COMPARED.get(kind, self.same)} {right.sql})"
+
+    def _in(self, it: Expression) -> Made:
+        (value, *options), unknown = self._all(it.children)
+        if not options:
+            raise NoWords
+        any_of = " OR ".join(self._comparison("EqualTo", value, each) for each in options)
+        return Made(f"({any_of})", "boolean", unknown)
+
+    def _computed(self, it: Expression) -> Made:
+        if not of_a_row(it):  # the server would compute it beforehand, and fail before it asks any condition
+            raise NoWords
+        (left, right), unknown = self._all(it.children)
+        wanted = result_type(it.kind, left.type, right.type)
+        if wanted is None:
+            raise NoWords
+        sql = f"({self.exact(left)} {_COMPUTED[it.kind]} {self.exact(right)})"
+        sizes = (left.before_point(), right.before_point())
+        size = sum(sizes) if it.kind == "Multiply" else max(sizes) + 1
+        # A decimal's type has room for whatever comes of two others.
+        if wanted not in WHOLE or size <= sure_digits(wanted):
+            return Made(sql, wanted, unknown, digits=size, whole=_is_whole(it, left, right))
+        return self.bounded(Made(sql, wanted, unknown))
+
+    def bounded(self, value: Made) -> Made:
+        """A number that isn't known where its type can't hold it."""
+        return replace(value, unknown=(*value.unknown, self._beyond(value.sql, value.type)))
+
+    def _in_zone(self, it: Expression) -> Made:
+        value, zone = it.children
+        if zone.kind != "Literal" or zone.value not in _UTC:
+            raise NoWords
+        made = self.of(value)
+        typed("timestamp", made)
+        return made
+
+    def _literal(self, type_: str, value: str | None) -> Made:
+        if type_ == "void" or (value is None and type_ == ""):
+            return Made("NULL", "void")
+        if value is None:
+            return Made(self.null(type_), type_, whole_seconds=True)
+        if type_ == "boolean" and value in ("true", "false"):
+            return Made(value, type_)
+        if is_number(type_) and re.fullmatch(r"-?\d+(\.\d+)?", value):
+            return Made(f"({value})", type_, digits=len(value.lstrip("-").partition(".")[0]))
+        if type_ == "string":
+            return Made(self.text(value), type_)
+        raise NoWords
+
+    def _as_number(self, value: Made, wanted: str) -> Made:
+        """A number as another type of number: cut to a whole number, or with at least as many decimals."""
+        sql = value.sql
+        if wanted in WHOLE:
+            sql = self.cut_off(value) if value.type not in WHOLE else sql
+        elif digits(wanted)[1] < digits(value.type)[1]:
+            raise NoWords
+        size = value.before_point()
+        held = size <= sure_digits(wanted)
+        if wanted in WHOLE and value.type in WHOLE:
+            held = held or WHOLE[value.type] <= WHOLE[wanted]
+        if held:
+            return Made(sql, wanted, value.doubts(), digits=size)
+        return self.bounded(Made(sql, wanted, value.doubts()))
+
+    def _beyond(self, sql: str, type_: str) -> str:
+        """Whether a number isn't one that a type of Spark's holds."""
+        if type_ in WHOLE:
+            size = WHOLE[type_]
+            return f"coalesce({sql} NOT BETWEEN {self.constant(-size)} AND {self.constant(size - 1)}, false)"
+        return f"coalesce(abs({sql}) >= {self.constant(10 ** digits(type_)[0])}, false)"
+
+
+def _is_whole(it: Expression, left: Made, right: Made) -> bool:
+    """Whether it is a decimal times a number that takes its point to the end: amounts become cents so."""
+    if it.kind != "Multiply":
+        return False
+    for value, factor in ((left, it.children[1]), (right, it.children[0])):
+        while factor.kind == "Cast":
+            (factor,) = factor.children
+        number = factor.value if factor.kind == "Literal" else None
+        if number is not None and re.fullmatch(r"-?\d+", number):
+            return int(number) % int(10 ** digits(value.type)[1]) == 0
+    return False
+
+
+def _of_values(conditions: Sequence[Made], doubts: Sequence[tuple[str, ...]]) -> list[str]:
+    """Whether any doubt about a value holds, of the value that conditions choose."""
+    if not any(doubts):
+        return []
+    values = [" OR ".join(each) or "false" for each in doubts]
+    any_of = case_of(conditions, values)
+    if any_of == "false":
+        return []
+    return [f"({conditions[0].sql} IS NOT TRUE)" if values == ["false", "true"] else any_of]

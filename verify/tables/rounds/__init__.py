@@ -1,0 +1,1 @@
+"""Rounds of a verification under live writes."""

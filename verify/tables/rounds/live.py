@@ -1,0 +1,322 @@
+"""Verification under live writes: rounds of source read, wait, target read, compare.
+
+Each round of a table opens a read view of the source (log places L0 before it and L1 after it) and reads it, waits
+meanwhile until the ledger has passed L1, and reads ledger and target in one transaction.
+``verify.tables.rounds.progress`` says what a difference then proves.
+
+No view is held longer than a chunk is read, unless that is asked for: where it can, a round reads a table piece by
+piece, with two views for each piece (``verify.tables.sweeps.chunk_sweep``);
+``verify.tables.rounds.table_reads`` says how all others are read.
+
+Soundness rests on three facts. A transaction that a source read view contains has its commit record at or
+before L1. The pipeline applies transactions in commit order, whole, and moves the ledger with them (that is
+what is claimed, and breaking it shows as a difference). The target's rows and ledger come from one
+transaction.
+
+The reverse direction, that the source's view contains all that lies before L0, does not hold on engines that log a
+commit before it becomes visible. It is not used, except where the ledger stood still through a whole round: there a
+transaction would have to be applied before it was visible at the source, and stay invisible until the source was
+read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import uniform
+from shutil import rmtree
+
+from pyspark.sql import SparkSession
+
+from migrator.errors import VerifyError
+from migrator.model.table import TableId
+from transforms.registry import TargetMapping
+from verify.readers.pending import PendingAnswer
+from verify.readers.snapshot import LedgerState, LogPlace, SourceSnapshot
+from verify.readers.source import SourceReader
+from verify.tables.compare.compare import compare
+from verify.tables.compare.mapped_side import canonical_sides, mapping_failure, stored_sides
+from verify.tables.rounds.chunked import ChunkReads, read_chunks
+from verify.tables.rounds.progress import TableProgress
+from verify.tables.rounds.table_reads import Group, Reads, TableReads, TargetReader
+from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
+from verify.tables.sweeps.lanes import LANES
+from verify.tables.sweeps.pairing import Wait, Waited
+
+POLL_S = 0.25
+MAX_ROUNDS = 20
+_REST_S = 0.5
+"""Between two rounds at most: a writer of a steady rhythm would else be met at the same place in each of them."""
+_ASK_EVERY_S = 2.0
+_TABLES_AT_ONCE = 3
+"""Tables compared at a time: a small table mostly waits for the scheduling of its jobs."""
+
+Step = Callable[[str], None]
+"""Called at named points, ``source view`` and ``target read``, so that tests can place a write exactly there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds.
+
+    Attributes:
+        wait_s: longest wait for the ledger.
+        max_rounds: at least ``STEADY_ROUNDS`` to settle a live difference.
+        chunk_rows: source rows in a piece; 0 compares one snapshot of each side instead.
+        lanes: of a large table, at most; see ``verify.tables.sweeps.lanes``.
+    """
+
+    wait_s: float = 60.0
+    max_rounds: int = MAX_ROUNDS
+    chunk_rows: int = CHUNK_ROWS
+    lanes: int = LANES
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round saw, for the report.
+
+    Attributes:
+        number: from 1.
+        low: log place before the source read.
+        high: log place after it.
+        ledger_order: position of the target read.
+        ledger_state: its token.
+        reached: whether the target stood at or after everything the source read contains.
+        still: whether both sides stood at one position.
+        detail: how that was found.
+        elapsed_s: duration.
+    """
+
+    number: int
+    low: LogPlace
+    high: LogPlace
+    ledger_order: int
+    ledger_state: str
+    reached: bool
+    still: bool
+    detail: str
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LiveComparison:
+    """The two sides, and how to compare them.
+
+    Attributes:
+        source: reads the old database.
+        target: reads the new one.
+        source_schema: schema part of the source tables' identities.
+        kinds: engines of source and target (``verify.settings.KINDS``).
+        spark: starts Spark on first use.
+        directory: scratch space for snapshots; its content is removed between rounds.
+        limits: bounds.
+        step: see ``Step``.
+        in_vain: positions at which the ledger stood through a whole wait: while it does, no table waits again.
+    """
+
+    source: SourceReader
+    target: TargetReader
+    source_schema: str
+    kinds: tuple[str, str]
+    spark: Callable[[], SparkSession]
+    directory: Path
+    limits: Limits
+    step: Step = lambda _: None
+    in_vain: set[int] = field(default_factory=set)
+
+    def run(
+        self, targets: Sequence[TargetMapping]
+    ) -> tuple[list[TableProgress], list[Round], SourceSnapshot | None]:
+        """Compares until everything is settled or the limits are met; also returns the last source snapshot.
+
+        Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``.
+        """
+        tables = [TableProgress(target) for target in targets]
+        self._exclude_undumped(tables, self.target.ledger())
+        rounds: list[Round] = []
+        snapshot: SourceSnapshot | None = None
+        while open_tables := [t for t in tables if not t.unknown and (t.rounds == 0 or t.aside_keys)]:
+            if len(rounds) >= self.limits.max_rounds:
+                break
+            if rounds:
+                time.sleep(uniform(0, min(_REST_S, rounds[-1].elapsed_s)))
+            done, snapshot = self._round(len(rounds) + 1, open_tables)
+            rounds.append(done)
+            if not done.reached:
+                break
+        return tables, rounds, snapshot
+
+    def _exclude_undumped(self, tables: Sequence[TableProgress], ledger: LedgerState | None) -> None:
+        for table in tables:
+            if ledger is None or ledger.checkpoint is None:
+                table.unknown = "the ledger is empty: nothing was applied yet"
+                continue
+            for name in table.target.sources:
+                dump = ledger.checkpoint.dump_of(TableId(self.source_schema, name))
+                if dump is None or not dump.done:
+                    table.unknown = f"the dump of source table {name} is not complete"
+
+    def _round(self, number: int, tables: Sequence[TableProgress]) -> tuple[Round, SourceSnapshot]:
+        started = time.monotonic()
+        directory = self.directory / f"round-{number}"
+        directory.mkdir(parents=True)
+        with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="compare") as pool:
+            starting = pool.submit(self.spark)  # takes seconds, while the servers have to be read anyway
+            others = self._others(pool, starting.result)
+            reads = self._reads(tables, directory, others)
+            for own, group in reads:
+                self._exclude_undumped(group, own.target.ledger)
+            starting.result()
+            read = [(table, own) for own, group in reads for table in group if not table.unknown]
+            comparing = [
+                pool.submit(self._compare, table, own, directory / f"compared-{n}")
+                for n, (table, own) in enumerate(read)
+            ]
+            for each in comparing:
+                each.result()
+            looks = [
+                others.look(table, own, directory / f"looked-{n}")
+                for n, (table, own) in enumerate(read)
+                if own.swept
+            ]
+        if number > 1:
+            self._forget(number - 1)
+        seen = [own for own, _ in reads] + [look for look in looks if look is not None]
+        return self._seen(number, seen, time.monotonic() - started)
+
+    def _others(self, pool: ThreadPoolExecutor, spark: Callable[[], SparkSession]) -> TableReads:
+        rows, kinds = self.limits.chunk_rows, self.kinds
+        return TableReads(self.source, self.target, kinds, spark, rows, self._wait_for, self.step, pool)
+
+    def _reads(self, tables: Sequence[TableProgress], directory: Path, others: TableReads) -> list[Group]:
+        reads: list[Group] = []
+        apart: list[TableProgress] = []
+        for index, table in enumerate(tables):
+            chunked = self._read_chunks(table, directory / str(index), others.spark)
+            if chunked is None:
+                apart.append(table)
+            else:
+                reads.append((chunked, [table]))
+        return [*reads, *others.read(apart, directory)] or [others.nothing()]
+
+    @staticmethod
+    def _seen(number: int, reads: Sequence[Reads], elapsed_s: float) -> tuple[Round, SourceSnapshot]:
+        """The round for the report, and all that it read of the source."""
+        last = reads[-1]
+        late = next((each for each in reads if not each.wait.reached), last)
+        ledger = last.target.ledger
+        tables = {name: table for each in reads for name, table in each.source.tables.items()}
+        low = min((each.source.low for each in reads), key=lambda place: place.order)
+        high = max((each.source.high for each in reads), key=lambda place: place.order)
+        done = Round(
+            number=number,
+            low=low,
+            high=high,
+            ledger_order=ledger.order if ledger else 0,
+            ledger_state=ledger.token if ledger else "",
+            reached=late.wait.reached,
+            still=all(each.still for each in reads),
+            detail=late.wait.detail,
+            elapsed_s=elapsed_s,
+        )
+        return done, SourceSnapshot(low, high, tables)
+
+    def _read_chunks(
+        self, table: TableProgress, directory: Path, spark: Callable[[], SparkSession]
+    ) -> Reads | None:
+        """None where the table has to be read whole."""
+        if table.apart:
+            return None
+        rows, wait = self.limits.chunk_rows, self._wait_for(table.target.sources)
+        reads: ChunkReads | str = "asked for"
+        if rows:
+            lanes = self.limits.lanes
+            reads = read_chunks(self, table, directory, wait, self.step, rows, spark, lanes)
+        if isinstance(reads, str):
+            table.apart = reads
+            return None
+        swept = reads.swept
+        orders = {ledger.order if ledger else None for ledger in (reads.before, swept.ledger)}
+        still = swept.waited.reached and len(orders) == 1 and None not in orders
+        return Reads(reads.source, reads.target, swept.waited, still, swept.agreed, bool(swept.full))
+
+    def _compare(self, table: TableProgress, reads: Reads, directory: Path) -> None:
+        if not reads.full:
+            table.agree(reads.agreed)
+            return
+        before = table.aside_keys
+        unread = table.part(reads.unread, directory.with_name(f"{directory.name}-read"))
+        number = before - table.aside_keys
+        if unread is None or table.aside is not None:
+            self._compare_read(table, reads, directory)
+        if unread is not None:
+            table.put_back(unread, number)
+
+    def _compare_read(self, table: TableProgress, reads: Reads, directory: Path) -> None:
+        directory.mkdir()
+        rows = reads.target.tables[table.target.name]
+        if reads.mapped is not None and table.shape is not None:
+            sides = stored_sides(self.spark(), reads.mapped, rows, table.columns, table.shape)
+        else:
+            sides, table.columns = canonical_sides(self.spark(), table.target, reads.source, rows)
+            table.uncompared = tuple(c.name for c in rows.columns if c not in table.columns)
+        with mapping_failure(table.target):
+            comparison = compare(sides.mapped, sides.target, sides.shape, directory, only=table.aside)
+            if table.aside is None and comparison.target_rows != rows.rows:
+                raise VerifyError(
+                    "the comparison lost rows",
+                    where=f"table {rows.name}: {rows.rows} read, {comparison.target_rows} compared",
+                    remedy="this is a fault of the tool: report it",
+                )
+            table.take(
+                comparison,
+                sides,
+                directory,
+                reads.wait.reached,
+                reads.still,
+                reads.agreed,
+                reads.one_view,
+            )
+
+    def _wait_for(self, tables: Sequence[str]) -> Wait:
+        return lambda upto, ledger: self._wait(upto, tables, ledger)
+
+    def _wait(
+        self, upto: LogPlace, tables: Sequence[str], current: Callable[[], LedgerState | None]
+    ) -> Waited:
+        """Waits until the ledger has passed ``upto``, or nothing of the tables waits in the log before it."""
+        deadline = time.monotonic() + self.limits.wait_s
+        asked_at = 0.0
+        detail = ""
+        while True:
+            ledger = current()
+            if ledger is None:
+                return Waited(False, "the ledger is empty: nothing was applied yet")
+            if ledger.order >= upto.order:
+                return Waited(True, "the ledger has passed the source read")
+            now = time.monotonic()
+            if now - asked_at >= _ASK_EVERY_S:
+                asked_at = now
+                pending = self.source.pending(ledger, upto, tables)
+                detail = pending.detail
+                if pending.answer is PendingAnswer.NO:
+                    return Waited(True, pending.detail)
+                if pending.stopped:
+                    return Waited(False, f"the pipeline is not running, and {pending.detail}")
+            if now >= deadline or ledger.order in self.in_vain:
+                self.in_vain.add(ledger.order)
+                return Waited(
+                    False, f"the ledger did not reach the source read in {self.limits.wait_s:g} s; {detail}"
+                )
+            time.sleep(POLL_S)
+
+    def _forget(self, number: int) -> None:
+        """Removes a past round's bulk; what it settled and set aside is still needed."""
+        for path in (self.directory / f"round-{number}").glob("*/*.parquet"):
+            path.unlink()
+        for path in (self.directory / f"round-{number}").glob("*/*.parts"):
+            rmtree(path)

@@ -1,0 +1,315 @@
+"""One table's way through the rounds: which keys are settled, and how.
+
+A difference seen once proves nothing while users write: the target row may already be newer than the source
+row that was read, or (after a wait that failed) still older. So a differing key is *set aside* and looked at
+again.
+
+- **Equal** as soon as the target row equals the row that this round's source read maps to, the target
+standing at or
+  after every transaction that this read contains. A match with a row witnessed in an *earlier* round is not enough:
+  the target is known to have passed the later state, so showing the earlier one again would be exactly a lost
+  update.
+- **Different** when mapped row and target row were the same in ten consecutive rounds and differ, each target read
+  standing at or after its source read. A key that changes in between starts again. A row that is flipped to and fro
+  at random is met in one state at the source and in the other at the target with a chance of one in four a round;
+  three rounds would call one in thirty such rows different, ten one in half a million. Rounds begin at random
+  moments, so that no writer keeps step with them.
+- **At once**, without further rounds, when the ledger did not move during the whole round and nothing of
+these tables
+  waits in the log up to the end of the source read: then both reads show one position. Duplicate keys count at once
+  too, if both rows were seen in one view.
+
+What is left after the last round stays set aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transforms.registry import TargetMapping
+from verify.readers.chunk_keys import Piece
+from verify.readers.snapshot import TargetColumnText
+from verify.tables.compare.compare import (
+    DIFFERENT,
+    DUPLICATE,
+    EQUAL,
+    EXTRA,
+    MAPPED_HASH,
+    MISSING,
+    STATUS,
+    TARGET_HASH,
+    Comparison,
+    Counts,
+    Shape,
+    Sides,
+    key_names,
+    stored,
+    with_cells,
+)
+from verify.tables.sweeps.bucket_look import BucketPlan
+from verify.tables.sweeps.chunk_choice import ChunkPlan
+from verify.tables.sweeps.grain_buckets import Bucket
+from verify.tables.sweeps.grain_plan import GrainPlan
+from verify.tables.sweeps.grain_sweep import GrainPiece
+from verify.tables.sweeps.target_keys import CellTexts
+
+STREAK = "__streak"
+_CERTAIN = "__certain"
+STEADY_ROUNDS = 10
+
+
+class Ruling(NamedTuple):
+    """What one round's reads let be said of keys that differ in it.
+
+    Attributes:
+        all: each of them is settled at once.
+        duplicates: those that one side has twice are.
+        counts: the round is one of those in a row in which nothing may change.
+    """
+
+    all: bool
+    duplicates: bool
+    counts: bool
+
+
+def ruling(reached: bool, still: bool, one_view: bool) -> Ruling:
+    """What a round lets be said.
+
+    Args:
+        reached: whether the target stood at or after everything that the source read contains.
+        still: whether both sides stood at one position.
+        one_view: whether all rows of one key come from one view on either side. Of two views one may show a row
+            where it was, and the other where it went.
+    """
+    return Ruling(all=still, duplicates=one_view, counts=reached)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows, counted up to one more than a chunk has.
+
+    Attributes:
+        source: by source table.
+        target: of the target table.
+    """
+
+    source: Mapping[str, int]
+    target: int
+
+
+@dataclass(slots=True)
+class TableProgress:
+    """What is known about one target table so far.
+
+    Attributes:
+        target: its mapping.
+        columns: the target columns compared, in order.
+        shape: their names and the key.
+        uncompared: target columns that the mapping does not fill.
+        settled: keys settled as not equal, with the cells of both sides (``compare.with_cells``).
+        aside: keys set aside after the last round, with their streak; None when there are none.
+        shown: those of them that ``sides`` has.
+        sides: both sides as the last round read them.
+        statuses: settled keys per status.
+        aside_keys: number of keys set aside.
+        unknown: why the table can't be judged, or empty.
+        mapped_rows: rows of mapping(source) in the first round.
+        target_rows: rows of the target in the first round.
+        rounds: rounds made.
+        plan: how it is verified piece by piece; None where its target's key is not its source's.
+        pieces: pieces read in full in the last round.
+        apart: why it isn't verified so; empty until that is known, or where it is.
+        sizes: rows of its tables, counted up to more than a chunk; None until they are.
+        swept: rows of its source tables, as they were when last swept.
+        grains: how its open keys are looked at by grain; a text says why they aren't, None that nobody asked yet.
+        grain_pieces: where those keys were; None if that has to be found out.
+        buckets: how its open keys are looked at where no server knows their grain; a text says why they aren't.
+        owners: the buckets that those keys were in; None if that has to be found out.
+        method: how it was verified, for the report.
+    """
+
+    target: TargetMapping
+    columns: list[TargetColumnText] = field(default_factory=list)
+    shape: Shape | None = None
+    uncompared: tuple[str, ...] = ()
+    settled: list[DataFrame] = field(default_factory=list)
+    aside: DataFrame | None = None
+    shown: DataFrame | None = None
+    sides: Sides | None = None
+    statuses: dict[str, int] = field(default_factory=dict)
+    aside_keys: int = 0
+    unknown: str = ""
+    mapped_rows: int = 0
+    target_rows: int = 0
+    rounds: int = 0
+    plan: ChunkPlan | None = None
+    pieces: tuple[Piece, ...] = ()
+    apart: str = ""
+    sizes: Sizes | None = None
+    swept: Mapping[str, int] = field(default_factory=dict)
+    grains: GrainPlan | str | None = None
+    grain_pieces: tuple[GrainPiece, ...] | None = None
+    buckets: BucketPlan | str | None = None
+    owners: frozenset[Bucket] | None = None
+    method: str = ""
+
+    def agree(self, rows: int) -> None:
+        """Takes a first round in which no row had to be read: ``rows`` of both sides have one digest."""
+        self._counted(Comparison({}, 0, 0, None), {}, rows)
+
+    def take(
+        self,
+        comparison: Comparison,
+        sides: Sides,
+        directory: Path,
+        reached: bool,
+        still: bool,
+        agreed: int = 0,
+        one_view: bool = True,
+    ) -> None:
+        """Settles what this round settles and sets the rest aside.
+
+        Args:
+            comparison: of all keys in the first round, of the keys set aside in later ones.
+            sides: what was compared.
+            directory: gets the Parquet files of what isn't equal.
+            reached: whether the target stood at or after everything that the source read contains.
+            still: whether both sides stood at one position (see the module's text).
+            agreed: rows of both sides beside those, known to be equal by their digests (first round only).
+            one_view: whether all rows of one key come from one view on either side.
+        """
+        self.shape, self.sides = sides.shape, sides
+        settled: dict[str, int] = {}
+        aside: DataFrame | None = None
+        aside_keys = 0
+        if comparison.differing is not None:
+            judged, settled = self._judged(
+                comparison, comparison.differing, directory, reached, still, one_view
+            )
+            if settled:
+                self.settled.append(with_cells(judged.where(_CERTAIN), sides, directory / "settled"))
+            aside_keys = sum(n for s, n in comparison.statuses.items() if s != EQUAL) - sum(settled.values())
+            if aside_keys:
+                aside = judged.where(f"NOT {_CERTAIN}")
+        self.aside = self.shown = aside
+        self._counted(comparison, settled, agreed, aside_keys)
+
+    def settle_equal(self, keys: Collection[CellTexts], directory: Path) -> None:
+        """Settles keys that were set aside and are equal after all; ``directory`` gets a file of what is left."""
+        before = self.aside_keys
+        self.part(keys, directory)
+        self.statuses[EQUAL] = self.statuses.get(EQUAL, 0) + before - self.aside_keys
+
+    def part(self, keys: Collection[CellTexts], directory: Path) -> DataFrame | None:
+        """Takes keys out of those set aside, and gives them as they are. ``directory`` gets files of both parts."""
+        if self.aside is None or self.shape is None or not keys:
+            return None
+        names = key_names(self.shape)
+        texts = pa.schema([pa.field(name, pa.string()) for name in names])
+        columns = dict(zip(names, map(list, zip(*keys, strict=True)), strict=True))
+        given = self.aside.sparkSession.createDataFrame(pa.table(columns, schema=texts)).toDF(
+            *(f"__given_{i}" for i in range(len(names)))
+        )
+        same = [F.col(name).eqNullSafe(F.col(f"__given_{i}")) for i, name in enumerate(names)]
+        condition = reduce(lambda a, b: a & b, same)
+        number = {"rows": F.count(F.lit(1))}
+        apart, _ = stored(self.aside.join(given, condition, "left_semi"), directory / "apart", number)
+        left, counted = stored(self.aside.join(given, condition, "left_anti"), directory / "left", number)
+        self.aside_keys = counted["rows"]
+        self.aside = self.shown = left if self.aside_keys else None
+        return apart
+
+    def put_back(self, apart: DataFrame, number: int) -> None:
+        """Sets so many keys aside again, as they were."""
+        self.aside = apart if self.aside is None else self.aside.unionByName(apart)
+        self.aside_keys += number
+
+    def _counted(
+        self, comparison: Comparison, settled: dict[str, int], agreed: int, aside_keys: int = 0
+    ) -> None:
+        if self.rounds == 0:
+            self.mapped_rows = comparison.mapped_rows + agreed
+            self.target_rows = comparison.target_rows + agreed
+            equal = comparison.statuses.get(EQUAL, 0) + agreed
+        else:
+            # A key that vanished from both sides is agreed upon too, so equal is what no longer differs.
+            equal = self.aside_keys - aside_keys - sum(settled.values())
+        for status, number in {**settled, EQUAL: equal}.items():
+            self.statuses[status] = self.statuses.get(status, 0) + number
+        self.aside_keys = aside_keys
+        self.rounds += 1
+
+    def _judged(
+        self,
+        comparison: Comparison,
+        differing: DataFrame,
+        directory: Path,
+        reached: bool,
+        still: bool,
+        one_view: bool,
+    ) -> tuple[DataFrame, dict[str, int]]:
+        """The keys that differ, with their streak and whether that settles them, and how many it settles."""
+        found = {status: n for status, n in comparison.statuses.items() if status != EQUAL}
+        says = ruling(reached, still, one_view)
+        if says.all:
+            return _marked(differing, F.lit(0), F.lit(True)), found
+        duplicate = (F.col(STATUS) == DUPLICATE) & F.lit(says.duplicates)
+        if not says.counts or self.aside is None or self.shape is None:
+            at_once = {s: n for s, n in found.items() if s == DUPLICATE and says.duplicates}
+            return _marked(differing, F.lit(int(says.counts)), duplicate), at_once
+        rows = self._with_streak(differing, self.aside, self.shape)
+        certain = duplicate | (F.col(STREAK) >= STEADY_ROUNDS)
+        judged, counted = stored(
+            _marked(rows, F.col(STREAK), certain),
+            directory / "judged",
+            {s: F.count_if(F.col(_CERTAIN) & (F.col(STATUS) == s)) for s in found},
+        )
+        return judged, {status: n for status, n in counted.items() if n}
+
+    def aside_sample(self, limit: int, directory: Path) -> DataFrame | None:
+        """Up to ``limit`` keys set aside, lowest first, with their cells; None when there are none to show."""
+        if self.shown is None or self.sides is None or self.unknown:
+            return None  # unknown: not read in the last round, whose data alone is still there
+        some = self.shown.orderBy(*key_names(self.sides.shape)).limit(limit)
+        return with_cells(some, self.sides, directory)
+
+    def counts(self) -> Counts:
+        """The numbers for the report."""
+        found = {
+            status: self.statuses.get(status, 0) for status in (EQUAL, DIFFERENT, MISSING, EXTRA, DUPLICATE)
+        }
+        return Counts(compared=sum(found.values()), set_aside=self.aside_keys, **found)
+
+    def differing(self) -> DataFrame | None:
+        """All rows settled as not equal, or None."""
+        return reduce(DataFrame.unionByName, self.settled) if self.settled else None
+
+    @staticmethod
+    def _with_streak(differing: DataFrame, aside: DataFrame, shape: Shape) -> DataFrame:
+        """Adds in how many consecutive rounds the very same two rows were seen, counting only rounds that count."""
+        before = aside.select(
+            *[F.col(name).alias(f"__before_{i}") for i, name in enumerate(key_names(shape))],
+            F.col(MAPPED_HASH).alias("__before_mapped"),
+            F.col(TARGET_HASH).alias("__before_target"),
+            F.col(STREAK).alias("__before_streak"),
+        )
+        same = [
+            *[F.col(name).eqNullSafe(F.col(f"__before_{i}")) for i, name in enumerate(key_names(shape))],
+            F.col(MAPPED_HASH).eqNullSafe(F.col("__before_mapped")),
+            F.col(TARGET_HASH).eqNullSafe(F.col("__before_target")),
+        ]
+        joined = differing.join(before, reduce(lambda a, b: a & b, same), "left")
+        streak = F.coalesce(F.col("__before_streak"), F.lit(0)) + 1
+        return joined.select(*differing.columns, streak.alias(STREAK))
+
+
+def _marked(differing: DataFrame, streak: Column, certain: Column) -> DataFrame:
+    return differing.withColumns({STREAK: streak, _CERTAIN: certain})

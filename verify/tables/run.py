@@ -1,0 +1,226 @@
+"""``migrator verify``: both sides read, compared, explained, and the report written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+from pyspark.sql import SparkSession
+
+from migrator.errors import VerifyError
+from transforms.load import load_mapping
+from transforms.registry import TargetMapping
+from verify.readers.snapshot import SourceSnapshot
+from verify.readers.source import source_reader
+from verify.readers.target import target_reader
+from verify.settings import ServerSettings
+from verify.tables.compare.key_maps import KeyMapReader, numbered
+from verify.tables.compare.spark_failure import named_failure
+from verify.tables.findings.differing import DIFFERING_FILE, write_differing
+from verify.tables.findings.explain import EXPLAINED_ROWS_MAX, explain
+from verify.tables.findings.samples import SAMPLES_MAX, finished_samples, take_samples
+from verify.tables.report import MEND, write_reports
+from verify.tables.result import CANNOT_DETECT, Sample, TableResult, VerifyResult, table_verdict
+from verify.tables.rounds.live import MAX_ROUNDS, Limits, LiveComparison, Round, Step
+from verify.tables.rounds.progress import TableProgress
+from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
+from verify.tables.sweeps.lanes import LANES
+from verify.verdict import Verdict, overall_verdict
+
+_SPARK_REMEDY = "see Spark's log; if memory or disk ran out, give it more, or verify fewer tables at once"
+
+
+def verify(
+    source: ServerSettings,
+    target: ServerSettings,
+    migration: str,
+    mapping_path: Path,
+    tables: Sequence[str] | None,
+    spark: Callable[[], SparkSession],
+    report_dir: Path,
+    *,
+    wait_s: float = 60.0,
+    max_rounds: int = MAX_ROUNDS,
+    chunk_rows: int = CHUNK_ROWS,
+    lanes: int = LANES,
+    mend: str = MEND,
+    acts: Sequence[str] = (),
+    step: Step = lambda _: None,
+) -> VerifyResult:
+    """Compares mapping(source) with the target and writes ``verify.txt``, ``verify.json`` and ``verify.html``.
+
+    Args:
+        source, target: the old database and the new one.
+        migration: name in the ledger, and of slot and publication on PostgreSQL sources.
+        mapping_path: the user's mapping file.
+        tables: target tables to verify; None means all.
+        spark: starts Spark on first use; made by ``transforms.on_spark.session`` (UTC, ANSI).
+        report_dir: gets the reports and, while it runs, the snapshots.
+        wait_s: longest wait for the pipeline per round.
+        max_rounds: rounds at most; below 10 a difference under live writes can only be set aside.
+        chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
+        lanes: pairs of sessions that hash a large table at once, at most.
+        mend: how the reports' repair command begins (``verify.tables.report.repair_command``).
+        acts: what was done to the migration lately, for the reports.
+        step: hook at named points, for tests.
+
+    Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
+    """
+    limits = Limits(wait_s, max_rounds, chunk_rows, lanes)
+    started_at, started = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    targets, scratch = _chosen(mapping_path, tables, spark, target, migration), _scratch(report_dir)
+    try:
+        with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
+            live = _comparison(source, target, migration, spark, scratch, limits, step)
+            found, rounds, snapshot = live.run(targets)
+            results = tuple(_table(spark, table, rounds, snapshot, scratch) for table in found)
+            listed = write_differing(migration, found, report_dir / DIFFERING_FILE)
+    finally:
+        rmtree(scratch, ignore_errors=True)
+    elapsed_s = time.monotonic() - started
+    result = _result(migration, (source, target), (started_at, elapsed_s), results, rounds, listed)
+    result = replace(result, acts=tuple(acts))
+    write_reports(result, report_dir, mend)
+    return result
+
+
+def _result(
+    migration: str,
+    sides: tuple[ServerSettings, ServerSettings],
+    times: tuple[str, float],
+    tables: tuple[TableResult, ...],
+    rounds: Sequence[Round],
+    listed: tuple[int, int],
+) -> VerifyResult:
+    return VerifyResult(
+        migration=migration,
+        verdict=overall_verdict(table.verdict for table in tables),
+        started_at=times[0],
+        elapsed_s=times[1],
+        source=sides[0].where(),
+        target=sides[1].where(),
+        tables=tables,
+        rounds=tuple(rounds),
+        remedy=_remedy(tables, rounds),
+        cannot_detect=CANNOT_DETECT,
+        differing_file=DIFFERING_FILE,
+        differing_listed=listed[0],
+        differing_left_out=listed[1],
+    )
+
+
+def _scratch(report_dir: Path) -> Path:
+    """A folder for what is read, below the reports, which hold samples of rows."""
+    report_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Path(mkdtemp(prefix="verify-", dir=report_dir))
+
+
+def _comparison(
+    source: ServerSettings,
+    target: ServerSettings,
+    migration: str,
+    spark: Callable[[], SparkSession],
+    scratch: Path,
+    limits: Limits,
+    step: Step,
+) -> LiveComparison:
+    return LiveComparison(
+        source_reader(source, migration),
+        target_reader(target, migration),
+        source.table_schema(),
+        (source.kind, target.kind),
+        lambda: _checked(spark()),
+        scratch,
+        limits,
+        step,
+    )
+
+
+def _checked(spark: SparkSession) -> SparkSession:
+    """The session, if it prints and casts as the rules of ``verify.tables.compare.normalise`` need it."""
+    wanted = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+    wrong = {name: found for name, value in wanted.items() if (found := spark.conf.get(name)) != value}
+    if wrong:
+        raise VerifyError(
+            "the Spark session would change what values mean",
+            where=", ".join(f"{name}={value}" for name, value in wrong.items()),
+            remedy="use the session made by transforms.on_spark.session",
+        )
+    return spark
+
+
+def _chosen(
+    mapping_path: Path,
+    tables: Sequence[str] | None,
+    spark: Callable[[], SparkSession],
+    server: ServerSettings,
+    migration: str,
+) -> list[TargetMapping]:
+    mapping, maps = load_mapping(mapping_path, spark), KeyMapReader(server, migration)
+    if tables is None:
+        return [numbered(target, maps.entries) for target in mapping.targets]
+    unknown = [name for name in tables if name not in mapping]
+    if unknown or not tables:
+        raise VerifyError(
+            "the mapping makes no such target table" if unknown else "no table was named",
+            where=", ".join(unknown),
+            remedy=f"choose from {', '.join(target.name for target in mapping)}",
+        )
+    return [numbered(mapping[name], maps.entries) for name in dict.fromkeys(tables)]
+
+
+def _table(
+    spark: Callable[[], SparkSession],
+    table: TableProgress,
+    rounds: Sequence[Round],
+    snapshot: SourceSnapshot | None,
+    scratch: Path,
+) -> TableResult:
+    counts = table.counts()
+    differing, shape = table.differing(), table.shape
+    columns = explain(differing, shape, table.columns) if differing is not None and shape else ()
+    samples: tuple[Sample, ...] = ()
+    aside = table.aside_sample(SAMPLES_MAX, scratch / f"aside-{table.target.name}")
+    if shape and (differing is not None or aside is not None):
+        taken = take_samples(differing, aside, shape)
+        samples = finished_samples(spark(), table.target, taken, shape, table.columns, snapshot)
+    reason = table.unknown or ("" if table.rounds else "no round compared it")
+    verdict = table_verdict(counts, reason)
+    if verdict is Verdict.UNKNOWN and not reason:
+        last = rounds[-1]
+        if last.reached:
+            whole = "; --whole reads one snapshot of each side" if table.apart and table.sizes else ""
+            reason = f"{counts.set_aside} keys did not settle in {len(rounds)} rounds{whole}"
+        else:
+            reason = f"{counts.set_aside} keys differ, but {last.detail}"
+    return TableResult(
+        target=table.target.name,
+        sources=table.target.sources,
+        key=table.target.key,
+        verdict=verdict,
+        reason=reason,
+        counts=counts,
+        mapped_rows=table.mapped_rows,
+        target_rows=table.target_rows,
+        uncompared_columns=table.uncompared,
+        columns=columns,
+        explained_rows_cap=EXPLAINED_ROWS_MAX,
+        samples=samples,
+        method=table.method,
+    )
+
+
+def _remedy(tables: Sequence[TableResult], rounds: Sequence[Round]) -> str:
+    verdicts = {table.verdict for table in tables}
+    if Verdict.DIFFERENT in verdicts:
+        return "see the samples; correct the cause, then `migrator repair --from verify.json` shows what it would do"
+    if Verdict.UNKNOWN not in verdicts:
+        return ""
+    if not rounds or not rounds[-1].reached:
+        return "start `migrator run`, wait until it has caught up, then verify again"
+    return "verify again with more rounds (--max-rounds), or while those rows are written less often"

@@ -1,0 +1,1 @@
+"""Walks through a table or its grains, chunk by chunk."""
