@@ -176,6 +176,93 @@ def test_model_and_errors_use_only_the_standard_library(path: Path) -> None:
     assert outside == []
 
 
+def left_out(layers: list[str], members: set[str]) -> set[str]:
+    """Members of ``migrator`` that no layer names."""
+    named = {name.strip() for layer in layers for name in re.split(r"[|:]", layer)}
+    return {f"migrator.{member}" for member in members} - named
+
+
+def test_every_top_level_module_has_its_layer() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    members = {
+        path.stem for path in (ROOT / "migrator").iterdir() if path.suffix == ".py" or is_package(path)
+    }
+    assert left_out(contracts[0]["layers"], members - {"__init__"}) == set()
+    assert left_out(contracts[0]["layers"], {"model", "drawer"}) == {"migrator.drawer"}
+
+
+def is_package(path: Path) -> bool:
+    return (path / "__init__.py").is_file()
+
+
+def members_of(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
+
+
+MOST_MEMBERS = 20
+
+
+def test_a_folder_holds_few_enough_modules_to_look_through() -> None:
+    folders = {path.parent for path in MODULES}
+    full = {name_of(folder): len(members_of(folder)) for folder in folders}
+    assert {folder: count for folder, count in full.items() if count > MOST_MEMBERS} == {}
+
+
+def modules_imported(path: Path, known: dict[str, Path]) -> Iterator[Path]:
+    """Files of our own that a file imports, wherever the imports stand."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            each = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in known else node.module for name in each]
+        else:
+            continue
+        yield from (known[name] for name in names if name in known)
+
+
+def circles(root: Path, modules: list[Path]) -> list[str]:
+    """Pairs of members of one folder, files or folders, that import each other, directly or by what is in them."""
+    known = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in modules
+    }
+    uses: dict[tuple[Path, str], set[str]] = {}
+    for path in modules:
+        for other in modules_imported(path, known):
+            mine, its = path.relative_to(root).parts, other.relative_to(root).parts
+            shared = next(
+                (n for n, pair in enumerate(zip(mine, its, strict=False)) if pair[0] != pair[1]), None
+            )
+            if shared and "__init__.py" not in (mine[shared], its[shared]):
+                uses.setdefault((Path(*mine[:shared]), mine[shared]), set()).add(its[shared])
+    found = []
+    for folder, member in uses:
+        reached: set[str] = set()
+        ahead = [member]
+        while ahead:
+            for next_ in uses.get((folder, ahead.pop()), set()) - reached:
+                reached.add(next_)
+                ahead.append(next_)
+        if member in reached:
+            found.append(f"{folder.as_posix()}/{member}")
+    return sorted(found)
+
+
+def test_no_two_members_of_a_folder_import_each_other() -> None:
+    assert circles(ROOT, [path for path in MODULES if not is_user_project(name_of(path))]) == []
+
+
+def test_a_circle_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "verify" / "readers").mkdir(parents=True)
+    report, reader = tmp_path / "verify" / "report.py", tmp_path / "verify" / "readers" / "target.py"
+    report.write_text("from verify.readers.target import read\n")
+    reader.write_text("def read():\n    from verify import report\n")
+    assert circles(tmp_path, [report, reader]) == ["verify/readers", "verify/report.py"]
+    reader.write_text("import json\n")
+    assert circles(tmp_path, [report, reader]) == []
+
+
 def test_every_package_is_listed_for_installation() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     found = {

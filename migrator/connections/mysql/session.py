@@ -126,8 +126,8 @@ READS: Settings = {"sql_mode": "'ALLOW_INVALID_DATES'"}
 """Of a source. Zero, partial and impossible dates are values of the old schema: they compare as they are stored."""
 # sql_mode: strict, so that a value that doesn't fit is an error; a zero in an AUTO_INCREMENT column is a value.
 # Isolation: after waiting for the ledger's row lock the newest row must be seen, and no gaps are locked.
-# foreign_key_checks: see ``target_mysql.writer``. autocommit off: after a deadlock the server has ended the
-# transaction, and whatever were sent by mistake would begin another one that nobody commits.
+# foreign_key_checks: see ``adapters.targets.mysql.rows.writer``. autocommit off: after a deadlock the server has
+# ended the transaction, and whatever were sent by mistake would begin another one that nobody commits.
 WRITES: Settings = {
     "sql_mode": "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
     "NO_ENGINE_SUBSTITUTION'",
