@@ -24,9 +24,10 @@ def cluster() -> Iterator[EmbeddedSparkCluster]:
 
 def cluster_conf() -> dict[str, str]:
     """Options of a driver beside its workers; executors start as quickly as the tests' drivers do."""
+    options = os.environ.get("SPARK_SUBMIT_OPTS", "").split()
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+        "spark.executor.extraJavaOptions": " ".join(one for one in options if not one.startswith("-Dspark.")),
     }
