@@ -50,7 +50,7 @@ def refusals(master: str, folder: Path, conf: dict[str, str]) -> dict[str, str]:
 
         import transforms.on_spark.staged
 
-        yield Path(transforms.on_spark.staged.__file__).parents[1].name, codes.WHERE, extra.WHERE
+        yield Path(transforms.on_spark.staged.__file__).parents[2].name, codes.WHERE, extra.WHERE
 
     context = spark.sparkContext
     found = {"fine": said(lambda: check_executors(spark, folder, ["transforms.on_spark.staged"], 60))}
