@@ -119,11 +119,12 @@ def _spark(cluster: EmbeddedSparkCluster | None) -> dict[str, object]:
     """Settings of a driver by itself, or beside its workers."""
     if cluster is None:
         return {"master": "local[1]"}
+    options = os.environ.get("SPARK_SUBMIT_OPTS", "").split()  # executors start as drivers do
     conf = {
         "spark.driver.host": LOCALHOST,
         "spark.driver.bindAddress": LOCALHOST,
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),  # start as drivers do
+        "spark.executor.extraJavaOptions": " ".join(one for one in options if not one.startswith("-Dspark.")),
     }
     return {"master": cluster.url, "conf": conf}
 
