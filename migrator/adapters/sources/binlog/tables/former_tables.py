@@ -54,25 +54,35 @@ def last_replaced(
         end: the order of the log's end when all rows were asked for: what comes later isn't answered by that.
     """
     last: dict[TableId, int] = {}
-    behind, opened = 0, False
+    behind, opened, begun = 0, False, False
     for event in _plain(log):
         if event.type in events.GTIDS:
             if opened:
                 track.end(behind)
             if track.position().order >= end:
                 break
-            opened = not track.begin(event).known
+            opening = track.begin(event)
+            opened, begun = not opening.known, opening.begun
         elif event.type == events.FORMAT_DESCRIPTION:
             statements.file(event)
         elif event.type == events.ROTATE:
             track.in_file(events.parse_rotate(event)[0])
-        elif (
-            opened and event.type in (events.QUERY, events.EXECUTE_LOAD_QUERY) and not events.is_begin(event)
-        ):
+        elif opened and event.type == events.QUERY and events.is_begin(event):
+            begun = True
+        elif opened and event.type in (events.QUERY, events.EXECUTE_LOAD_QUERY):
             _, statement = statements.read(event, is_captured)
             last |= dict.fromkeys(replaced_by(statement, captured), track.ending(event.end).order)
         behind = event.end
+        if opened and _ends(event, begun) and track.ending(behind).order >= end:
+            break  # the rest may be long in coming: an idle server sends nothing but heartbeats
     return last
+
+
+def _ends(event: Event, begun: bool) -> bool:
+    """Returns whether the open transaction surely ends with an event; ``begun``: it has a commit of its own."""
+    if event.type in (events.XID, events.XA_PREPARE):
+        return True
+    return event.type == events.QUERY and not begun and not events.is_begin(event)
 
 
 def _plain(log: Iterator[Event]) -> Iterator[Event]:
