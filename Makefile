@@ -29,7 +29,7 @@ CHANGES ?= 3600000
 # How long a soak lasts.
 SOAK ?= 4h
 
-.PHONY: help demo story test check format bench capturebench verifybench scenarios quickscenarios mutants torture stress soak clean
+.PHONY: help demo story test check hooks format bench capturebench verifybench scenarios quickscenarios mutants torture stress soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ check: $(DEV) ## style, types and import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+hooks: $(DEV) ## have git run `make check` before each commit, and look at its subject
+	$(BIN)/pre-commit install
 
 format: $(DEV) ## rewrite the code in the agreed style
 	$(BIN)/ruff check --fix .
