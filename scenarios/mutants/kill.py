@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scenarios.mutants.catalog import MUTANTS, Mutant
+from scenarios.mutants.catalog import Mutant
 from scenarios.simulation.run import simulate
 from verify.history.judge import judge
 from verify.history.result import Outcome
@@ -79,11 +78,6 @@ def kill_row(mutant: Mutant, least: int = 0, first: int = 0) -> KillRow:
     return KillRow(
         mutant.name, mutant.broken, mutant.must_catch, caught, halted, until, killed, seeds, outcome
     )
-
-
-def kill_table(mutants: Sequence[Mutant] = MUTANTS, least: int = 0, first: int = 0) -> tuple[KillRow, ...]:
-    """A row per mutant (see ``kill_row``)."""
-    return tuple(kill_row(mutant, least, first) for mutant in mutants)
 
 
 def heading() -> str:

@@ -31,7 +31,3 @@ class RunClock:
     def at_unix_us(self, unix_us: int) -> int:
         """A server's wall clock time as time since the start (wrong by as much as the server's clock is)."""
         return unix_us - self.unix_us
-
-    def at_monotonic_s(self, monotonic_s: float) -> int:
-        """``time.monotonic()`` as time since the start."""
-        return round(monotonic_s * 1_000_000) - self.monotonic_us

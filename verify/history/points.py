@@ -44,12 +44,6 @@ class Points:
     def __len__(self) -> int:
         return len(self.key)
 
-    def first_of_span(self) -> Array:
-        """Whether a point is the first of its judgement."""
-        first = np.ones(len(self.span), bool)
-        first[1:] = self.span[1:] != self.span[:-1]
-        return first
-
     def target_rows(self, target: Target, index: Array | slice = slice(None)) -> Rows:
         """What the target holds at some points."""
         return taken_or_absent(target.rows, self.target[index])

@@ -75,8 +75,3 @@ def logical_type(oid: int, modifier: int) -> str:
 def native_cast(oid: int) -> str | None:
     """The name of a base type that reaches Arrow unchanged in binary form, else None."""
     return _NATIVE_CAST.get(oid)
-
-
-def is_name(oid: int) -> bool:
-    """Whether the base type is the catalog's ``name``, which the log prints like text."""
-    return oid == _NAME
