@@ -29,7 +29,7 @@ CHANGES ?= 3600000
 # How long a soak lasts.
 SOAK ?= 4h
 
-.PHONY: help demo story test check hooks format bench capturebench verifybench scenarios quickscenarios mutants torture stress soak clean
+.PHONY: help demo story test check docs hooks format bench capturebench verifybench scenarios quickscenarios mutants torture stress soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,11 +46,15 @@ test: $(DEV) ## run all tests on real servers (installs MariaDB with apt if it i
 	$(BIN)/python -m migrator.embedded
 	$(SMALL_SPARK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-check: $(DEV) ## style, types and import rules
+check: $(DEV) ## style, types, import rules, and links of the documents
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zensical build --strict --config-file .zensical.toml
+
+docs: $(DEV) ## build the documents as a site with search, into .site/
+	$(BIN)/zensical build --strict --config-file .zensical.toml
 
 hooks: $(DEV) ## have git run `make check` before each commit, and look at its subject
 	$(BIN)/pre-commit install
