@@ -1,4 +1,4 @@
-"""How the judge reaches the two databases."""
+"""The settings with which the judge reaches the two databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query answered, as typed texts: the same value has the same text whichever driver brought it.
+"""A query's answer as typed texts: the same value has the same text whichever driver brought it.
 
 Equivalences, each with its reason: 1, 1.0 and Decimal("1.00") are one number (drivers choose among int, Decimal and
 float by declared type); TRUE and 1 are one value (MySQL and MariaDB have no boolean type); a UUID and its text, a
@@ -53,7 +53,7 @@ def row_order(row: Row) -> list[tuple[bool, str, str]]:
 
 
 def answer_of(result: Any) -> Answer:
-    """What a callable returned: rows of mappings or sequences, one mapping, or one value.
+    """Turns what a callable returned into an answer: rows of mappings or sequences, one mapping, or one value.
 
     Raises ``VerifyError`` for a value that has no canonical text.
     """

@@ -149,7 +149,7 @@ class DualRead:
         )
 
     def result(self) -> DualReadResult:
-        """What was found so far."""
+        """Returns what the comparisons found so far, with the verdict of each pair and of all pairs."""
         with self._lock:
             pairs = tuple(tally.result() for _, tally in sorted(self._tallies.items()))
         migration, source, target = self._about

@@ -1,4 +1,5 @@
-"""Both sides as functions of the application: what they raise is a result; positions are taken around them."""
+"""The two sides of a comparison as functions of the application. An exception of theirs is a result. Positions are
+read before and after each call."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from verify.readers.snapshot import LedgerState, LogPlace
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where both sides stand now: a view of the source, the target's ledger."""
+    """Functions that tell where both sides stand now: a view of the source, the target's ledger."""
 
     source: Callable[[], View]
     ledger: Callable[[], LedgerState | None]

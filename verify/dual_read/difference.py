@@ -1,4 +1,4 @@
-"""How two answers differ, cell by cell, and which of the differences have a name other than *wrong*.
+"""Differences between two answers, cell by cell, and which of them have a name other than *wrong*.
 
 A named cause says that both sides hold what they should and show it differently: the application may mind or not.
 Only the file of queries can say that it doesn't (``accept``). What has no such name is a bug.
@@ -31,7 +31,7 @@ CAUSES = {
 }
 """Named causes, as ``accept`` spells them."""
 ORDERS = ("total", "partial", "none")
-"""Whether the ORDER BY of a query leaves no ties, may leave some, or is missing."""
+"""Answers to whether the ORDER BY of a query leaves no ties, may leave some, or is missing."""
 _QUARTER_US = 900_000_000
 _CELLS_MAX = 20
 
@@ -67,12 +67,12 @@ class Difference:
     rows: tuple[str, ...] = ()
 
     def accepted(self, accept: Sequence[str]) -> bool:
-        """Whether nothing is left but causes that were accepted by name."""
+        """Returns whether nothing is left but causes that were accepted by name."""
         return not self.bug and set(self.names) <= set(accept)
 
 
 def difference(old: Answer, new: Answer, order: str) -> Difference | None:
-    """How the answers differ; None when they are equal. ``order`` is one of ``ORDERS``."""
+    """Finds the difference between two answers; None when they are equal. ``order`` is one of ``ORDERS``."""
     if old.rows and new.rows and len(old.rows[0]) != len(new.rows[0]):
         text = f"{len(old.rows[0])} columns in the old answer, {len(new.rows[0])} in the new one"
         return Difference((), (), True, text, (text,))
@@ -102,8 +102,8 @@ def _keys(row: Row) -> tuple[tuple[str, str | None], ...]:
 
 
 def _key(value: Value) -> tuple[str, str | None]:
-    """What has equal keys is equal: numbers by value, whatever type the driver chose; texts that are UUIDs
-    alike."""
+    """Returns a key that is the same for equal values: numbers by value, whatever type the driver chose; texts that
+    are UUIDs alike."""
     text = value.text
     if value.kind == "float8" and text is not None and text not in ("NaN", "inf", "-inf"):
         return "number", "-0" if text == "-0.0" else number_text(Decimal(text))

@@ -220,7 +220,7 @@ def _guarded(read: Callable[[], Read]) -> Read:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What a side failed with, in one line, without the parameters that SQLAlchemy would print."""
+    """Describes the error of a side in one line, without the parameters that SQLAlchemy would print."""
     orig = error.orig if isinstance(error, DBAPIError) and error.orig else error
     # MySQL's 42000 means a wrong statement or a missing right: there the number tells which.
     state = (orig.sqlstate if isinstance(orig, psycopg.Error) else None) or ""

@@ -17,7 +17,7 @@ _MORE = "for each other table that a query reads"
 
 
 def source_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
-    """What asking the old side needs: reading these tables."""
+    """Lists the rights that queries of the old side need: reading these tables."""
     if settings.kind != "postgresql":
         return _mysql(settings, "source", tables)
     role = _quoted(settings.user)
@@ -32,7 +32,8 @@ def source_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
 
 
 def target_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
-    """What asking the new side needs: reading these tables and the ledger, which a first run makes."""
+    """Lists the rights that queries of the new side need: reading these tables and the ledger, which a first run
+    makes."""
     if settings.kind != "postgresql":
         return _mysql(settings, "target", [*tables, "migrator_ledger"])
     role = _quoted(settings.user)

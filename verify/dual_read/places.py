@@ -1,4 +1,4 @@
-"""Where a read view of the old database stands in its log: the view is opened here, and bracketed by two places.
+"""Read views of the old database, each opened here between two places in its log.
 
 Everything up to ``low`` is in the view; nothing after ``high`` is. Why that holds differs by engine, so each has a
 function of its own. They run on a driver's connection in autocommit mode and leave the view open on it.
@@ -35,7 +35,8 @@ used."""
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Both places. ``low`` is None when nobody can say what the view surely contains."""
+    """The two places in the log around a read view. ``low`` is None when nobody can say what the view surely
+    contains."""
 
     low: LogPlace | None
     high: LogPlace
@@ -63,7 +64,8 @@ def postgres_view(connection: Any) -> View:
 
 @contextmanager
 def own_words(connection: Any, in_transaction: bool = False) -> Iterator[None]:
-    """What we ask ourselves means what it means in pg_catalog; what the application asks is found as ever.
+    """Makes names in our own queries mean what they mean in pg_catalog; the application's queries keep their
+    ``search_path``.
 
     ``in_transaction``: whether one is open. Then it gets its setting, and what it had comes back with its end.
     """
@@ -83,7 +85,8 @@ def _set_path(connection: Any, path: str, local: bool) -> None:
 
 
 def ended(connection: Any, wait_s: float = _VISIBLE_S) -> bool:
-    """Whether all transactions that are under way now end soon; their locks go after they became visible."""
+    """Returns whether all transactions now under way end within ``wait_s`` seconds. A transaction's locks go after
+    its changes became visible."""
     held = {number for (number,) in connection.execute(_HELD).fetchall()}
     deadline = time.monotonic() + wait_s
     while held := held & {number for (number,) in connection.execute(_HELD).fetchall()}:

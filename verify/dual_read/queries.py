@@ -41,7 +41,8 @@ _LOCKS = re.compile(
     r"\bfor\s+(no\s+key\s+)?update\b|\bfor\s+(key\s+)?share\b|\block\s+in\s+share\b|\binto\s+(outfile|dumpfile|@)",
     re.IGNORECASE,
 )
-"""What a read-only transaction of MySQL or MariaDB doesn't refuse, although it locks rows or writes a file."""
+"""Clauses that a read-only transaction of MySQL or MariaDB doesn't refuse, although they lock rows or write a
+file."""
 _PARAMETER = re.compile(r"(?<![:\w\\]):([A-Za-z_]\w*)(?!:)")
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
 _ANY_QUOTES = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`""")
@@ -87,7 +88,7 @@ def names_in(query: str) -> set[str]:
 
 
 def only_reads(query: str) -> bool:
-    """Whether this looks like one plain SELECT; the server has the last word, in a read-only transaction."""
+    """Returns whether this looks like one plain SELECT; the server has the last word, in a read-only transaction."""
     several = ";" in _ANY_QUOTES.sub("''", query).rstrip().removesuffix(";")
     return bool(_READS.match(query)) and not several and not _LOCKS.search(_QUOTED.sub("''", query))
 

@@ -167,7 +167,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class LogMatches:
-    """What a log gave: parameters for each pair that has a template, and how much of the log no pair describes."""
+    """Parameters from a log for each pair that has a template, and how much of the log no pair describes."""
 
     parameters: dict[str, list[dict[str, Any]]]
     statements: int

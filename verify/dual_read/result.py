@@ -1,4 +1,4 @@
-"""What a dual read found, as frozen values. ``FORMAT`` numbers the JSON form (``verify.dual_read.report``)."""
+"""The findings of a dual read, as frozen values. ``FORMAT`` numbers the JSON form (``verify.dual_read.report``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CANNOT_DETECT = (
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Of one side, in milliseconds; of the first reads only. All zero where there were none."""
+    """Latencies of one side's first reads, in milliseconds. All are zero where there were no reads."""
 
     reads: int
     p50_ms: float

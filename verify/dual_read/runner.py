@@ -34,7 +34,7 @@ from verify.verdict import overall_verdict
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is asked, and how.
+    """The amount of queries that a dual read asks, and the way in which it asks them.
 
     Attributes:
         limit: sets of parameters per pair.
@@ -111,7 +111,7 @@ def _remedy(verdict: Answered) -> str:
 
 
 class _Sides:
-    """Both engines and the ledger, as all comparisons use them."""
+    """The two engines and the ledger, as all comparisons use them."""
 
     def __init__(self, old: Engine, new: Engine, source: ServerSettings, migration: str, plan: Plan):
         self.old = OldEngine(old, source.change_tables, plan.timeout_s)

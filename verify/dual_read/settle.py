@@ -22,7 +22,7 @@ AskPending = Callable[[LedgerState, LogPlace], Pending]
 
 
 class Reads(Protocol):
-    """Both sides of one comparison; may be asked again and again. Neither call raises."""
+    """The reads of both sides for one comparison; they may be repeated at will. Neither method raises."""
 
     def old(self) -> Read:
         """The old answer now."""
@@ -35,7 +35,7 @@ class Reads(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Whether the ledger stands at or after a place, and if not, why the wait ended."""
+    """The answer to whether the ledger stands at or after a place; if not, why the wait ended."""
 
     reached: bool
     detail: str = ""
@@ -66,7 +66,7 @@ class LedgerWatch:
             return self._seen
 
     def unfit(self) -> str:
-        """Why the target can't be judged at all yet, or empty."""
+        """Tells why the target can't be judged at all yet; empty if it can."""
         found = self.now()
         if found is None or found.checkpoint is None:
             return "the ledger is empty: nothing was applied yet"
@@ -96,7 +96,8 @@ class LedgerWatch:
             pause(2 * _FRESH_S)
 
     def nothing_between(self, new: Read, after: Read) -> bool:
-        """Whether the log surely holds no change of the captured tables from the new read to the last old one."""
+        """Returns whether the log surely holds no change of the captured tables from the new read to the last old
+        one."""
         found = self.now()
         if self.pending is None or found is None or new.high is None or after.high is None:
             return False

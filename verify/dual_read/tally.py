@@ -134,7 +134,8 @@ class Tally:
 
 
 def _causes(found: Verdict) -> list[str]:
-    """What comparisons are grouped by: causes, with the column for what has no name; no values."""
+    """Returns what comparisons are grouped by: causes, with the column where a cause has no name, and without
+    values."""
     if found.difference is None:
         return [found.reason] if found.outcome is Outcome.BUG else []
     cells = {f"{cell.column}: {cell.cause}" for cell in found.difference.cells if not cell.name}

@@ -28,7 +28,7 @@ STEADY_ROUNDS = 8
 
 
 class Outcome(Enum):
-    """What a comparison ended with."""
+    """The possible outcomes of a comparison."""
 
     MATCH = "match"
     LAG = "lag"
@@ -74,7 +74,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How answers of one pair of queries are compared: order, causes accepted, rounds asked for."""
+    """Rules by which answers of one pair of queries are compared: order, accepted causes, rounds required."""
 
     order: str = "partial"
     accept: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Verdict:
 
 
 def first_verdict(old: Read, new: Read, rules: Rules) -> Verdict | None:
-    """What one read of each side already proves; None when rounds are needed."""
+    """Returns the verdict that one read of each side already proves; None when rounds are needed."""
     if isinstance(old.result, Failure):
         return Verdict(Outcome.UNKNOWN, f"the old side gave no answer: {old.result.text}")
     if isinstance(new.result, Failure):
@@ -108,7 +108,7 @@ def first_verdict(old: Read, new: Read, rules: Rules) -> Verdict | None:
 
 
 def verdict(rounds: Sequence[Round], rules: Rules) -> Verdict | None:
-    """What the rounds so far prove; None when another one is needed."""
+    """Returns the verdict that the rounds so far prove; None when another round is needed."""
     last = rounds[-1]
     for old in (last.before, last.after):
         early = first_verdict(old, last.new, rules)
@@ -132,7 +132,7 @@ def _certain(found: Difference, how: str) -> Verdict:
 
 
 def exact(done: Round) -> bool:
-    """Whether the old reads and the new one surely show one state of the captured tables."""
+    """Returns whether the old reads and the new one surely show one state of the captured tables."""
     if not done.reached or not contained(done):
         return False
     if done.still:
@@ -143,19 +143,19 @@ def exact(done: Round) -> bool:
 
 
 def contained(done: Round) -> bool:
-    """Whether the second old read surely contains everything that the target showed."""
+    """Returns whether the second old read surely contains everything that the target showed."""
     low, high = done.after.low, done.new.high
     return low is not None and high is not None and low.order >= high.order
 
 
 def same(a: Read, b: Read, rules: Rules) -> bool:
-    """Whether two reads of one side answered the same."""
+    """Returns whether two reads of one side have the same answer."""
     one, other = _answer(a), _answer(b)
     return one == other if rules.order == "total" else one.unordered() == other.unordered()
 
 
 def steady(rounds: Sequence[Round], rules: Rules) -> int:
-    """How many rounds up to the last one bracket the same answers, each at a further position of the target."""
+    """Counts the last rounds that bracket the same answers, each at a further position of the target."""
     last, count, limit = rounds[-1], 0, None
     for done in reversed(rounds):
         if isinstance(done.before.result, Failure) or not (done.reached and contained(done)):

@@ -40,7 +40,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a benchmark found.
+    """Measurements of one benchmark.
 
     Attributes:
         events: rows of the log, deliveries, changes and operations.

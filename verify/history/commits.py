@@ -42,7 +42,7 @@ class Steps:
         return len(self.commit)
 
     def name(self, step: int) -> str:
-        """For people: ``commit 120``."""
+        """Names a step for people: ``commit 120``."""
         if self.commit[step]:
             return f"commit {self.commit[step]}"
         before = self.recorded[step]

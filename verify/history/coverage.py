@@ -1,4 +1,4 @@
-"""Which keys are under judgement at which committed states.
+"""The keys that are under judgement at each committed state.
 
 A key is, from the first commit on whose dump progress covers it, or that applied a change of it. Where a table's
 progress falls (its dump began anew), judgement ends for its keys and begins again by the same rule.
@@ -107,7 +107,7 @@ def _applied(history: History, rows: Mapping[str, Rows], steps: Steps) -> tuple[
 
 
 def is_origin(history: History, origin: str) -> Array:
-    """Which deliveries came from the log, or from chunks."""
+    """Marks the deliveries of one origin: from the log, or from chunks."""
     column = history.deliveries["origin"]
     encoded = column.dictionary_encode().unify_dictionaries().chunks
     found = [

@@ -19,7 +19,7 @@ from verify.history.versions import BEFORE_ALL, UNHEARD_OF, SourceLog, read_log
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """What capture delivered, in delivery order.
+    """The rows that capture delivered, in delivery order.
 
     Attributes:
         rows: the rows.
@@ -68,22 +68,22 @@ class Evidence:
 
     @cached_property
     def target(self) -> Target:
-        """What the target held in them."""
+        """The target's contents at each step."""
         return read_target(self.rows["changes"], self.steps)
 
     @cached_property
     def spans(self) -> Spans:
-        """Which keys were under judgement when."""
+        """The spans of steps in which each key was under judgement."""
         return read_spans(self.history, self.rows, self.keys, self.steps)
 
     @cached_property
     def points(self) -> Points:
-        """Both sides' versions at all states in which they can differ from the state before."""
+        """The versions of both sides at all states in which they can differ from the state before."""
         return read_points(self.log, self.steps, self.target, self.spans)
 
     @cached_property
     def deliveries(self) -> Deliveries:
-        """What went into the event log."""
+        """The deliveries into the event log."""
         rows = self.rows["deliveries"]
         segment = integers(self.history.deliveries["segment"])
         from_log = is_origin(self.history, LOG)

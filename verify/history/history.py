@@ -1,4 +1,4 @@
-"""What is recorded of a run: seven tables and a description, as one value and as files.
+"""The record of a run: seven tables and a description, as one value and as files.
 
 Every table is an Arrow table with the layout given here; a bundle holds each as one Parquet file.
 
@@ -25,7 +25,7 @@ FORMAT = 1
 PUT, DELETE = 1, -1
 """Values of the ``kind`` columns."""
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
-"""How a client saw its operation end; *unknown*: the connection broke around COMMIT."""
+"""The outcomes of an operation as its client saw them; *unknown*: the connection broke around COMMIT."""
 CHUNK, LOG = "chunk", "log"
 """Origins of a delivery."""
 
@@ -70,7 +70,7 @@ DELIVERIES = pa.schema(
         *_ROW,
     ]
 )
-"""What capture delivered into the event log, in delivery order. Among the log's rows of its own segment a
+"""The rows that capture delivered into the event log, in delivery order. Among the log's rows of its own segment a
 chunk's row may stand anywhere: the target applies a segment as one, and the judge takes the kindest place."""
 
 COMMITS = pa.schema(
@@ -99,7 +99,7 @@ OBSERVATIONS = pa.schema(
         *_ROW,
     ]
 )
-"""What external readers of the new schema saw, all the time: totals (``value``) and single rows."""
+"""The reads of external readers of the new schema, all the time: totals (``value``) and single rows."""
 
 FAULTS = pa.schema(
     [
@@ -148,7 +148,7 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a history is about.
+    """The run that a history records.
 
     Attributes:
         scenario: its name.

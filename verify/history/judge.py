@@ -33,7 +33,7 @@ CHECKERS: Mapping[str, tuple[Check, Checker]] = {
         non_vacuity,
     )
 }
-"""What is checked and by which function, by code."""
+"""The checks by code, each with the function that judges it."""
 ALL = tuple(CHECKERS)
 """Codes of all checkers: D1 to D8."""
 

@@ -1,4 +1,4 @@
-"""How versions, rows and positions are called in what people read."""
+"""Names of versions, rows and positions in the texts that people read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Names:
         return self.writer(rows, index) + value
 
     def holding(self, rows: Rows, index: int) -> str:
-        """What one side holds under a key: a row as in ``row``, or ``no row``."""
+        """Names what one side holds under a key: a row as in ``row``, or ``no row``."""
         return self.row(rows, index) if rows.kind[index] == PUT else "no row"
 
     def positions(self, prefixes: Array) -> Array:

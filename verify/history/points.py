@@ -45,11 +45,11 @@ class Points:
         return len(self.key)
 
     def target_rows(self, target: Target, index: Array | slice = slice(None)) -> Rows:
-        """What the target holds at some points."""
+        """Returns the rows that the target holds at some points."""
         return taken_or_absent(target.rows, self.target[index])
 
     def source_rows(self, log: SourceLog, index: Array | slice = slice(None)) -> Rows:
-        """What the source held at the position of some points."""
+        """Returns the rows that the source held at the position of some points."""
         return taken_or_absent(log.rows, log.version_of(self.source[index]))
 
 

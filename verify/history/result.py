@@ -1,4 +1,4 @@
-"""What a checker says: three-valued, counted, and with the smallest witness it can give."""
+"""The result of a checker: three-valued, counted, and with the smallest witness it can give."""
 
 from __future__ import annotations
 

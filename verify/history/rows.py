@@ -51,7 +51,7 @@ class Keys:
         return len(self.table)
 
     def name(self, key: int) -> str:
-        """For people: ``register 17``."""
+        """Names a key for people: ``register 17``."""
         return f"{self.tables[self.table[key]]} {self.texts[int(self.text[key])].as_py()}"
 
     def of_table(self, name: str) -> Array:
@@ -117,7 +117,8 @@ class Rows:
 
 
 def same_row(left: Rows, right: Rows) -> Array:
-    """Whether rows of one length hold the same; of rows that are not there only that is compared."""
+    """Marks where two tables of rows, equally long, hold the same row. Where both rows are absent, nothing else is
+    compared."""
     there = left.kind == PUT
     equal = (
         (left.session == right.session)

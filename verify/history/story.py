@@ -13,7 +13,7 @@ from verify.history.result import WitnessCase
 from verify.history.rows import Array
 
 WITNESSES = 3
-"""How many a checker gives."""
+"""The number of witnesses that a checker gives."""
 
 
 def pick(keys: Array, at: Array, guilty: Array) -> list[int]:
@@ -58,7 +58,8 @@ class Story(Names):
         return WitnessCase(headline, tuple(because), Lanes(self._of, key, guilty).moments())
 
     def _route(self, key: int, step: int, seen: int | None, due: int, marks: set[Mark]) -> list[str]:
-        """How what was due was delivered, and how what the target shows instead came there."""
+        """Tells how the version that was due was delivered, and how the version that the target shows instead came
+        there."""
         target, deliveries, steps = self._of.target, self._of.deliveries, self._of.steps
         mine = np.flatnonzero(deliveries.rows.key == key)
         lines = []

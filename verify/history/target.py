@@ -73,5 +73,5 @@ def taken_or_absent(rows: Rows, index: Array) -> Rows:
 
 
 def present(rows: Rows) -> Array:
-    """Which rows are there."""
+    """Marks the rows that are present."""
     return np.asarray(rows.kind == PUT)

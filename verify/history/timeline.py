@@ -9,7 +9,7 @@ from html import escape
 from verify.history.result import Moment, WitnessCase
 
 LANES = ("client", "log", "chunk", "target", "observer", "fault")
-"""From left to right; a drawing has the ones that occur."""
+"""The lanes of a timeline from left to right; a drawing has those that occur."""
 _ORDINAL = {
     "client": "number",
     "log": "position",

@@ -60,7 +60,7 @@ def _rank(known: Array, values: Array) -> tuple[Array, Array]:
 
 
 class Occurrences:
-    """Where each identity stands in the log."""
+    """The places in the log at which each identity occurs."""
 
     def __init__(self, codes: Array, versions: Array):
         """Args: codes: identities of some rows of the log; versions: these rows, ascending."""
@@ -87,7 +87,7 @@ class Occurrences:
         return found
 
     def contains(self, codes: Array) -> Array:
-        """Whether each identity occurs at all. Sorts, so any order of ``codes`` is fast."""
+        """Returns whether each identity occurs at all. Sorts, so any order of ``codes`` is fast."""
         order = np.argsort(codes)
         held = np.empty(len(codes), bool)
         held[order] = self.find(codes[order])[1] > 0
@@ -119,7 +119,7 @@ class SourceLog:
     _places: Array
 
     def prefix(self, order: Array) -> Array:
-        """How many rows are committed at or before each order."""
+        """Counts the rows that are committed at or before each order."""
         return np.searchsorted(self.order, order, "right")
 
     def last_write(self, key: Array, prefix: Array) -> Array:

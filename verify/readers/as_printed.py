@@ -58,7 +58,8 @@ class AsPrinted:
 
 
 def _typed(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """With the types by which Spark tells what to hand over: not as text, which can't be resolved where it runs."""
+    """Annotates a function with the types by which Spark tells what to hand over: not as text, which can't be
+    resolved where it runs."""
     import pyarrow as pa
 
     function.__annotations__ = {"batch": pa.Array, "return": pa.Array}

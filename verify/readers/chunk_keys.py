@@ -20,8 +20,8 @@ Key = tuple[str, ...]
 INTEGER, DATE, UUID, BYTES = "integer", "date", "uuid", "bytea"
 NUMBER, TIMESTAMP, TIMESTAMPTZ = "numeric", "timestamp", "timestamptz"
 TEXT = "text"
-"""What its server reads as it prints it; of an order that no other server shares: for the keys of one side
-alone."""
+"""The kind of a key that a server reads as it prints it, in an order that no other server shares: good for the keys
+of one side alone."""
 _WRITTEN = {
     INTEGER: re.compile(r"-?\d+|NaN"),
     DATE: re.compile(r"-?\d+"),
@@ -63,7 +63,7 @@ Piece = KeyRange | KeyList
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an engine writes keys.
+    """The syntax in which an engine writes keys.
 
     Attributes:
         quoted: an identifier.
@@ -97,7 +97,7 @@ def cut(end: Callable[[Key | None], Key | None], within: KeyRange | None = None)
 
 
 def is_written(key: Key, kinds: Sequence[str], dialect: Dialect) -> bool:
-    """Whether a key can be said to a server: each value as its kind is written."""
+    """Returns whether a key can be written in a query: each value as a literal of its kind."""
     return all(_is_written(value, kind, dialect) for value, kind in zip(key, kinds, strict=True))
 
 

@@ -12,7 +12,8 @@ from verify.readers.snapshot import LedgerState
 
 
 def ledger_state(row: Sequence[Any], where: str) -> LedgerState:
-    """From epoch, segment, order, token and the checkpoint's document. Raises ``VerifyError``."""
+    """Builds the ledger's state from epoch, segment, order, token and the checkpoint's document. Raises
+    ``VerifyError``."""
     epoch, segment, order, token, document = row
     try:
         checkpoint = checkpoint_from_json(json.loads(document)) if document is not None else None

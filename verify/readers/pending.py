@@ -24,7 +24,7 @@ _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
 class PendingAnswer(Enum):
-    """Whether changes wait in the log."""
+    """The answers to whether changes wait in the log."""
 
     YES = "yes"
     NO = "no"
@@ -147,7 +147,8 @@ class PgoutputWalk:
 
     @property
     def beyond(self) -> bool:
-        """Whether the last transaction seen is one that isn't applied; they come in the order of their commits."""
+        """Returns whether the last transaction seen isn't applied yet; transactions come in the order of their
+        commits."""
         return self._commit > self._applied
 
     def see(self, data: bytes) -> str | None:
@@ -186,7 +187,7 @@ def lsn_number(text: str) -> int:
 
 
 def resume_lsn(token: str) -> int | None:
-    """Where reading resumes, from a PostgreSQL position token ``LSN@SYSTEM``. None if it can't be read."""
+    """Returns where reading resumes, from a PostgreSQL position token ``LSN@SYSTEM``. None if it can't be read."""
     text = token.partition("@")[0]
     return lsn_number(text) if _LSN.fullmatch(text) else None
 

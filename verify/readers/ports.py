@@ -22,7 +22,7 @@ from verify.readers.snapshot import LedgerState, LogPlace, TargetColumnText
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What a server says of a piece: its rows, and sums of their hashes.
+    """A server's summary of a piece of a table: its number of rows, and sums of their hashes.
 
     Attributes:
         rows: number of rows.
@@ -35,7 +35,7 @@ class Digest:
     sums: tuple[int, ...]
 
     def agrees(self, other: Digest) -> bool:
-        """Whether both are of the same rows, unless hashes collide."""
+        """Returns whether both digests are of the same rows, unless hashes collide."""
         return self.rows == self.hashed and self == other
 
 
@@ -113,7 +113,7 @@ class SourceTables(Protocol):
         ...
 
     def has_index(self, table: str, columns: Sequence[str]) -> bool:
-        """Whether an index begins with these columns, in any order."""
+        """Returns whether an index begins with these columns, in any order."""
         ...
 
 
@@ -124,15 +124,15 @@ class TargetChunks(Protocol):
 
     @property
     def columns(self) -> tuple[TargetColumnText, ...]:
-        """Its columns."""
+        """The columns of the table."""
         ...
 
     def has_key(self, names: Sequence[str]) -> bool:
-        """Whether a unique index of exactly these columns, none of them nullable, finds rows by key."""
+        """Returns whether a unique index of exactly these columns, none of them nullable, finds rows by key."""
         ...
 
     def count(self, upto: int) -> int:
-        """Its rows, counted up to a number."""
+        """Counts the table's rows, up to a number."""
         ...
 
     def end(self, key: Sequence[KeyColumn], where: str, rows: int) -> Key | None:

@@ -1,4 +1,4 @@
-"""What one read of a side gives: tables as Parquet files, and the positions they stand at."""
+"""The result of one read of a side: tables as Parquet files, and the positions they stand at."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Viewed = Callable[[LogPlace], None]
 
 
 def unheard(_: LogPlace) -> None:
-    """For those who only want the rows."""
+    """Ignores a place, for callers who only want the rows."""
 
 
 @dataclass(frozen=True, slots=True)

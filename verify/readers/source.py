@@ -41,7 +41,7 @@ class SourceReader(Protocol):
         ...
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
-        """Whether the log holds changes of ``tables`` that the ledger lacks, up to ``upto``."""
+        """Tells whether the log holds changes of ``tables`` that the ledger lacks, up to ``upto``."""
         ...
 
 

@@ -1,4 +1,5 @@
-"""What our HTML pages share: one style, one script, small pieces. A page is one file and asks nobody for anything.
+"""The shared parts of our HTML pages: one style, one script, small pieces. A page is one file and asks nobody for
+anything.
 
 Light and dark by the reader's setting, readable on a phone, usable by keyboard alone, and complete without the
 script: it only filters what is there.

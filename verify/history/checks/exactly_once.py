@@ -35,7 +35,7 @@ def check(evidence: Evidence) -> CheckResult:
 
 
 def _sums(rows: Rows) -> Array:
-    """What a fold has come to; of a key that is not there, nothing."""
+    """Returns the sums that a fold has come to; 0 for a key without a row."""
     return np.where((rows.kind == PUT) & rows.known, rows.value, 0)
 
 

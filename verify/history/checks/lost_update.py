@@ -36,13 +36,13 @@ def check(evidence: Evidence) -> CheckResult:
 
 
 def outcomes(evidence: Evidence, *wanted: str) -> Array:
-    """Which operations ended in one of these ways."""
+    """Marks the operations that ended in one of the wanted ways, as a mask over all operations."""
     found = pc.is_in(evidence.history.operations["outcome"], value_set=pa.array(wanted, pa.string()))
     return np.asarray(found.combine_chunks().to_numpy(zero_copy_only=False))
 
 
 def logged(evidence: Evidence, operations: Array) -> Array:
-    """Which of these operations (indexes) stand in the log."""
+    """Marks which of these operations (indexes) stand in the log."""
     rows, log = evidence.rows["operations"].take(operations), evidence.log
     codes = log.identities.of(rows)
     is_put = rows.kind == PUT
@@ -58,7 +58,7 @@ def _unlogged(evidence: Evidence) -> tuple[Array, int]:
 
 
 def _unread(evidence: Evidence) -> list[WitnessCase]:
-    """After the drain everything must have been read."""
+    """Reports a log that wasn't read to its end, although the pipeline had drained."""
     steps, log = evidence.steps, evidence.log
     if not evidence.history.description.drained or not len(steps) or steps.reached[-1] >= len(log.rows):
         return []

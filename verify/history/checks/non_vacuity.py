@@ -37,7 +37,7 @@ def check(evidence: Evidence) -> CheckResult:
 
 
 def tally(evidence: Evidence) -> dict[str, int]:
-    """What was counted, each with the name that a report shows."""
+    """Counts what was exercised, each count under the name that a report shows."""
     from_log = evidence.deliveries.from_log
     return {
         "change event was delivered": int(from_log.sum()),
@@ -87,7 +87,7 @@ def _unfired(evidence: Evidence) -> Iterator[str]:
 
 
 def _gaps(evidence: Evidence) -> Iterator[str]:
-    """Where the record does not lead to the final states: then something happened that nobody recorded."""
+    """Tells where the record does not lead to the final states: there something happened that nobody recorded."""
     history, rows = evidence.history, evidence.rows
     if not history.description.drained or history.description.halted:
         return

@@ -1,4 +1,4 @@
-"""What external readers saw, as a part of D6: their reads must be cuts too, and a reader never goes back.
+"""Reads of external observers, as a part of D6: their reads must be cuts too, and a reader never goes back.
 
 A read is placed among the commits by the ledger's position in its own snapshot. Several commits may share a
 position (a chunk moves no log), so a row must match one of the states with that position. A total is judged
@@ -27,7 +27,7 @@ _TOTAL = "total "
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What became of the observers' reads: how many were compared, and what was wrong."""
+    """The result for the observers' reads: how many were compared, and what was wrong."""
 
     compared: int
     violations: int

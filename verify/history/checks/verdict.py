@@ -1,4 +1,4 @@
-"""From counts to a three-valued verdict, the same way for all checkers."""
+"""The way from counts to a three-valued verdict, the same for all checkers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from verify.history.result import CheckResult, Outcome, WitnessCase
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a checker judges.
+    """The condition that a checker judges.
 
     Attributes:
         code: ``D1`` ... ``D8``.

@@ -126,7 +126,7 @@ class MySQLTargetChunks:
 
     @property
     def columns(self) -> tuple[TargetColumnText, ...]:
-        """Its columns."""
+        """The columns of the table."""
         return self._columns
 
     def has_key(self, names: Sequence[str]) -> bool:
@@ -171,14 +171,14 @@ class MySQLTargetChunks:
 
 
 def digest(session: Any, query: str) -> Digest:
-    """Of a query with a select list of ``verify.tables.hashed_by_servers.text_hash``; a warning means that
-    its text isn't whole."""
+    """Runs a query with a select list of ``verify.tables.hashed_by_servers.text_hash`` and returns its digest; a
+    warning means that its text isn't whole."""
     [row], warnings = rows_and_warnings(session, query)
     return digest_of(row, warned=warnings > 0)
 
 
 def digest_of(row: Sequence[Any], warned: bool = False) -> Digest:
-    """From the number of rows and their hash."""
+    """Makes a digest from the number of rows and their hash."""
     return Digest(int(row[0]), 0 if warned else int(row[0]), (int(row[1]),))
 
 

@@ -46,12 +46,12 @@ def owned_gtids(text: str) -> Gtids:
 
 
 def both(one: Gtids, other: Gtids) -> Gtids:
-    """What either has."""
+    """Returns the union of two GTID sets."""
     return _sets([(name, *each) for gtids in (one, other) for name, all_ in gtids.items() for each in all_])
 
 
 def count(gtids: Gtids) -> int:
-    """How many transactions."""
+    """Counts the transactions of a GTID set."""
     return sum(last - first + 1 for intervals in gtids.values() for first, last in intervals)
 
 

@@ -84,7 +84,7 @@ class MariaDBSource:
             return self.place_after(session)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
-        """Whether the log holds anything after the ledger's position; other tables' changes count too."""
+        """Tells whether the log holds anything after the ledger's position; other tables' changes count too."""
         if ledger.order >= upto.order:
             return Pending(PendingAnswer.NO, "the ledger has passed this place in the log")
         return pending_by_gtid(ledger, upto)

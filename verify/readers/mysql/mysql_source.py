@@ -17,7 +17,7 @@ class MySQLSource(MariaDBSource):
     """The old database on MySQL."""
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
-        """Whether the log holds anything that the ledger lacks; other tables' changes count too."""
+        """Tells whether the log holds anything that the ledger lacks; other tables' changes count too."""
         applied, found = gtid_intervals(ledger.token), gtid_intervals(upto.state)
         if applied is None or found is None:
             return Pending(PendingAnswer.UNKNOWN, "the ledger's GTID set can't be read")
@@ -26,7 +26,7 @@ class MySQLSource(MariaDBSource):
         return Pending(PendingAnswer.UNKNOWN, f"the source is at {upto.state}, the ledger is behind it")
 
     def place_before(self, session: Any) -> LogPlace:
-        """What every later read view contains: a GTID is executed once its transaction is visible."""
+        """Returns a place that every later read view contains: a GTID is executed once its transaction is visible."""
         return _place(_executed(session))
 
     def place_after(self, session: Any) -> LogPlace:

@@ -1,4 +1,4 @@
-"""What a session of the judge on MySQL or MariaDB is, whatever the server, the login and ``init_connect`` say.
+"""Pinned sessions of the judge on MySQL or MariaDB, alike whatever the server, the login and ``init_connect`` say.
 
 The judge's own list: were it the migrator's, one wrong value would make both sides of a comparison wrong alike. A
 session is begun anew (COM_RESET_CONNECTION: no temporary table hides another, no clock stands still), each setting
@@ -19,7 +19,7 @@ _RESET_CONNECTION = COM_QUERY + 28
 _EVERY_ROW = 2**64 - 1
 _UTF8 = "utf8mb4"
 _TEXT_MAX_BYTES = 64 << 20
-"""Of the texts of a chunk's rows, gathered into one."""
+"""The largest text, in bytes, that the texts of a chunk's rows are gathered into."""
 _PINS: Mapping[str, Mapping[str, str | int]] = {
     "both": {
         # what is read
@@ -89,7 +89,8 @@ _PINS: Mapping[str, Mapping[str, str | int]] = {
     },
 }
 _ONLY_LOOKED_AT = ("system_versioning_asof", "show_old_temporals", "default_collation_for_utf8mb4")
-"""No word says what is wanted, or a user without special rights may not say it."""
+"""Variables that are read and not set: no value names the wanted state, or a user without special rights may not set
+it."""
 _LISTS = ("sql_mode", "old_mode", "new_mode", "note_verbosity")
 _SPELT = {"ON": "1", "OFF": "0", "YES": "1", "NO": "0"}
 

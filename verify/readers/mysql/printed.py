@@ -26,7 +26,8 @@ class _TypeOfMariaDB:
 
 
 def as_printed(settings: ServerSettings, base: str) -> AsPrinted | None:
-    """How to ask for a column's texts; None where each text is a value of its own, or the server is no MariaDB.
+    """Returns how to ask for a column's texts; None where each text is a value of its own, or the server is no
+    MariaDB.
 
     Args:
         settings: the target.

@@ -81,7 +81,7 @@ class _Packets:
                 yield _columns(row, [0], len(row), columns)
 
     def _gathered(self) -> list[int]:
-        """Where rows begin, many of them; ``_at`` is behind them then."""
+        """Returns where rows begin, for many rows at once; afterwards ``_at`` is behind them."""
         starts: list[int] = []
         at = self._at
         while True:
@@ -118,7 +118,7 @@ class _Packets:
         return at
 
     def _size(self, at: int) -> int | None:
-        """Of the packet that begins there; None if its header isn't here."""
+        """Returns the size of the packet that begins at ``at``; None if its header isn't here yet."""
         return int.from_bytes(self._data[at : at + 3], "little") if at + 4 <= self._filled else None
 
     def _after(self, start: int) -> int:
@@ -171,7 +171,7 @@ class _Packets:
         self._at, self._filled = 0, len(left)
 
     def _receive(self) -> None:
-        """What has come, at least one byte, into the room that is left."""
+        """Receives the bytes that have come, at least one, into the room that is left."""
         room = memoryview(self._data)[self._filled :]
         try:
             if self._drained:
@@ -217,7 +217,7 @@ def _values(data: bytearray, rows: Numbers, columns: int) -> tuple[list[pa.Array
 
 
 def _bounds(octets: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers, NDArray[np.bool_] | None]:
-    """Where values begin and end whose lengths are there, and which are NULL."""
+    """Returns where the values begin and end that have their length at ``at``, and which are NULL."""
     first = octets[at]
     starts = at + 1
     if first.max() < _NULL:

@@ -35,11 +35,11 @@ _REMEDIES = {
     2006: "verify again: the connection was lost",
     2013: "verify again: the connection was lost",
 }
-"""What helps, by the server's or the driver's number of the error."""
+"""Remedies by the server's or the driver's number of the error."""
 
 
 def remedy_for(error: Exception) -> str:
-    """What to do about a statement of ours that was refused."""
+    """Tells the user what to do about a statement of ours that was refused."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     return _REMEDIES.get(code, "verify again; if it repeats, report it with the cause: the statement is ours")
 

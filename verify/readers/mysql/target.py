@@ -171,7 +171,7 @@ def _texts(values: pa.Array, where: str) -> pa.Array:
 
 
 def _as_bytes(column: TargetColumnText) -> bool:
-    """Whether it is read as the bytes it has: a server makes no digits of more than half a packet."""
+    """Returns whether a column is read as the bytes it has: a server makes no digits of more than half a packet."""
     return column.base == "bytea" and not column.native.lower().startswith("bit(")
 
 

@@ -1,5 +1,4 @@
-"""What a MySQL or MariaDB server warns of when it has read: a value that isn't there may be one it couldn't
-print."""
+"""Warnings of a MySQL or MariaDB server after a read: a missing value may be one that it couldn't print."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ChangeTableSource(PostgresSource):
         return snapshot_place(connection)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
-        """Whether change tables hold rows that the ledger's snapshot doesn't show."""
+        """Tells whether change tables hold rows that the ledger's snapshot doesn't show."""
         if ledger.order >= upto.order:
             return Pending(PendingAnswer.NO, "the ledger has passed this snapshot")
         try:

@@ -149,7 +149,7 @@ class PostgresSourceChunks:
         return self._bracket(low), rows
 
     def _one_row(self, query: str) -> tuple[Bracket, tuple[Any, ...]]:
-        """What a query gives in a view of its own."""
+        """Runs a query in a view of its own and returns its one row, with the places in the log around the view."""
         low = self._low()
         [[found]] = self._views.at_once(_sql(query))
         return self._bracket(low), found
@@ -159,7 +159,7 @@ class PostgresSourceChunks:
         return self._after or self._place()
 
     def _bracket(self, low: LogPlace) -> Bracket:
-        """With the log's end after a view, which is gone by now."""
+        """Brackets a view, which is gone by now, with the log's end after it."""
         self._after = self._place()
         return Bracket(low, self._after)
 
@@ -187,7 +187,7 @@ class PostgresTargetChunks:
 
     @property
     def columns(self) -> tuple[TargetColumnText, ...]:
-        """Its columns."""
+        """The columns of the table."""
         return self._columns
 
     def has_key(self, names: Sequence[str]) -> bool:
@@ -262,7 +262,8 @@ def counted(view: PostgresSnapshot, table: str, upto: int, where: str = "1 = 1")
 
 
 def digest_of(row: Sequence[Any]) -> Digest:
-    """From rows, hashed rows, and sums, as numbers or texts. Whether a hash has a sign differs between servers."""
+    """Makes a digest from rows, hashed rows and sums, as numbers or texts. Whether a hash has a sign differs between
+    servers."""
     return Digest(int(row[0]), int(row[1]), tuple(int(value) % 2**64 for value in row[2:]))
 
 

@@ -29,7 +29,7 @@ class PostgresLedger:
         ).format(sql.Literal(self.migration))
 
     def state(self, rows: Sequence[Sequence[Any]]) -> LedgerState | None:
-        """What the query's rows say. Raises ``VerifyError``."""
+        """Builds the ledger's state from the query's rows; None without a row. Raises ``VerifyError``."""
         where = f"{self.where}, table migrator.ledger, migration {self.migration}"
         return ledger_state(rows[0], where) if rows else None
 

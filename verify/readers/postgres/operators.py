@@ -56,7 +56,7 @@ _OURS = (
 
 
 def operator_path(view: PostgresSnapshot, schema: str, tables: Sequence[str]) -> str:
-    """What ``search_path`` is to be for these tables; empty where pg_catalog will do. Raises ``VerifyError``."""
+    """Returns the ``search_path`` that these tables need; empty where pg_catalog will do. Raises ``VerifyError``."""
     schemas = [str(name) for (name,) in view.rows(_SCHEMAS, (schema, list(tables)))]
     if not schemas:
         return ""

@@ -1,4 +1,4 @@
-"""How the judge's sessions on PostgreSQL are pinned: it connects by this module only.
+"""Pinned sessions of the judge on PostgreSQL: it connects by this module only.
 
 Whatever is set in the server's file, for the database, for the role, in a service file or in libpq's variables: a
 value has one text, an operator one meaning, and a row that can't be read is an error and never missing.

@@ -32,7 +32,7 @@ class _TypeOfPostgres:
 
 
 def as_printed(settings: ServerSettings, base: str, type_: str) -> AsPrinted | None:
-    """How to ask for a column's texts; None where each text is a value of its own.
+    """Returns how to ask for a column's texts; None where each text is a value of its own.
 
     Args:
         settings: the target.

@@ -47,7 +47,7 @@ _REMEDIES = {
     "55P03": "verify again when the lock on the table is released",
     "53": "free what the server lacks, then verify again",
 }
-"""What helps, by the beginning of the server's SQLSTATE."""
+"""Remedies by the beginning of the server's SQLSTATE."""
 
 Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -155,7 +155,8 @@ class PostgresViews:
             raise _refused(self._settings.where(), error) from error
 
     def compare_by(self, path: str) -> None:
-        """From now on operators are found by this ``search_path`` (``postgres_operators``); only between views."""
+        """Sets the ``search_path`` (``postgres_operators``) by which operators are found from now on; only between
+        views."""
         if path:
             self._do(sql.SQL("SET search_path = {}").format(sql.SQL(path)))
             self._path = path
@@ -212,7 +213,7 @@ def _refused(where: str, error: psycopg.Error) -> VerifyError:
 
 
 def _remedy(sqlstate: str | None) -> str:
-    """What helps against a refusal. A policy is refused like a missing right, and the words are the server's."""
+    """Returns the remedy for a refusal. A policy is refused like a missing right, and the words are the server's."""
     return next(
         (remedy for state, remedy in _REMEDIES.items() if (sqlstate or "08").startswith(state)),
         "verify again; if it repeats, report it with the cause: the statement is ours",

@@ -177,7 +177,7 @@ class PostgresSource:
             yield PostgresSourceTables(views, lambda: self._place(views.between()), schemas, _reading)
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
-        """Whether the log holds row changes of ``tables`` after the ledger's position, up to ``upto``."""
+        """Tells whether the log holds row changes of ``tables`` after the ledger's position, up to ``upto``."""
         if ledger.order >= upto.order:
             return Pending(PendingAnswer.NO, "the ledger has passed this place in the log")
         with connect_postgres(self._settings) as connection:
@@ -242,7 +242,7 @@ def logical_type(base: str, declared: str) -> str:
 
 
 def _reading(schema: TableSchema) -> tuple[sql.Composed, Convert]:
-    """What is selected of a table, and how it becomes what its logical types say."""
+    """Returns the select list of a table, and the function that converts its batches to the logical types."""
     return _selected(schema), lambda batch: _convert(schema, batch)
 
 
