@@ -1,4 +1,4 @@
-"""What a comparison comes to: equal, different or unknown."""
+"""The outcome of a comparison: equal, different or unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What was verified when, and with what result: a small file that the verifier beside a run keeps, for ``status``.
+"""The last verification of each table, and its result: a small file that the verifier beside a run keeps, for
+``status``.
 
 JSON (``format`` 1): the fields of ``Coverage``. Replaced as a whole, so a reader never sees half of it.
 """
@@ -70,7 +71,7 @@ class Coverage:
         return next((each for each in self.tables if each.table == table), TableCoverage(table))
 
     def having(self, table: TableCoverage) -> Coverage:
-        """With another state of one table."""
+        """Returns a copy with another state of one table."""
         rest = tuple(each for each in self.tables if each.table != table.table)
         return replace(self, tables=tuple(sorted((*rest, table), key=lambda each: each.table)))
 
@@ -85,7 +86,8 @@ def write_coverage(coverage: Coverage, directory: Path) -> None:
 
 
 def read_coverage(directory: Path) -> Coverage | None:
-    """What the file says; None where no verifier ever ran. Raises ``VerifyError`` for one that can't be read."""
+    """Reads the coverage file; None where no verifier ever ran. Raises ``VerifyError`` for a file that can't be
+    read."""
     path = directory / COVERAGE_FILE
     try:
         document = json.loads(path.read_text("utf-8"))

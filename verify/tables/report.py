@@ -40,7 +40,7 @@ def write_reports(result: VerifyResult, directory: Path, mend: str = MEND) -> No
 
 
 def repair_command(result: VerifyResult, directory: Path, mend: str = MEND) -> str:
-    """What mends the rows that differ, or empty where none does.
+    """Returns the command that mends the rows that differ; empty where none does.
 
     ``mend``: the command up to the report, with the project's file where it isn't the usual one.
     """

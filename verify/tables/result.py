@@ -1,4 +1,4 @@
-"""What a verification found, as frozen values. ``FORMAT`` numbers the JSON form (``verify.tables.report``)."""
+"""The findings of a verification, as frozen values. ``FORMAT`` numbers the JSON form (``verify.tables.report``)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDifference:
-    """How one column differs.
+    """The difference of one column.
 
     Attributes:
         column: name.

@@ -211,7 +211,8 @@ def _digest(shape: Shape) -> list[Column]:
 
 
 def unique_hashes(rows: DataFrame, shape: Shape) -> dict[tuple[str | None, ...], tuple[int, int]]:
-    """By key the hashes of a canonical table's rows, as they stand in ``MAPPED_HASH``; not of keys with several."""
+    """Returns the hashes of a canonical table's rows by key, as they stand in ``MAPPED_HASH``; without keys that have
+    several rows."""
     found: dict[tuple[str | None, ...], tuple[int, int]] = {}
     doubled = set()
     columns = rows.select(*map(place, shape.key), *_digest(shape)).toArrow().columns
@@ -269,7 +270,7 @@ def with_cells(differing: DataFrame, sides: Sides, path: Path) -> DataFrame:
 
 
 def unequal_cells(differing: DataFrame, shape: Shape) -> dict[str, int]:
-    """Of the rows that differ: the number of unequal cells per column, over all of them, compared null-safe.
+    """Counts the unequal cells per column, compared null-safe, over all rows that differ.
 
     Raises ``VerifyError`` if a row counted as different has no unequal cell: then the comparison itself is wrong.
     """

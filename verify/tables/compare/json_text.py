@@ -12,7 +12,7 @@ from typing import Any
 _NUMBER = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 
 _CALLS, _STACK_BYTES = 60_000, 256 * 1024**2
-"""For documents nested so deep that each level takes some calls. Memory of a stack is taken as it is used."""
+"""Limits for documents nested so deep that each level takes some calls. Memory of a stack is taken as it is used."""
 
 
 def canonical_json(text: str | None) -> str | None:

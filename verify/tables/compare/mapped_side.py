@@ -1,4 +1,4 @@
-"""Both sides of one target table as canonical text: the user's function over whole source tables, and the
+"""The two sides of one target table as canonical text: the user's function over whole source tables, and the
 target."""
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def mapped_frame(
 def canonical_sides(
     spark: SparkSession, target: TargetMapping, snapshot: SourceSnapshot, rows: TargetRowsText
 ) -> tuple[Sides, list[TargetColumnText]]:
-    """Both sides, to be compared, and the target columns compared. Nothing is run yet but the function itself.
+    """Returns both sides, to be compared, and the target columns compared. So far only the user's function has run.
 
     Raises ``VerifyError`` naming the mapping when the function can't be called on these tables.
     """
@@ -95,7 +95,7 @@ def canonical_mapped(
 def stored_sides(
     spark: SparkSession, mapped: Path, rows: TargetRowsText, filled: Sequence[TargetColumnText], shape: Shape
 ) -> Sides:
-    """Both sides, of which the mapped one was stored as canonical text."""
+    """Returns both sides, of which the mapped one was stored as canonical text."""
     texts = T.StructType([T.StructField(column.name, T.StringType()) for column in filled])
     made = spark.read.schema(texts).parquet(file_uri(mapped))
     return Sides(made, _canonical_target(spark, rows, filled), shape)

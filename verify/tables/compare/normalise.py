@@ -1,4 +1,4 @@
-"""Both sides as canonical text: the listed equivalences, each with its reason.
+"""Canonical text for both sides: the listed equivalences, each with its reason.
 
 A cell of the mapped side starts as a Spark value, a cell of the target starts as the server's text; both become the
 canonical text of the **target column's** type. Two cells are equal exactly if both are NULL or their texts

@@ -11,7 +11,7 @@ from transforms.on_spark.session import named_jvm_end
 
 
 def from_spark(error: BaseException) -> bool:
-    """Whether PySpark, or the bridge to the JVM below it, raised the error: each raises some of them."""
+    """Returns whether PySpark, or the bridge to the JVM below it, raised the error: each raises some of them."""
     return type(error).__module__.split(".")[0] in ("pyspark", "py4j")
 
 

@@ -1,1 +1,1 @@
-"""What differs, why, and what mends it."""
+"""Differences, their causes, and what mends them."""

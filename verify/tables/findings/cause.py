@@ -129,7 +129,7 @@ def _one_unit(kind: str, a: Decimal, b: Decimal, exact: Context) -> str:
 
 
 def _through_double(a: Decimal, b: Decimal) -> bool:
-    """Whether the target's number is what a double makes of the mapped one, in digits or in full."""
+    """Returns whether the target's number is what a double makes of the mapped one, in digits or in full."""
     try:
         lossy = float(a)
         return b in (Decimal(lossy), Decimal(repr(lossy)))

@@ -10,12 +10,13 @@ _LATIN_1 = tuple(chr(byte) for byte in range(256))
 _WINDOWS = tuple(
     bytes((byte,)).decode("cp1252", "replace").replace("\ufffd", chr(byte)) for byte in range(256)
 )
-"""What UTF-8 is most often taken for, by byte. Servers call the second Latin-1 too, without its five gaps."""
+"""Latin-1 and Windows-1252, by byte: UTF-8 is most often taken for one of them. Servers call the second Latin-1 too,
+without its five gaps."""
 _TRUE, _FALSE = ("1", "t", "true", "y", "yes"), ("0", "f", "false", "n", "no")
 
 
 def text_cause(mapped: str, target: str) -> str:
-    """Of two texts that aren't equal."""
+    """Names the likely cause of a difference between two texts."""
     if not target:
         return "empty text in the target"
     if mapped.strip() == target.strip():
@@ -42,7 +43,7 @@ def text_cause(mapped: str, target: str) -> str:
 
 
 def binary_cause(mapped: str, target: str) -> str:
-    """Of two byte strings in hexadecimal."""
+    """Names the likely cause of a difference between two byte strings in hexadecimal."""
     if not target:
         return "no bytes in the target"
     if _stripped(mapped) == _stripped(target):
@@ -55,7 +56,7 @@ def binary_cause(mapped: str, target: str) -> str:
 
 
 def json_cause(mapped: str, target: str) -> str:
-    """Of two JSON documents."""
+    """Names the likely cause of a difference between two JSON documents."""
     a, b = _parsed(mapped), _parsed(target)
     if _as_words(a) == _as_words(b):
         return "type: a number, truth value or null became text, or the reverse"
@@ -65,7 +66,7 @@ def json_cause(mapped: str, target: str) -> str:
 
 
 def _misread(right: str, wrong: str) -> bool:
-    """Whether ``wrong`` is what reading ``right``'s UTF-8 byte by byte makes of it, once or more often."""
+    """Returns whether ``wrong`` comes of reading the UTF-8 of ``right`` byte by byte, once or more often."""
     misread = {right}
     for _ in range(3):
         misread = {read for text in misread for read in _byte_by_byte(text)}

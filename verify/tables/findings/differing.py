@@ -164,7 +164,7 @@ def _key(line: dict[str, Any]) -> DifferingKey:
 
 
 def _text(path: Path) -> str:
-    """What the file holds, nothing if it isn't there."""
+    """Reads a file as text; empty if the file isn't there."""
     try:
         return path.read_text("utf-8") if path.is_file() else ""
     except (OSError, UnicodeDecodeError) as error:

@@ -45,7 +45,7 @@ class ExactText(BaseComparator):
 def explain(
     differing: DataFrame, shape: Shape, columns: Sequence[TargetColumnText]
 ) -> tuple[ColumnDifference, ...]:
-    """How the rows with status *different* differ, column by column, worst column first.
+    """Explains how the rows with status *different* differ, column by column, worst column first.
 
     Totals are exact over all rows; causes and examples come from at most ``EXPLAINED_ROWS_MAX`` rows.
     Raises ``VerifyError`` when datacompy and the exact comparison disagree about those rows.

@@ -62,7 +62,7 @@ def write_fix_sql(
 def _ordered(
     differing: Differing, children_first: Sequence[str]
 ) -> Iterator[tuple[DifferingTable, DifferingKey]]:
-    """What is removed, children first; then all else, parents first."""
+    """Yields the rows that are removed, children first; then all others, parents first."""
     rank = {name: place for place, name in enumerate(children_first)}
     tables = sorted(differing.tables, key=lambda table: rank.get(table.table, 0))
     for removed in (True, False):
@@ -98,7 +98,7 @@ def _statement(dialect: _Dialect, table: DifferingTable, key: DifferingKey) -> I
 
 
 def _one_line(text: str) -> str:
-    """Without what ends a comment, or what clients and terminals act upon."""
+    """Replaces characters that end a comment, or that clients and terminals act upon, by spaces."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 

@@ -39,7 +39,7 @@ _OLD_ROWS_MAX = 50
 
 
 def take_samples(rows: DataFrame | None, aside: DataFrame | None, shape: Shape) -> list[tuple[str, Row]]:
-    """Up to ``SAMPLES_MAX`` rows, a share for each status, ordered by key; settled ones first."""
+    """Returns up to ``SAMPLES_MAX`` rows, a share for each status, ordered by key; settled ones first."""
     found: list[tuple[str, Row]] = []
     if rows is not None:
         statuses = [row[STATUS] for row in rows.select(STATUS).distinct().orderBy(STATUS).collect()]

@@ -75,7 +75,7 @@ _MADE_CLASSES = {
     "timestamp_ntz": "timestamp",
     "timestamp": "timestamptz",
 }
-"""By Spark's type, of what a server makes; all others are numbers."""
+"""Classes of the values that a server makes, by Spark's type; all other types are numbers."""
 _PRINTED = "printed"
 """The class of what a source hands on as the text that it prints, where its target prints that text too."""
 _TEXTS = ("text", "varchar")
@@ -129,7 +129,7 @@ class Pair:
         return "datetime" if self.source.whole_seconds else "datetime(6)", self.target.native
 
     def scales_differ(self) -> bool:
-        """Whether one number may be written with more decimals than the other."""
+        """Returns whether one number may be written with more decimals on one side than on the other."""
         if isinstance(self.source, Made):
             return True
         old, new = _scale(self.source.source_type), _scale(self.target.native)
@@ -142,7 +142,7 @@ def pushed(
     pairs: Sequence[Pair],
     key: Sequence[KeyColumn],
 ) -> Pushed | None:
-    """How the servers compute the digest; None where they don't agree upon every column.
+    """Plans how the servers compute the digest; None where they don't agree upon every column.
 
     Args:
         kinds: of both servers (``verify.settings.KINDS``).

@@ -1,4 +1,4 @@
-"""What an expression tells of its values, in whichever server's words it is put."""
+"""Facts about the values of an expression, true in whichever server's words it is put."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transforms.analysis.expressions import Expression
 
 
 def nullable(it: Expression, columns: Sequence[Column]) -> bool:
-    """Whether NULL is to be expected: not certain, for the text of a row that is refused is none."""
+    """Returns whether NULL is to be expected. The answer isn't certain: the text of a refused row is NULL too."""
     if it.column is not None:
         return columns[it.column].nullable
     if it.kind in ("Literal", "RaiseError"):
@@ -21,10 +21,10 @@ def nullable(it: Expression, columns: Sequence[Column]) -> bool:
 
 
 def is_empty(it: Expression) -> bool:
-    """Whether it is the empty text."""
+    """Returns whether an expression is the empty text."""
     return it.kind == "Literal" and it.type == "string" and it.value == ""
 
 
 def of_a_row(it: Expression) -> bool:
-    """Whether any column is in it, so that it isn't one value for all rows."""
+    """Returns whether an expression holds any column, so that it isn't one value for all rows."""
     return it.kind == "AttributeReference" or any(map(of_a_row, it.children))

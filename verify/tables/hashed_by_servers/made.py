@@ -49,7 +49,7 @@ class Made:
 
 
 class NoWords(Exception):
-    """It isn't known how to say that."""
+    """An expression for which no words of the server are known."""
 
 
 def typed(type_: str, *found: Made) -> None:
@@ -68,7 +68,7 @@ def same_type(found: Sequence[Made], null: Callable[[str], str]) -> list[Made]:
 
 
 def digits_of(made: Sequence[Made]) -> int | None:
-    """Of any of some values of one type."""
+    """Returns the most digits before the point of some values of one type; None if they aren't numbers."""
     return max(each.before_point() for each in made) if is_number(made[0].type) else None
 
 

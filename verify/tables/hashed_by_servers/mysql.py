@@ -30,7 +30,7 @@ _FULL = {
     "datetime": (FULL_DATETIME, "timestamp_ntz"),
     "timestamp": (FULL_DATETIME, "timestamp_ntz"),
 }
-"""By declared type, how its text looks, and what it is cast to."""
+"""The form of a calendar value's text, and the type that it is cast to, by declared type."""
 _NO_DATE = "0000-00-00"
 # To compare with 0 would ask for the time too; of a text or another number servers warn, and make different things.
 _NO_DAY = "(YEAR({0}) = 0 AND MONTH({0}) = 0 AND DAY({0}) = 0)"
@@ -159,7 +159,8 @@ class _MySQLWords(Words):
         return made
 
     def _of_calendar(self, it: Expression) -> Made | None:
-        """What a mapping does with the text of a date or time; None where it isn't about one."""
+        """Translates what a mapping does with the text of a date or time; None where the expression isn't about
+        one."""
         if it.kind in ("IsNull", "IsNotNull"):
             found = self._calendar(it.children[0])
             return found and Made(f"({found[0]} IS {'NOT ' * (it.kind == 'IsNotNull')}NULL)", "boolean")

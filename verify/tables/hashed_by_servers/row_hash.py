@@ -35,7 +35,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _SEED_BITS = 48
-"""What is XORed to a column's seed (an upper half, seconds) is shorter, and tables have at most 1,600 columns."""
+"""The bits by which a column's place is shifted to make its seed. Values XORed to a seed (an upper half, seconds) are
+shorter, and tables have at most 1,600 columns."""
 _CALLS_MAX = 50
 """Columns in the chain of each sort; others are hashed one by one. Servers bound how deep calls may be nested."""
 _TEXT = 'hashtextextended({0}::text COLLATE "C", {1})'

@@ -10,7 +10,7 @@ DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def is_number(type_: str) -> bool:
-    """Whether a type is one of these."""
+    """Returns whether a type is one of Spark's exact numbers."""
     return type_ in WHOLE or DECIMAL.fullmatch(type_) is not None
 
 
@@ -22,7 +22,7 @@ def digits(type_: str) -> tuple[int, int]:
 
 
 def sure_digits(type_: str) -> int:
-    """How many digits before the point a number may have that the type surely holds."""
+    """Returns the number of digits before the point that the type surely holds."""
     return len(str(WHOLE[type_])) - 1 if type_ in WHOLE else digits(type_)[0]
 
 

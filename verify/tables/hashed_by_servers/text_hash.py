@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 
 CELLS_MAX = 500_000
-"""In a piece: each is a kibibyte at the very most, and some ten or twenty bytes mostly."""
+"""The most cells in a piece: a cell has a kibibyte at the very most, and some ten or twenty bytes mostly."""
 _LONG = 255
 """Characters of a text, or bytes of a binary value: longer ones are hashed by themselves."""
 _END = "\x1f"
@@ -40,7 +40,7 @@ _END = "\x1f"
 _MYSQL_END = "X'1f'"
 """Looked for among bytes: to some collations it is nothing at all, and so is everywhere."""
 _HASHED, _AS_IT_IS, _NULL = "#", "=", "-"
-"""What tells a long value's hash from a short value that is such a hash, and NULL from a text."""
+"""Marks that tell a long value's hash from a short value that is such a hash, and NULL from a text."""
 _FREE = ("text", "json", "set")
 """Classes whose values may have any character."""
 _MAY_BE_LONG = (*_FREE, "bytea")
@@ -112,7 +112,7 @@ class Cell:
 
 
 def may_be_long(kind: str, declared: str) -> bool:
-    """Whether values of a column may have more than ``_LONG`` characters, by its type in the source."""
+    """Returns whether values of a column may have more than ``_LONG`` characters, by its type in the source."""
     if kind.removeprefix("mysql ") not in _MAY_BE_LONG or declared.lower().startswith("enum"):
         return False
     size = re.search(r"\w\((\d+)\)", declared)
@@ -127,7 +127,7 @@ def select_list(
     is_target: bool,
     unknown: Sequence[str] = (),
 ) -> str:
-    """What an engine is asked for: rows, on PostgreSQL those with a hash, and the hash of them all.
+    """Writes the select list for an engine: rows, on PostgreSQL those with a hash, and the hash of them all.
 
     Args:
         engine: see ``verify.settings.KINDS``.
@@ -158,7 +158,7 @@ def _by_postgres(
 
 
 def _by_mysql(cells: Sequence[Cell], long: Sequence[bool], is_target: bool, unknown: Sequence[str]) -> str:
-    """Whether the text is whole is seen by the absence of warnings."""
+    """Writes the select list for MySQL and MariaDB. The absence of warnings shows that the text is whole."""
     parts = [_mysql(each, big) for each, big in zip(cells, long, strict=True)]
     row = f"COALESCE(CONCAT({f', {_MYSQL_END}, '.join(parts)}), '{token_hex()}')"
     ends = [
@@ -170,7 +170,7 @@ def _by_mysql(cells: Sequence[Cell], long: Sequence[bool], is_target: bool, unkn
 
 
 def _free(cells: Sequence[Cell], is_target: bool) -> list[Cell]:
-    """Those in which the target looks for the end of a cell."""
+    """Returns the columns in which the target looks for the end of a cell."""
     return [each for each in cells if is_target and each.kind.removeprefix("mysql ") in _FREE]
 
 
@@ -227,7 +227,7 @@ def _without_zeros(cell: Cell, kind: str, text: str) -> str:
 
 
 def _has_zeros(declared: str) -> bool:
-    """Whether numbers are printed with zeros that a column's display width adds, or the width of a year."""
+    """Returns whether numbers are printed with zeros that a column's display width adds, or the width of a year."""
     return "zerofill" in declared or declared.startswith("year")
 
 

@@ -1,4 +1,4 @@
-"""What mappings make of texts, in a server's words; a part of ``verify.tables.hashed_by_servers.words``,
+"""Translation of a mapping's text functions to a server's words; a part of ``verify.tables.hashed_by_servers.words``,
 which says what may have any.
 
 Places and lengths are those of characters (code points), as Spark's are. Of other arguments than constants nothing
@@ -42,7 +42,7 @@ class TextWords(ABC):
         self._columns = columns
 
     def of_texts(self) -> dict[str, Callable[[Expression], Made]]:
-        """What makes a text, or asks for one's length, by the kind of expression."""
+        """Returns the translation of each kind of expression that makes a text, or asks for a text's length."""
         return {
             "Concat": self._concat,
             "ConcatWs": self._concat_ws,
@@ -80,7 +80,7 @@ class TextWords(ABC):
         return Made(self.together([each.sql for each in found]), "string", unknown)
 
     def _concat_ws(self, it: Expression) -> Made:
-        """What is NULL is left out, on all servers as by Spark."""
+        """Translates ``concat_ws``, which leaves out NULLs on all servers as in Spark."""
         found, unknown = self._all(it.children)
         between = it.children[0]
         if len(found) < 2 or between.kind != "Literal" or between.value is None:

@@ -54,7 +54,7 @@ _COMPARED = {
 _OF_EQUALITY = ("EqualTo", "EqualNullSafe")
 _COMPUTED = {"Add": "+", "Subtract": "-", "Multiply": "*"}
 _OTHER_NAMES = ("Nvl", "Nvl2", "StringTrimBoth")
-"""What Spark replaces by the expression below it."""
+"""Expressions that Spark replaces by the expression below them."""
 
 
 class Words(TextWords):
@@ -141,11 +141,11 @@ class Words(TextWords):
 
     @abstractmethod
     def equal_texts(self, kind: str, left: str, right: str) -> str:
-        """Whether texts are equal byte by byte: ``EqualTo``, ``EqualNullSafe``."""
+        """Writes whether texts are equal byte by byte: ``EqualTo``, ``EqualNullSafe``."""
 
     @abstractmethod
     def blank(self, text: str) -> str:
-        """Whether a text is of blanks alone; NULL of NULL."""
+        """Writes whether a text is of blanks alone; NULL for NULL."""
 
     @abstractmethod
     def converted(self, value: Made, wanted: str) -> Made | None:
@@ -323,7 +323,7 @@ class Words(TextWords):
         return self.bounded(Made(sql, wanted, value.doubts()))
 
     def _beyond(self, sql: str, type_: str) -> str:
-        """Whether a number isn't one that a type of Spark's holds."""
+        """Writes whether a number is outside the range of one of Spark's types."""
         if type_ in WHOLE:
             size = WHOLE[type_]
             return f"coalesce({sql} NOT BETWEEN {self.constant(-size)} AND {self.constant(size - 1)}, false)"
@@ -331,7 +331,8 @@ class Words(TextWords):
 
 
 def _is_whole(it: Expression, left: Made, right: Made) -> bool:
-    """Whether it is a decimal times a number that takes its point to the end: amounts become cents so."""
+    """Returns whether a product is a decimal times a number that takes its point to the end: so amounts become
+    cents."""
     if it.kind != "Multiply":
         return False
     for value, factor in ((left, it.children[1]), (right, it.children[0])):
@@ -344,7 +345,7 @@ def _is_whole(it: Expression, left: Made, right: Made) -> bool:
 
 
 def _of_values(conditions: Sequence[Made], doubts: Sequence[tuple[str, ...]]) -> list[str]:
-    """Whether any doubt about a value holds, of the value that conditions choose."""
+    """Writes whether any doubt holds about the value that the conditions choose."""
     if not any(doubts):
         return []
     values = [" OR ".join(each) or "false" for each in doubts]

@@ -37,7 +37,7 @@ _KEYS_MAX = 100_000
 
 
 class ChunkedSides(Protocol):
-    """How a comparison reads both sides."""
+    """The readers through which a comparison reads both sides."""
 
     @property
     def source(self) -> ChunkedSource:
@@ -57,7 +57,7 @@ class ChunkedSides(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChunkReads:
-    """What a round read of one table, in the form of snapshots.
+    """The rows that a round read of one table, in the form of snapshots.
 
     Attributes:
         source: the old rows.

@@ -77,7 +77,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round saw, for the report.
+    """The facts of one round, for the report.
 
     Attributes:
         number: from 1.

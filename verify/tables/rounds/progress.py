@@ -67,7 +67,7 @@ STEADY_ROUNDS = 10
 
 
 class Ruling(NamedTuple):
-    """What one round's reads let be said of keys that differ in it.
+    """The conclusions that one round's reads allow about keys that differ in it.
 
     Attributes:
         all: each of them is settled at once.
@@ -81,7 +81,7 @@ class Ruling(NamedTuple):
 
 
 def ruling(reached: bool, still: bool, one_view: bool) -> Ruling:
-    """What a round lets be said.
+    """Tells which conclusions a round allows.
 
     Args:
         reached: whether the target stood at or after everything that the source read contains.
@@ -107,7 +107,7 @@ class Sizes:
 
 @dataclass(slots=True)
 class TableProgress:
-    """What is known about one target table so far.
+    """The state of knowledge about one target table so far.
 
     Attributes:
         target: its mapping.
@@ -275,7 +275,8 @@ class TableProgress:
         return judged, {status: n for status, n in counted.items() if n}
 
     def aside_sample(self, limit: int, directory: Path) -> DataFrame | None:
-        """Up to ``limit`` keys set aside, lowest first, with their cells; None when there are none to show."""
+        """Returns up to ``limit`` keys set aside, lowest first, with their cells; None when there are none to
+        show."""
         if self.shown is None or self.sides is None or self.unknown:
             return None  # unknown: not read in the last round, whose data alone is still there
         some = self.shown.orderBy(*key_names(self.sides.shape)).limit(limit)

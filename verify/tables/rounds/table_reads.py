@@ -1,4 +1,4 @@
-"""How those tables of a round are read that no chunk of one source table is enough for.
+"""Reads of those tables of a round that no chunk of one source table is enough for.
 
 - **In one view** of each side, as many together as have no more rows than a chunk.
 - **Chunk by chunk**, each in a view of its own, where they have more (``verify.tables.sweeps.table_sweep``).
@@ -60,7 +60,7 @@ class TargetReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a round read of some tables.
+    """The rows that a round read of some tables.
 
     Attributes:
         source: the old rows.
@@ -86,7 +86,7 @@ class Reads:
 
     @property
     def swept(self) -> bool:
-        """Whether whole tables were read chunk by chunk."""
+        """Returns whether whole tables were read chunk by chunk."""
         return not self.one_view and self.mapped is None
 
 
@@ -169,7 +169,7 @@ class TableReads:
         return Reads(source, TargetSnapshot(seen.ledger, {}), seen.waited, still=False, one_view=False)
 
     def nothing(self) -> Group:
-        """What a round saw that had nothing to read."""
+        """Returns the reads of a round that had nothing to read."""
         place = self.source.position()
         source, target = SourceSnapshot(place, place, {}), TargetSnapshot(self.target.ledger(), {})
         return Reads(source, target, Waited(True, "no table could be read"), still=False), []
@@ -193,7 +193,7 @@ class TableReads:
             )
 
     def _whole(self, tables: list[TableProgress], directory: Path) -> Group:
-        """Both sides. The target's read view follows the source's as soon as the ledger allows.
+        """Reads both sides as a whole. The target's read view follows the source's as soon as the ledger allows.
 
         The source's rows are still being read then: the less time lies between the two views, the fewer rows were
         written in between, which this round can't settle.
@@ -234,7 +234,7 @@ class TableReads:
         return Reads(read.source, read.target, views.waited, still, one_view=False), tables
 
     def _has_grains(self, table: TableProgress) -> bool:
-        """Whether a table's open keys can be looked at by grain; finds out the first time."""
+        """Returns whether a table's open keys can be looked at by grain; finds out the first time."""
         if table.aside is None or table.aside_keys > KEYS_MAX:
             return False
         if table.grains is None:

@@ -60,14 +60,14 @@ from verify.tables.sweeps.table_sweep import NamedKinds, source_key, target_key
 from verify.tables.sweeps.target_keys import CellTexts, TargetKeys
 
 _OF_A_CHUNK = 4
-"""So many buckets for a chunk of rows. One view reads as many of them as have no more rows than a chunk."""
+"""The number of buckets for a chunk of rows. One view reads as many of them as have no more rows than a chunk."""
 _KEYS_IN_A_LIST = 1000
 _AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
 class BucketPlan:
-    """How a table's grains are put into buckets, and how their rows are found again.
+    """The plan by which a table's grains are put into buckets, and their rows are found again.
 
     Attributes:
         reaches: what its rows depend on.
@@ -146,7 +146,7 @@ class _Half:
 
 @dataclass(slots=True)
 class BucketsSeen(Views):
-    """What such a look found.
+    """The findings of a look at buckets.
 
     Attributes:
         equal: keys that are equal on both sides.
@@ -219,7 +219,7 @@ class BucketLook(Pairing):
         return self._seen
 
     def _owners(self, buckets: GrainBuckets) -> dict[CellTexts, list[Bucket]]:
-        """By key, the buckets that make the row that all rows make."""
+        """Finds, by key, the buckets that make the same row as all rows make together."""
         names = key_names(self._shape)
         made = self._open.where(f"{MAPPED_ROWS} = 1").select(*names, f"{MAPPED_HASH}.*").toArrow().to_pydict()
         *keys, first, second = made.values()
@@ -304,7 +304,7 @@ class BucketLook(Pairing):
         return True
 
     def _equal(self, looked: frozenset[CellTexts]) -> frozenset[CellTexts]:
-        """Those of the keys looked at that are equal, or on neither side."""
+        """Returns those of the keys looked at that are equal, or on neither side."""
         shape, names = self._shape, key_names(self._shape)
         rows = TargetRowsText(
             self._mapping.name, self._rows.columns, self._directory / "target.parts", self._by_key.found
@@ -335,7 +335,8 @@ def together(owned: Mapping[CellTexts, Sequence[Bucket]]) -> list[_Group]:
 
 
 def packed(groups: Sequence[_Group], sizes: Mapping[Bucket, int], most: int) -> list[_Group]:
-    """As many groups in one as have ``most`` rows together; without those that have more by themselves.
+    """Packs groups into one as long as they have at most ``most`` rows together; drops those that have more by
+    themselves.
 
     A row that moves from one grain to another leaves the keys of both open: in one view it is in one of them.
     """

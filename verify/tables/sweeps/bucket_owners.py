@@ -1,4 +1,4 @@
-"""Which buckets own a key (``verify.tables.sweeps.bucket_look``), found with few calls of the mapping.
+"""The search for the buckets that own a key (``verify.tables.sweeps.bucket_look``), with few calls of the mapping.
 
 To plan a call takes Spark longer than a bucket's rows do. All rows that a key's row is made of are in one
 bucket, its true owner, and other rows change nothing, so any buckets together that have it among them make
@@ -25,7 +25,7 @@ B = TypeVar("B")
 def owners(
     buckets: Sequence[B], keys: Collection[K], makes: Callable[[Sequence[B]], Collection[K]]
 ) -> dict[K, list[B]]:
-    """By key the buckets that make its row by themselves: the true owner, if there is one, and maybe others.
+    """Finds, by key, the buckets that make its row by themselves: the true owner, if there is one, and maybe others.
 
     Args:
         buckets: of one reach.

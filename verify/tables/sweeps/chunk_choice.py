@@ -1,4 +1,4 @@
-"""Whether a table can be verified piece by piece, and how; else why not, for the report.
+"""The choice whether a table can be verified piece by piece, and how; else why not, for the report.
 
 Possible where each target row comes of one source row and carries its whole primary key, of a kind that both
 servers order alike, with an index to find it by. Read from the analysed plan of the mapping and from both
@@ -29,7 +29,7 @@ from verify.tables.hashed_by_servers.postgres import in_postgres
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """How a table is verified piece by piece.
+    """The plan by which a table is verified piece by piece.
 
     Attributes:
         source: the one source table.
@@ -45,7 +45,7 @@ class ChunkPlan:
 
 
 def why_whole(target: TargetMapping) -> str:
-    """Why a mapping can't be verified piece by piece, as far as its declaration tells; else empty."""
+    """Tells why a mapping can't be verified piece by piece, as far as its declaration tells; else empty."""
     if target.grain is not None:
         return "the mapping joins or aggregates"
     return "the mapping reads several source tables" if len(target.sources) > 1 else ""

@@ -46,7 +46,7 @@ class _Half:
 
 @dataclass(slots=True)
 class Swept(Views):
-    """What a sweep saw.
+    """The findings of a sweep.
 
     Attributes:
         agreed: rows of pieces whose digests agree.
@@ -113,7 +113,7 @@ class Sweep(Pairing):
         return [half.piece for half in self._pass(map(self._digest, finer), self._agrees)]
 
     def take(self, other: Sweep) -> None:
-        """What another sweep over other keys of the table has seen."""
+        """Takes over what another sweep over other keys of the table has seen."""
         own, seen = self._seen, other._seen
         own.merge(seen)
         own.agreed += seen.agreed

@@ -16,7 +16,8 @@ from verify.readers.chunk_keys import INTEGER, Key, KeyRange
 _CLOSE = 2
 """Numbers a row, at most, where keys are said to be close; a piece has half the rows that it could have then."""
 _LARGEST = 2**63 - 1
-"""No larger number is reckoned: a server would compare it as one of another type, and not find it by the index."""
+"""The largest number that is reckoned with: a server would compare a larger one as one of another type, and not find
+it by the index."""
 End = Callable[[KeyRange, int], Key | None]
 """Gives the last key of so many rows at the beginning of a range; None if it has fewer."""
 

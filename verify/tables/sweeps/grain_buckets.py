@@ -79,7 +79,7 @@ class GrainBuckets:
                 self._store(number, reach, roots, wider, wanted)
 
     def all(self) -> Iterator[Bucket]:
-        """Those that have rows, each after the one before it."""
+        """Yields the buckets that have rows, in ascending order."""
         for number in range(len(self._reaches)):
             folders = [self._part(number, index) for index in self._reaches[number].roots()]
             found = {
@@ -97,7 +97,7 @@ class GrainBuckets:
         return file_frames(self._spark, self._target, schemas, paths)
 
     def rows(self, bucket: Bucket) -> int:
-        """Its rows, in all parts of the reach together."""
+        """Counts a bucket's rows, in all parts of the reach together."""
         parts = range(len(self._reaches[bucket.reach].nodes))
         return sum(pq.read_metadata(path).num_rows for part in parts for path in self._files(bucket, part))
 
@@ -164,7 +164,7 @@ def key_texts(values: pa.ChunkedArray, kind: str) -> list[str]:
 
 
 def _with_values(target: TargetMapping, table: str, rows: DataFrame) -> DataFrame:
-    """With the hashes of the values that the mapping computes of the table's rows."""
+    """Adds the hashes of the values that the mapping computes of the table's rows."""
     return rows.withColumns({each.column: F.xxhash64(each.of(rows)) for each in value_columns(target, table)})
 
 

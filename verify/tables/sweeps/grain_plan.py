@@ -1,4 +1,4 @@
-"""How the rows that some target rows are made of can be read, all in one short view: by grain.
+"""The plan for reading the rows that some target rows are made of, all in one short view: by grain.
 
 A target row depends only on the rows that are linked to source rows of one grain value (row-wise: on one
 source row). So the function over the rows linked to some grain values gives exactly the target rows of those.
@@ -110,7 +110,7 @@ class Grain:
 
 @dataclass(frozen=True, slots=True)
 class GrainPlan:
-    """How a table is read by grain: its grains, and the target's key."""
+    """The plan by which a table is read by grain: its grains, and the target's key."""
 
     grains: tuple[Grain, ...]
     key: tuple[KeyColumn, ...]
@@ -186,7 +186,7 @@ def linked(node: Node, above: TableSchema, where: str, dialect: Dialect) -> str:
 
 
 def unlinked(node: Node, above: TableSchema, tables: SourceTables) -> str:
-    """Why rows of a part can't be found from those above; else empty."""
+    """Tells why rows of a part can't be found from those above; else empty."""
     name = node.schema.id.name
     if any(column.startswith(VALUE) for column in (*node.columns, *node.above_columns)):
         return f"{name} is linked by a computed value"

@@ -54,7 +54,7 @@ class _Half:
 
 @dataclass(slots=True)
 class GrainsRead(Views):
-    """What a sweep by grain read.
+    """The findings of a sweep by grain.
 
     Attributes:
         pieces: those that had a key that was looked for.
@@ -162,7 +162,7 @@ class GrainSweep(Pairing):
         return _Half(piece, bracket, folder)
 
     def _settle(self, half: _Half) -> bool:
-        """Whether the piece has none of the keys."""
+        """Reads the target's rows of a piece if it has any of the keys; returns whether it has none."""
         made = canonical_mapped(self._mapping, self._frames(half), self._columns)
         with mapping_failure(self._mapping):
             rows = having(made, self._keys, self._shape).toArrow()

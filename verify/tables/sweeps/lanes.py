@@ -26,7 +26,8 @@ LANES = 2
 """Unless another number is asked for: a source that has no processor to spare is asked by one session."""
 LANES_MAX = 16
 ROWS_MIN = 200_000
-"""Of a table for each of its lanes; one with fewer is through before its sessions have paid for themselves."""
+"""The rows that a table must have for each of its lanes; a smaller one is through before its sessions have paid for
+themselves."""
 _PROBED_ROWS = 1_000
 Pair = tuple[SourceChunks, TargetChunks]
 _P = ParamSpec("_P")
@@ -92,7 +93,7 @@ def another_pair(source: ChunkedSource, target: ChunkedTarget, tables: tuple[str
 
 
 def others_that_pay(source: SourceChunks, key: Sequence[KeyColumn], most: int) -> int:
-    """How many lanes pay beside the first, ``most`` at most.
+    """Returns the number of lanes that pay beside the first, ``most`` at most.
 
     How many rows either half of the keys has is judged by how close its first ones are to one another: to
     count them would take the time of a tenth of their digests. If the guess is wrong, that costs time and
@@ -110,7 +111,7 @@ def others_that_pay(source: SourceChunks, key: Sequence[KeyColumn], most: int) -
 
 
 def _about(source: SourceChunks, key: KeyColumn, after: int, upto: int) -> float:
-    """How many rows there are about with keys in (after, upto]."""
+    """Estimates the number of rows with keys in (after, upto]."""
     rows = max(1, min(_PROBED_ROWS, ROWS_MIN))
     if upto - after < rows:
         return upto - after
@@ -126,7 +127,7 @@ def _is_whole(value: str) -> bool:
 
 
 def unequal(own: Sweep, others: Sequence[Callable[[], Sweep]]) -> list[Piece]:
-    """What the digests of several sweeps leave to be read; ``own`` has seen it all then.
+    """Returns the pieces that the digests of several sweeps leave to be read; ``own`` has seen them all then.
 
     One lane's failure ends the others, which would go on for as long as the table takes.
 

@@ -25,7 +25,7 @@ AHEAD = 16
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Whether the target stands at or after a place in the log, and how that was found."""
+    """The answer to whether the target stands at or after a place in the log, and how that was found."""
 
     reached: bool
     detail: str
@@ -53,7 +53,7 @@ H = TypeVar("H", bound=Half)
 
 @dataclass(slots=True)
 class Views:
-    """What is known of all views so far.
+    """The positions of all views so far.
 
     Attributes:
         low: the log's end before the first view of the source.
@@ -68,7 +68,7 @@ class Views:
     waited: Waited = field(default_factory=lambda: Waited(True, ""))
 
     def merge(self, other: Views) -> None:
-        """What was seen of other views, beside these."""
+        """Adds the positions of other views to these."""
         if other.low is not None:
             self.low = min(self.low or other.low, other.low, key=lambda place: place.order)
         self.high = max(self.high, other.high, key=lambda place: place.order)
@@ -108,7 +108,7 @@ class Pairing:
         self._stopped = other._stopped
 
     def _pass(self, halves: Iterator[H], settled: Callable[[H], bool], ahead: int | None = None) -> list[H]:
-        """Both sides of all pieces; gives those that aren't settled. ``settled`` reads the target's side."""
+        """Reads both sides of all pieces; returns those that aren't settled. ``settled`` reads the target's side."""
         left: list[H] = []
         with closing(
             _read_ahead(halves, ahead or AHEAD)
@@ -139,7 +139,7 @@ class Pairing:
 
 
 def _read_ahead(halves: Iterator[H], most: int) -> Generator[list[H]]:
-    """Those that another thread has read by now, at least one at a time, in their order."""
+    """Yields the halves that another thread has read by now, at least one at a time, in their order."""
     with ThreadPoolExecutor(1, thread_name_prefix="source") as pool:
         ahead: deque[Future[H | None]] = deque(pool.submit(next, halves, None) for _ in range(most))
         try:

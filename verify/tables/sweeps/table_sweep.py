@@ -43,7 +43,7 @@ NamedKinds = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class TablesRead:
-    """What a sweep read, in the form of snapshots.
+    """The rows that a sweep read, in the form of snapshots.
 
     Attributes:
         source: the old rows.
@@ -58,7 +58,7 @@ class TablesRead:
     chunks: tuple[Mapping[str, int], Mapping[str, int]]
 
     def chunks_of(self, sources: Sequence[str], target: str) -> int:
-        """Of one target table and all that its mapping reads."""
+        """Counts the chunks of one target table and of all source tables that its mapping reads."""
         old, new = self.chunks
         return sum(old[name] for name in sources) + new[target]
 
