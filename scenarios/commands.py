@@ -176,7 +176,7 @@ def _jobs(
 
 
 def _told(result: RunResult) -> str:
-    """What happened: one line of verdict, one of counts; for a violation the witness with its timeline."""
+    """Describes a run: one line of verdict, one of counts; for a violation the witness with its timeline."""
     name = f"{result.scenario.name} [{result.engine}{', ' + result.mutant if result.mutant else ''}]"
     word = click.style(f"{result.outcome.value:<8}", fg=_COLOURS[result.outcome])
     checked = " ".join(f"{check.code}:{_SIGNS[check.outcome]}({check.checked:,})" for check in result.checks)

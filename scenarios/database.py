@@ -1,4 +1,4 @@
-"""Where a database is, and one way to talk to it on any engine."""
+"""The address of a database, and one way to talk to it on any engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RECURSIONS = 2**32 - 1
 
 
 class Cursor(Protocol):
-    """What psycopg's and PyMySQL's cursors have in common (PEP 249)."""
+    """The common part of psycopg's and PyMySQL's cursors (PEP 249)."""
 
     @property
     def rowcount(self) -> int:
@@ -35,7 +35,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What psycopg's and PyMySQL's connections have in common (PEP 249)."""
+    """The common part of psycopg's and PyMySQL's connections (PEP 249)."""
 
     def cursor(self) -> Cursor:
         """A new cursor."""
@@ -52,7 +52,7 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where a database is, on any engine.
+    """The address of a database, on any engine, with the login.
 
     Attributes:
         kind: ``postgresql``, ``mariadb`` or ``mysql``.
@@ -69,8 +69,8 @@ class Database:
     schema: str = "public"
 
     def url(self) -> str:
-        """For people to paste, without password and schema; the scheme is the kind, as ``migrator init``
-        takes it."""
+        """Returns the address for people to paste, without password and schema; the scheme is the kind, as ``migrator
+        init`` takes it."""
         return f"{self.kind}://{quote(self.user)}@{self.host}:{self.port}/{quote(self.database)}"
 
     def connect(self, *, autocommit: bool = False, local_files: bool = False) -> Connection:

@@ -68,4 +68,4 @@ HAZARDS: Mapping[int, str] = MappingProxyType(
         59: "a damaged segment of the event log",
     }
 )
-"""What each number means, in a few words."""
+"""The hazards by number, each in a few words."""

@@ -22,14 +22,14 @@ _ERROR = re.compile(r"^error: (?!this is a fault of the tool).*(?:\n  .*)*", re.
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How one process ended: exit code (negative: a signal), and its named error if it told one."""
+    """The end of one process: exit code (negative: a signal), and its named error if it printed one."""
 
     code: int
     error: str
 
     @property
     def killed(self) -> bool:
-        """Whether SIGKILL ended it: a crash, after which it is started again."""
+        """Returns whether SIGKILL ended the process: a crash, after which it is started again."""
         return self.code == -signal.SIGKILL
 
 
@@ -68,7 +68,7 @@ class PipelineProcess:
 
     @property
     def running(self) -> bool:
-        """Whether it exists and hasn't ended."""
+        """Returns whether the process exists and hasn't ended."""
         return bool(self._processes) and self._current().poll() is None
 
     def start(self) -> None:
@@ -112,7 +112,7 @@ class PipelineProcess:
             _kill_session(process)
 
     def exited(self) -> Exit | None:
-        """How the present process ended; None while it runs."""
+        """Tells how the present process ended; None while it runs."""
         code = self._current().poll()
         if code is None:
             return None
@@ -120,7 +120,7 @@ class PipelineProcess:
         return Exit(code, _one_line(found[-1]) if found else "")
 
     def output(self) -> str:
-        """What the present process has printed."""
+        """Returns the text that the present process has printed."""
         with self._log.open("rb") as log:
             log.seek(self._begins_at_bytes)
             return log.read().decode(errors="replace")

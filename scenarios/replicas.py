@@ -37,7 +37,7 @@ _HAS = {"mysql": "GTID_SUBSET(%s, @@GLOBAL.gtid_executed)", "mariadb": "MASTER_G
 
 
 def replica_settings(kind: str) -> dict[str, str]:
-    """What a replica's own log needs so that it can be read on from when it is promoted."""
+    """Returns the settings with which a replica's own log can be read on from when it is promoted."""
     if kind == "postgresql":
         # By the server's own worker: what a client asks for keeps no copy that doesn't last at once.
         return {"hot_standby_feedback": "on", "sync_replication_slots": "on"}

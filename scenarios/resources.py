@@ -1,4 +1,4 @@
-"""How much memory a process and everything below it use, sampled from /proc."""
+"""Memory used by a process and everything below it, sampled from /proc."""
 
 from __future__ import annotations
 

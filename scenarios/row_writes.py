@@ -1,4 +1,4 @@
-"""What clients know of their own row writes: provenance, value, and how the transaction ended."""
+"""Row writes as their clients know them: provenance, value, and how the transaction ended."""
 
 from __future__ import annotations
 

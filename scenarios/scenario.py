@@ -13,8 +13,8 @@ Engine = Literal["postgresql", "mariadb", "mysql"]
 PER_CHANGE: tuple[Engine, ...] = ("postgresql", "mariadb")
 """Engines of the subset for every change. Debian has MySQL in a suite that moves: a change must not wait for it."""
 Ending = Literal["resumes", "restarts", "halts", "refused"]
-"""What must come of it: goes on unaided and ends equal; does so once it was started again after a named error, as
-after a crash; stops with a named error, the target a consistent cut; or preflight refuses to begin."""
+"""The ending that a run must have: it goes on unaided and ends equal; does so once it was started again after a named
+error, as after a crash; stops with a named error, the target a consistent cut; or preflight refuses to begin."""
 WORK_TO_COME = (
     "schema changes carried through",
     "rows set aside instead of a stop",
@@ -22,12 +22,12 @@ WORK_TO_COME = (
 )
 """All that a scenario may wait for; what has come is taken out, and the scenarios that waited for it are played."""
 Verified = Literal["", "equal", "different"]
-"""What ``migrator verify`` must say in the end; "" doesn't ask it."""
+"""The verdict that ``migrator verify`` must give in the end; with "" it isn't asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """Which writers, how many, how fast.
+    """The writers of a scenario: which, how many, how fast.
 
     Attributes:
         name: of ``scenarios.workloads``.
@@ -69,7 +69,7 @@ class FaultSpec:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What must come of it.
+    """The result that a scenario must have.
 
     Attributes:
         ending: see ``Ending``.

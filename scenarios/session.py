@@ -1,4 +1,4 @@
-"""What an action sees of its client's transaction: statements, write numbers, and notes of the rows it wrote."""
+"""An action's access to its client's transaction: statements, write numbers, and notes of the rows it wrote."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Session:
 
     @property
     def database(self) -> Database:
-        """Where the connection leads. Raises MigratorError in a session made without."""
+        """The database that the connection leads to. Raises MigratorError in a session created without one."""
         if self._database is None:
             raise MigratorError("this session does not know its database", remedy="give it one")
         return self._database

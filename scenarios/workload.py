@@ -78,7 +78,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class WriterReport:
-    """What the writers did.
+    """The work that the writers did.
 
     Attributes:
         operations: every transaction in the order in which they ended.
@@ -195,12 +195,12 @@ class Workload:
         return self._halt.wait(timeout_s)
 
     def slow_down(self, rate_per_s: float) -> None:
-        """From now on at most so many row changes per second over all threads."""
+        """Limits the writers to so many row changes per second over all threads, from now on."""
         with self._lock:
             self._rate_per_s = min(rate_per_s, self._rate_per_s or rate_per_s)
 
     def report(self) -> WriterReport:
-        """What was done so far."""
+        """Reports the work done so far."""
         with self._lock:
             operations = tuple(self._operations)
             writes = tuple(self._writes)

@@ -1,4 +1,4 @@
-"""What a running scenario consists of: the things that faults break and recorders read."""
+"""The parts of a running scenario: the things that faults break and recorders read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Pipeline(Protocol):
 
     @property
     def running(self) -> bool:
-        """Whether the process exists."""
+        """Returns whether the process exists."""
         ...
 
     def start(self) -> None:
@@ -84,11 +84,11 @@ class Replica(Protocol):
         ...
 
     def pause(self) -> None:
-        """It falls behind from now on."""
+        """Makes the replica fall behind from now on."""
         ...
 
     def resume(self) -> None:
-        """It catches up again."""
+        """Lets the replica catch up again."""
         ...
 
     def lose_log(self, slot: str, written: Callable[[], object]) -> str:

@@ -1,5 +1,4 @@
-"""What every measurement of ``migrator bench`` stands on: two servers with a project, a table of results,
-watches."""
+"""The ground of every measurement of ``migrator bench``: two servers with a project, a table of results, watches."""
 
 from __future__ import annotations
 
@@ -92,7 +91,7 @@ class Watch:
         self.processor_s = 0.0
 
     def __call__(self, now: Snapshot) -> bool:
-        """Whether to stop."""
+        """Returns whether to stop."""
         if self._started is None and now.captured is not None:
             self._started, self._used_s = time.monotonic(), tree_processor_s(os.getpid())
         if self._started is None or not self._goal(now):
@@ -120,7 +119,7 @@ def streamed(bed: Bed) -> Watch:
 
 
 class Changed(Protocol):
-    """What writers did."""
+    """The work that writers did."""
 
     @property
     def row_changes(self) -> int:
@@ -134,7 +133,7 @@ class Writers(Protocol):
         """Begin to write."""
 
     def report(self) -> Changed:
-        """What was done so far."""
+        """Reports the work done so far."""
 
     def stop(self) -> Changed:
         """End, and tell what was done."""
@@ -155,7 +154,7 @@ class Steady:
         self.measured_s = seconds
 
     def __call__(self, now: Snapshot) -> bool:
-        """Whether to stop."""
+        """Returns whether to stop."""
         if self._started is None:
             if now.captured is not None:
                 self._writers.start()

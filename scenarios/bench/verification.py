@@ -199,7 +199,7 @@ def _datacompy(bed: Bed) -> None:
 
 
 def _reladiff(bed: Bed) -> None:
-    """Its command line with what it chooses by itself."""
+    """Runs the command line of reladiff with its own defaults."""
     columns = [part for column in _COLUMNS for part in ("-c", column)]
     command = [
         sys.executable,

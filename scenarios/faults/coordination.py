@@ -33,7 +33,7 @@ class ZooKeeperFault(Fault):
         return world.zookeeper
 
     def _look(self, world: World) -> tuple[str, tuple[str, ...]]:
-        """Who leads and who stands by, asked past the proxy."""
+        """Asks ZooKeeper, past the proxy, who leads and who stands by."""
         side = self._side(world)
         session = ZooKeeperSession(side.settings, side.migration)
         try:

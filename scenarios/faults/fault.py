@@ -1,4 +1,5 @@
-"""What every fault is: made from its options, fired at a world, healed; and options that are checked by name."""
+"""The interface of every fault: made from its options, fired at a world, healed; and options that are checked by
+name."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class Options:
         self._given = dict(spec.options)
 
     def side(self, default: SideName | None = None) -> SideName:
-        """Which server: ``source`` or ``target``."""
+        """Returns the server that the option names: ``source`` or ``target``."""
         return cast(SideName, self.choice("side", ("source", "target"), default))
 
     def choice(self, name: str, allowed: Iterable[str], default: str | None = None) -> str:
@@ -135,7 +136,7 @@ class Fault:
         """Undoes what is to be undone. Called once at most after ``fire``; may also be all that is left to do."""
 
     def effect(self) -> str:
-        """What is known to have happened; empty while nothing did, e.g. a reset that waits for its byte."""
+        """Tells the effect that is known; empty while nothing has happened, e.g. a reset that waits for its byte."""
         return ""
 
     def close(self) -> None:

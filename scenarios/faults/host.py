@@ -229,7 +229,7 @@ class LimitFault(Fault):
 
 
 class Descriptors(LimitFault):
-    """No descriptor from ``limit`` on can be opened any more; those that are open stay open.
+    """A limit on file descriptors: none from ``limit`` on can be opened any more; those that are open stay open.
 
     All below it must be open, or the next ones to be opened would find room there.
     """

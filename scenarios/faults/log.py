@@ -296,7 +296,7 @@ def _segment_number(path: Path) -> int:
 
 
 def _slot_place(database: Database, slot: str, fault: str) -> str:
-    """How far back a slot goes. Raises ``MigratorError`` when there is no such slot."""
+    """Returns the position that a slot goes back to. Raises ``MigratorError`` when there is no such slot."""
     found = query(
         database, "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s", [slot]
     )

@@ -71,7 +71,7 @@ class Throttle(NetworkFault):
 
 
 class Slices(NetworkFault):
-    """No more than ``bytes`` in one send."""
+    """A limit of ``bytes`` to one send."""
 
     def __init__(self, options: Options):
         super().__init__(options)

@@ -20,7 +20,7 @@ Callback = Callable[[], None]
 _ANSWER = b"go\n"
 _CREDENTIALS = struct.Struct("iII")
 _LONGEST_PATH_BYTES = 107
-"""Of a Unix socket's address (unix(7), without the final zero)."""
+"""The longest address of a Unix socket, in bytes (unix(7), without the final zero)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class PointServer:
             return tuple(self._reached)
 
     def reached_by(self, pid: int, point: str) -> int:
-        """How often one process has announced a point so far."""
+        """Counts the times that one process has announced a point so far."""
         with self._changed:
             return sum(each.pid == pid and each.point == point for each in self._reached)
 

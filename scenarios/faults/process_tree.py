@@ -9,7 +9,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _THREADS = 20 - 3
-"""Where the number of threads stands among the fields from the third on."""
+"""The place of the number of threads among the fields from the third on."""
 
 
 def descendants(pid: int) -> list[int]:
@@ -48,7 +48,8 @@ def _words(pid: int, file: str) -> list[str]:
 
 
 def oom_score(pid: int) -> int:
-    """How likely the kernel is to kill it when memory runs out (proc(5)); -1 if it is gone."""
+    """Returns how likely the kernel is to kill a process when memory runs out (proc(5)); -1 if the process is
+    gone."""
     try:
         return int((_PROC / str(pid) / "oom_score").read_text())
     except OSError:
@@ -56,7 +57,7 @@ def oom_score(pid: int) -> int:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process exists and isn't a zombie.
+    """Returns whether the process exists and isn't a zombie.
 
     Its main thread may be one while others are still ending: until they have, its parent can't wait for it.
     """

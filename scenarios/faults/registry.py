@@ -35,7 +35,7 @@ def fault(spec: FaultSpec, world: World) -> PlacedFault:
 
 
 def check(spec: FaultSpec) -> None:
-    """Whether the spec can be placed as far as its words go: name, options, point.
+    """Checks that the spec can be placed as far as its words go: name, options, point.
 
     Raises ``ConfigError`` naming what is wrong. Needs no world: for whoever reads or writes a scenario.
     """
@@ -51,17 +51,17 @@ def sides_with_proxy(specs: Iterable[FaultSpec]) -> frozenset[SideName]:
 
 
 def needs_zookeeper(specs: Iterable[FaultSpec]) -> bool:
-    """Whether a ZooKeeper must say who leads if these faults are to be placed."""
+    """Returns whether a ZooKeeper must say who leads if these faults are to be placed."""
     return any(_made(spec).needs_zookeeper for spec in specs)
 
 
 def needs_cluster(specs: Iterable[FaultSpec]) -> bool:
-    """Whether Spark must run on a cluster if these faults are to be placed."""
+    """Returns whether Spark must run on a cluster if these faults are to be placed."""
     return any(_made(spec).needs_cluster for spec in specs)
 
 
 def needs_replica(specs: Iterable[FaultSpec]) -> bool:
-    """Whether a second server must follow the source if these faults are to be placed."""
+    """Returns whether a second server must follow the source if these faults are to be placed."""
     return any(_made(spec).needs_replica for spec in specs)
 
 

@@ -114,7 +114,7 @@ class KillRepair(Fault):
         )
 
     def _waits(self, world: World) -> bool:
-        """Whether somebody waits for our lock; a repair that can't know yet what differs is started again.
+        """Returns whether the repair waits for our lock; a repair that can't know yet what differs is started again.
 
         Raises ``MigratorError`` for one that ended in another way.
         """

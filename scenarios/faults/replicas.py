@@ -25,7 +25,7 @@ class ReplicaFault(LogFault):
         self.needs_proxy = "source"
 
     def _await_batches(self, world: World, more: int, what: str) -> None:
-        """Until so many more batches have reached the target, from whichever process runs now."""
+        """Waits until so many more batches have reached the target, from whichever process runs now."""
         pid = running_pid(world, self.name)
         wanted = world.applied(pid) + more
         await_true(lambda: world.applied(pid) >= wanted, what, _BATCHES_TIMEOUT_S)

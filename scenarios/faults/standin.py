@@ -91,7 +91,7 @@ class StandIn:
 
     @property
     def pid(self) -> int:
-        """Its process; 0 while there is none."""
+        """The id of the stand-in's process; 0 while there is none."""
         return self._process.pid if self._process else 0
 
     def leader(self) -> str:

@@ -1,4 +1,5 @@
-"""From the old flight tables to the new ones: one pure function per new table, each row made from one old row.
+"""The mapping from the old flight tables to the new ones: one pure function per new table, each row made from one old
+row.
 
 Keys of the new tables are UUIDs of the old natural keys (RFC 9562, version 5), so both sides can be told apart and
 joined without a lookup, and running the mapping again gives the same keys.
@@ -115,7 +116,7 @@ def directory_entry(airlines: DataFrame, airports: DataFrame, planes: DataFrame)
 
 @mapping.target("flight", key="flight_id")
 def flight(flights: DataFrame) -> DataFrame:
-    """What was planned, and how it ended."""
+    """The plan of a flight, and how the flight ended."""
     status = (
         F.when(F.col("dep_time").isNull(), "cancelled")
         .when(F.col("arr_time").isNull() | F.col("arr_delay").isNull(), "diverted")

@@ -311,7 +311,7 @@ def _day(rng: random.Random) -> tuple[int, int, int]:
 
 
 def _flights(session: Session, count: int) -> list[Row]:
-    """Up to so many neighbouring flights of one carrier and day; none if there are none."""
+    """Selects up to ``count`` neighbouring flights of one carrier and day; none if there are none."""
     rows = session.rows(
         f"SELECT {', '.join(FLIGHT_COLUMNS)} FROM flights WHERE year = %s AND month = %s AND day = %s"
         " AND carrier = %s AND flight >= %s ORDER BY flight, origin LIMIT %s",

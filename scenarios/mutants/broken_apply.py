@@ -51,7 +51,7 @@ def net_by_ends(
 def net_to_first_image(
     schema: TableSchema, images: pa.Table, every_before: bool = False
 ) -> tuple[pa.Table, pa.Table]:
-    """Of several changes of a key the first after image wins."""
+    """Nets several changes of a key wrongly: the first after image wins."""
     before, after = net_images(schema, images, every_before)
     rows = images.filter(pc.equal(images[SIGN], 1)).drop_columns([each.name for each in IMAGE_FIELDS])
     wanted = set(zip(*[after[name].to_pylist() for name in schema.key], strict=True))
@@ -83,7 +83,7 @@ def _applied_unfenced(self: MemoryTarget, batch: TargetBatch) -> None:
 
 
 def _loose(batch: TargetBatch) -> TargetBatch:
-    """Without the check of inserts, which would stop some mutants before they do harm."""
+    """Turns off a batch's check of inserts, which would stop some mutants before they do harm."""
     return replace(batch, rows=tuple(replace(rows, strict_inserts=False) for rows in batch.rows))
 
 
@@ -153,7 +153,7 @@ def _chunk_merged_last(present: Any, rows: Any) -> Any:
 
 
 def _commit_anywhere(self: ApplyLoop, batch: TargetBatch) -> None:
-    """Without the look at where the ledger stands, which would stop some mutants before they do harm."""
+    """Commits without a look at where the ledger stands, which would stop some mutants before they do harm."""
     _commit(self, replace(batch, link=None))
 
 

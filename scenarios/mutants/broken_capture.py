@@ -129,7 +129,7 @@ def _transactions_reversed(self: SegmentBuilder, *args: Any, **options: Any) -> 
 
 
 def _moves_by_half(self: SegmentBuilder, part: TransactionPart) -> None:
-    """Of a row whose key changes only the new key is delivered."""
+    """Delivers only the new key of a row whose key changes."""
     changes = []
     for change in part.changes:
         places = self._schemas[change.table].key_indexes()

@@ -51,7 +51,7 @@ class Mutant:
 
     @property
     def on_servers(self) -> bool:
-        """Whether ``patch`` breaks the rule on real servers."""
+        """Returns whether ``patch`` breaks the rule on real servers."""
         return self.servers is not None
 
     def patch(self) -> None:
@@ -155,7 +155,7 @@ MUTANTS = (
 
 
 def mutant(name: str) -> Mutant:
-    """By name. Raises ``ConfigError`` naming all of them."""
+    """Finds a mutant by name. Raises ``ConfigError`` naming all of them."""
     for each in MUTANTS:
         if each.name == name:
             return each

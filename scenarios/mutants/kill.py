@@ -1,4 +1,4 @@
-"""Who catches whom: the kill table."""
+"""The kill table: which checkers catch which broken variant."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class KillRow:
         return self.killed / self.seeds if self.seeds else 0.0
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the row for JSON."""
         return {**asdict(self), "outcome": self.outcome.value, "rate": self.rate}
 
 

@@ -51,13 +51,14 @@ TRIALS = (
     Trial("fencing-off", "zombie_with_loaded_rows", per_change=False),
     Trial("split-brain", "zookeeper_split_brain_mariadb", engine="mariadb", per_change=False),
 )
-"""In the order of the catalogue of variants. What a constraint of the target would stop before a checker sees it
-needs a target without one: in ``key_moves`` nothing is unique that an old row left behind would still hold."""
+"""The trials in the order of the catalogue of variants. What a constraint of the target would stop before a checker
+sees it needs a target without one: in ``key_moves`` nothing is unique that an old row left behind would still
+hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
-    """What came of a trial.
+    """The result of a trial.
 
     Attributes:
         mutant, broken, must_catch: of the catalogue of variants; one of the checkers has to catch it.
@@ -85,7 +86,7 @@ class TrialRow:
     why: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the row for JSON."""
         return {**asdict(self), "outcome": self.outcome.value}
 
 

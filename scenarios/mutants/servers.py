@@ -52,7 +52,7 @@ def _written_apart(self: BatchWriter, batch: Sequence[Prepared]) -> None:
 def _written_unfenced(
     self: PostgresTargetWriter, session: Session, batch: TargetBatch, prepared: list[Prepared], epoch: int
 ) -> bool:
-    """Neither the epoch nor the ledger's segment is looked at."""
+    """Writes a batch without a look at the epoch or the ledger's segment."""
     session.run("BEGIN")
     writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures, self._step)
     writer.relax()
@@ -80,7 +80,7 @@ def _open_to_anyone(self: FileSegmentWriter) -> None:
 
 
 def _created_by_anyone(self: FileSegmentWriter, number: int, created: bool) -> None:
-    """It does not matter who created a segment."""
+    """Ignores who created a segment."""
 
 
 def _replaced(source: Path, name: Path) -> bool:

@@ -74,7 +74,7 @@ def _without_deletes(history: History) -> History:
 
 
 def _source_twice(history: History) -> History:
-    """What the source's log says was committed is taken for what the target committed."""
+    """Takes the commits of the source's log for the target's commits."""
     log = history.log.to_pylist()
     lines: list[dict[str, Any]] = []
     done = -1
@@ -239,7 +239,7 @@ def judge_rows(history: History) -> tuple[KillRow, ...]:
 
 
 def wrong_on(broken: BrokenJudge, history: History) -> tuple[str, ...]:
-    """What a broken judge gets wrong about a good history and what was planted in it."""
+    """Lists what a broken judge gets wrong: about a good history and about what was planted in it."""
     wrong = ["good"] if _outcome(broken.sees(history)) is not Outcome.HOLDS else []
     for name, plant in PLANTED.items():
         if _outcome(broken.sees(plant(history))) is not Outcome.VIOLATED:

@@ -21,21 +21,21 @@ from scenarios.workload import Workload
 
 _TURN_S = 0.1
 _PATIENCE_S = 240.0
-"""Without any sign of life: a Spark session on a very busy machine takes minutes to start."""
+"""The longest wait without any sign of life: a Spark session on a very busy machine takes minutes to start."""
 _LONGEST_S = 600.0
-"""Of either half of a run, whatever signs of life there are."""
+"""The longest duration of either half of a run, whatever signs of life there are."""
 _HALT_S = 60.0
-"""For the expected halt, once everything that leads to it has happened."""
+"""The longest wait for the expected halt, once everything that leads to it has happened."""
 _EFFECT_S = 60.0
-"""For a fired fault that waits for its byte, its COMMIT or its call."""
+"""The longest wait for a fired fault that waits for its byte, its COMMIT or its call."""
 _WAITING_RATE_PER_S = 20.0
-"""Of the writers once they have made their changes, while a fault is still to come or its victim to come back."""
+"""The writers' rate once they have made their changes, while a fault is still to come or its victim to come back."""
 _MOST_STARTS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the pipeline ended: one of ``run_result``'s endings, its named error, and whether it had caught up."""
+    """The end of the pipeline: one of ``run_result``'s endings, its named error, and whether it had caught up."""
 
     ending: str
     error: str = ""
@@ -51,7 +51,7 @@ class _Patience:
         self._seen_at = self._began = time.monotonic()
 
     def left(self) -> bool:
-        """Whether to go on waiting."""
+        """Returns whether to go on waiting."""
         now, seen = time.monotonic(), self._signs()
         if seen != self._seen:
             self._seen, self._seen_at = seen, now
@@ -146,17 +146,18 @@ class Act:
         )
 
     def _reading(self) -> bool:
-        """Whether the process that runs now has come so far as to read the log: whoever was killed must go on."""
+        """Returns whether the process that runs now has come so far as to read the log: whoever was killed must go
+        on."""
         return self._points.reached_by(self._pipeline.pid, CAPTURE_BEGINS) > 0
 
     def _longer_s(self) -> float:
-        """How long to go on although enough was written and every fault fired."""
+        """Returns how long to go on although enough was written and every fault fired."""
         if self._halting:
             return _HALT_S
         return 0.0 if self._plan.all_happened() else _EFFECT_S
 
     def _signs(self) -> tuple[int, int]:
-        """What changes while the pipeline does something: processes started, points announced."""
+        """Returns numbers that change while the pipeline does something: processes started, points announced."""
         return self._pipeline.starts, len(self._points.reached())
 
     def _supervise(self) -> Ended | None:
@@ -177,7 +178,8 @@ class Act:
         return found[0] if found else None
 
     def _excused(self, exited: Exit) -> bool:
-        """Whether it is started again after a named error: where that is expected, once for each fault fired."""
+        """Returns whether the pipeline is started again after a named error: where that is expected, once for each
+        fault fired."""
         fired = sum(each.fired_us is not None for each in self._plan.faults)
         if self._scenario.expect.ending != RESTARTS or not exited.error or self._pipeline.starts > fired:
             return False
@@ -191,7 +193,7 @@ class Act:
         return Ended(STALLS, f"the process ended with exit code {exited.code} and named no error")
 
     def _dumped(self) -> bool:
-        """Whether the target holds every table's whole dump."""
+        """Returns whether the target holds every table's whole dump."""
 
         def ask() -> bool:
             ledger = wiring.status(self._settings).ledger

@@ -55,7 +55,7 @@ def command(name: str, engine: str, seed: int, mutant: str) -> str:
 
 
 def versions(source: Database, target: Database) -> dict[str, str]:
-    """Of the tool and what it runs on. Raises ``ConnectionFailed``."""
+    """Returns the versions of the tool and what it runs on. Raises ``ConnectionFailed``."""
     found = {"python": platform.python_version()}
     found.update({name: version(name) for name in _PACKAGES})
     found.update({"source": _server_version(source), "target": _server_version(target)})

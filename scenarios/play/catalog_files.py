@@ -115,7 +115,7 @@ class _Reader:
         return None if self.problems else Scenario(name=name, **values)
 
     def _check(self, values: Mapping[str, Any], root: yaml.MappingNode) -> None:
-        """What concerns several keys at once."""
+        """Checks what concerns several keys at once."""
         line = root.start_mark.line + 1
         faults: tuple[FaultSpec, ...] = values.get("faults", ())
         for number, fault in enumerate(faults, 1):

@@ -1,4 +1,4 @@
-"""When each fault of a scenario fires and heals, and what became of it."""
+"""The plan of a scenario's faults: when each fires and heals, and what became of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Planned:
 
     @property
     def fired(self) -> bool:
-        """Whether it is known to have done something."""
+        """Returns whether the fault is known to have done something."""
         return self.fired_us is not None and bool(self.placed.effect())
 
 
@@ -112,11 +112,12 @@ class FaultPlan:
                 self._busy.release()
 
     def all_fired(self) -> bool:
-        """Whether every fault was fired (it may still wait for its byte)."""
+        """Returns whether every fault was fired (it may still wait for its byte)."""
         return all(each.fired_us is not None for each in self.faults)
 
     def all_happened(self) -> bool:
-        """Whether every fault was fired and has done something: healed now, none would be taken back unseen."""
+        """Returns whether every fault was fired and has done something: healed now, none would be taken back
+        unseen."""
         return all(each.fired for each in self.faults)
 
     def heal(self) -> None:

@@ -16,7 +16,7 @@ from scenarios.toml_text import merged
 
 
 def pairs(scenarios: Sequence[Scenario], count: int, seed: int) -> list[Scenario]:
-    """So many different pairs, drawn under a seed; fewer if there aren't so many.
+    """Draws ``count`` different pairs under a seed; fewer if there aren't so many.
 
     Both must go on by themselves when alone (what follows from a halt isn't known for two), have faults and
     the same workload, share an engine, and not set one thing of a server or of the project twice.

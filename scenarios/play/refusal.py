@@ -27,7 +27,7 @@ _OF_A_RUN = {
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What a run would leave behind: name and content of each thing that was looked at."""
+    """The traces that a run would leave behind: name and content of each thing that was looked at."""
 
     found: tuple[tuple[str, str], ...]
 

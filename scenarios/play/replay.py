@@ -21,7 +21,7 @@ class Replay:
 
     @property
     def same(self) -> bool:
-        """Whether every verdict is the recorded one, with the same counts."""
+        """Returns whether every verdict is the recorded one, with the same counts."""
         return self.recorded.outcome is self.found.outcome and self.recorded.checks == self.found.checks
 
 

@@ -1,4 +1,4 @@
-"""What came of one run of a scenario, and its three-valued verdict."""
+"""The result of one run of a scenario, and its three-valued verdict."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ MISSED, SILENT = "segments missed", "faults silent"
 
 
 def doubts(expect: Expectation, counts: Mapping[str, int]) -> list[str]:
-    """Why the record may prove nothing, as far as the checkers that were asked for don't say it themselves."""
+    """Tells why the record may prove nothing, as far as the checkers that were asked for don't say it themselves."""
     missed, silent = counts.get(MISSED, 0), counts.get(SILENT, 0)
     found = [f"{missed} segments were released before they were recorded"] if missed else []
     if silent and "D8" not in expect.checks:
@@ -82,7 +82,7 @@ def doubts(expect: Expectation, counts: Mapping[str, int]) -> list[str]:
 
 
 def as_expected(expect: Expectation, ending: str) -> bool:
-    """Whether a run ended as it was to, or better."""
+    """Returns whether a run ended as it was to, or better."""
     return ending == expect.ending or (expect.ending, ending) in _AS_GOOD
 
 
@@ -117,7 +117,7 @@ def verdict(
 
 
 def judgement(result: RunResult, must_catch: Sequence[str]) -> Outcome:
-    """What one run says of a broken variant: killed (holds), survived (violated), or unknown.
+    """Judges a broken variant by one run: killed (holds), survived (violated), or unknown.
 
     Args:
         result: of the run.

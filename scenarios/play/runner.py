@@ -53,7 +53,7 @@ _FIRST_WRITES_S = 10.0
 
 @dataclass(slots=True)
 class _Told:
-    """What a run has found out so far."""
+    """The findings of a run so far."""
 
     ending: str = FAILS
     error: str = ""
@@ -63,7 +63,7 @@ class _Told:
 
 
 def check(scenario: Scenario) -> None:
-    """Whether a scenario can be played as far as its words go. Raises ``ConfigError`` or ``MigratorError``."""
+    """Checks that a scenario can be played as far as its words go. Raises ``ConfigError`` or ``MigratorError``."""
     workload(scenario.workload.name)
     for fault in scenario.faults:
         registry.check(fault)
@@ -264,7 +264,7 @@ def _after_failure(stop: Callable[[], object]) -> None:
 
 
 def _keep_evidence(scratch: Path, folder: Path) -> None:
-    """What helps to see why: segments as delivered, servers' logs, the project's file."""
+    """Copies what helps to see why: segments as delivered, servers' logs, the project's file."""
     segments = scratch / bundle.SEGMENTS
     if segments.exists():
         shutil.copytree(segments, folder / bundle.SEGMENTS, dirs_exist_ok=True)

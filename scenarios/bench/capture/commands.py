@@ -92,7 +92,7 @@ def capturebench(
 
 @dataclass(frozen=True)
 class Work:
-    """How much of everything, and whether others do it too."""
+    """The amount of work in a benchmark, and whether other tools do it too."""
 
     rows: int
     changes: int
@@ -202,7 +202,8 @@ def _lag(bed: Bed, ours: OurCapture, rows: int, report: Report) -> None:
 
 
 def _wait(seen: Callable[[], object]) -> None:
-    """On a machine that is busy with others the first commit of a window may come after it."""
+    """Waits until something is seen: on a machine that is busy with others the first commit of a window may come
+    after it."""
     deadline = time.monotonic() + _DEADLINE_S
     while not seen():
         if time.monotonic() > deadline:

@@ -34,7 +34,7 @@ class PlainLibrary:
         return rows / (time.monotonic() - started)
 
     def events(self) -> Generator[int]:
-        """Of each row event how many rows it has. Waits for more at the end of the log."""
+        """Yields the number of rows of each row event. Waits for more at the end of the log."""
         stream = BinLogStreamReader(
             connection_settings={
                 "host": self._old.host,
@@ -57,7 +57,8 @@ class PlainLibrary:
             stream.close()
 
     def _end(self) -> dict[str, Any]:
-        """Of MariaDB as GTIDs: told a file and an offset, the library reads the log from its first event on."""
+        """Returns the log's end; on MariaDB as GTIDs: given a file and an offset, the library reads the log from its
+        first event on."""
         mariadb = self._old.kind == "mariadb"
         connection: Any = self._old.connect(autocommit=True)
         with connection.cursor() as cursor:

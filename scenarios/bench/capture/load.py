@@ -28,7 +28,7 @@ _ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """What the program says of one second: when it said so, transactions a second, latency (ms)."""
+    """The program's figures of one second: when it printed them, transactions a second, latency (ms)."""
 
     at: float
     tps: float
@@ -51,7 +51,7 @@ class Load:
         self.name, self.latency = ("pgbench", "mean") if postgres else ("sysbench " + _SCRIPT, "p95")
 
     def create(self) -> None:
-        """Its tables, made by itself."""
+        """Creates the load's tables, by the program itself."""
         if self.old.kind == "postgresql":
             program = find("pgbench", "pip install 'dbmigrator[embedded]'")
             run_to_set_up(

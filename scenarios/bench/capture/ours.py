@@ -27,8 +27,8 @@ _POLL_S = 0.01
 _LAST = 19
 _DEADLINE_S = 1800.0
 EARLY_S = 2 * time.clock_getres(5)
-"""By so much the time of what happened to a file may be early: it comes from CLOCK_REALTIME_COARSE of Linux
-(number 5), and was seen to be nearly two of its ticks behind."""
+"""The seconds by which the time of a file's change may be early: it comes from CLOCK_REALTIME_COARSE of Linux (number
+5), and was seen to be nearly two of its ticks behind."""
 
 
 class OurCapture:
@@ -47,7 +47,7 @@ class OurCapture:
         self.progress = Progress()
 
     def caught_up(self) -> Callable[[Snapshot], bool]:
-        """Whether the event log holds all that is committed now, and all dumps."""
+        """Returns a function that tells whether the event log holds all that is committed now, and all dumps."""
         goal: Position = self._parts.catalog.position()
 
         def reached(now: Snapshot) -> bool:
@@ -130,7 +130,7 @@ class OurCapture:
         ends.raise_failure()
 
     def wait_until_caught_up(self) -> None:
-        """Until the event log holds all that was committed when this was called."""
+        """Waits until the event log holds all that was committed when this was called."""
         self._wait(self.caught_up())
 
     def _dump_requested(self, given_up: Callable[[], bool] = lambda: False) -> None:
@@ -156,7 +156,7 @@ def _dumped(now: Snapshot) -> bool:
 
 
 def lags_s(state: Path, since_s: float) -> list[tuple[float, float]]:
-    """Of each segment since a moment: when it was durable (Unix time), and the age of its newest commit then.
+    """Lists, for each segment since a moment, when it was durable (Unix time), and the age of its newest commit then.
 
     ``state`` is the folder of a project's state.
     """
@@ -182,7 +182,7 @@ def lags_of(state: Path, commits: Sequence[Commit], since_s: float) -> list[tupl
 
 
 def _segments(state: Path) -> Iterator[tuple[float, dict[str, Any]]]:
-    """When each was durable (Unix time), and its manifest; in their order.
+    """Yields for each segment, in order, when it was durable (Unix time), and its manifest.
 
     Its last change of status is the link that makes it exist, after all was synced. Such a time is early by up to
     ``EARLY_S``, which is added: a lag is rather told too long than below zero.

@@ -19,7 +19,7 @@ _START, _REPORT, _STOP = "start", "report", "stop"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What the writers did.
+    """The work that the writers did.
 
     Attributes:
         row_changes: committed.
@@ -49,7 +49,7 @@ class OrderWritersApart:
         theirs.close()
 
     def __enter__(self) -> OrderWritersApart:
-        """Not started yet."""
+        """Returns the writers, not started yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,7 +63,7 @@ class OrderWritersApart:
         self._asked(_START)
 
     def report(self) -> Done:
-        """What was done so far. Raises ``MigratorError`` if the process has ended or doesn't answer."""
+        """Reports the work done so far. Raises ``MigratorError`` if the process has ended or doesn't answer."""
         return self._asked(_REPORT)
 
     def stop(self) -> Done:

@@ -25,7 +25,7 @@ _LONGEST_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What the writers did.
+    """The work that the writers did.
 
     Attributes:
         row_changes: committed, as the tables themselves tell.
@@ -53,7 +53,7 @@ class GaugeWriters:
         self._stack = ExitStack()
 
     def __enter__(self) -> GaugeWriters:
-        """Not started yet."""
+        """Returns the writers, not started yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,7 +75,7 @@ class GaugeWriters:
         self._stack.callback(_end, self._process)
 
     def report(self) -> Changed:
-        """What was done so far. Raises ``MigratorError`` with the writers' last words if they ended by
+        """Reports the work done so far. Raises ``MigratorError`` with the writers' last words if they ended by
         themselves."""
         ended = None if self._process is None else self._process.poll()
         if self._process is not None and ended is not None:

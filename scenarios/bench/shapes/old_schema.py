@@ -69,7 +69,7 @@ def touch_product(database: Database, product: int) -> None:
 
 
 def gauge_changes(database: Database) -> int:
-    """How many updates the twenty tables have seen: each adds one to ``n``, which began as ``id``."""
+    """Counts the updates that the twenty tables have seen: each adds one to ``n``, which began as ``id``."""
     tables = " UNION ALL ".join(
         f"SELECT coalesce(sum(n - id), 0) AS changes FROM gauge_{number}" for number in range(1, TABLES + 1)
     )

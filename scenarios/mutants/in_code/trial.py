@@ -28,7 +28,7 @@ _ENDS = {_PASSED: Outcome.VIOLATED, _FAILED: Outcome.HOLDS}
 
 @dataclass(frozen=True, slots=True)
 class TestsRun:
-    """What came of the tests in one copy.
+    """The result of the tests in one copy.
 
     Attributes:
         outcome: holds: a test failed; violated: all passed; unknown: there was nothing to fail.
@@ -45,14 +45,14 @@ class TestsRun:
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """What came of one mutant; ``outcome`` as in ``TestsRun``, and of an equivalent one unknown, with its
+    """The result of one mutant. ``outcome`` is as in ``TestsRun``; for an equivalent mutant it is unknown, with its
     reason."""
 
     mutant: CodeMutant
     run: TestsRun
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the row for JSON."""
         return {
             **asdict(self.mutant),
             "outcome": self.run.outcome.value,
