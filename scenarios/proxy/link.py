@@ -21,7 +21,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the network is like now.
+    """The state of the simulated network.
 
     Attributes:
         latency_s, jitter_s: delay of every piece, and the most that a random part adds to it.
@@ -73,7 +73,7 @@ class Link:
         self.reset = False
 
     def ends(self, direction: Direction) -> tuple[socket.socket, socket.socket]:
-        """Where a direction comes from and goes to."""
+        """Returns the sockets that a direction comes from and goes to."""
         return (self.client, self.server) if direction == "to_server" else (self.server, self.client)
 
     def fail(self, trigger: Trigger) -> None:
@@ -89,7 +89,7 @@ class Link:
         self.done.set()
 
     def is_of(self, stream: Stream) -> bool:
-        """Whether the connection is the server's log being read, or another one, as asked."""
+        """Returns whether the connection is of the stream asked for: the server's log being read, or another one."""
         return stream == "any" or self.scanner.is_log == (stream == "log")
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ class TcpProxy:
     # -- what happened ------------------------------------------------------------------------------------------
 
     def events(self) -> tuple[Event, ...]:
-        """What it did so far: connections accepted, cut, refused; bytes flipped."""
+        """Lists what the proxy did so far: connections accepted, cut, refused; bytes flipped."""
         with self._heard:
             return tuple(self._events)
 

@@ -1,4 +1,5 @@
-"""What is to happen once to one connection of a proxy: a reset at a byte or around a COMMIT, a flipped byte."""
+"""Events that are to happen once to one connection of a proxy: a reset at a byte or around a COMMIT, a flipped
+byte."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class Triggers:
         self._waiting.append(trigger)
 
     def disarm(self, trigger: Trigger) -> None:
-        """It has happened, or isn't wanted any more."""
+        """Removes a trigger that has happened, or isn't wanted any more."""
         self._waiting = [other for other in self._waiting if other is not trigger]
 
     def clear(self) -> None:

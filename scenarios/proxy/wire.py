@@ -1,4 +1,4 @@
-"""What a proxy reads in a client's stream: where a COMMIT is executed, and whether the connection is a log stream.
+"""A proxy's reading of a client's stream: where a COMMIT is executed, and whether the connection is a log stream.
 
 Sources: PostgreSQL documentation, "Frontend/Backend Protocol", message formats; MariaDB documentation,
     "Client/Server Protocol", packets and COM_QUERY. A stream under TLS can't be read: nothing is ever found
@@ -33,7 +33,7 @@ class Scanner(Protocol):
     """Reads one client's bytes in order, however they are cut into pieces."""
 
     is_log: bool
-    """Whether the connection has asked for the server's log (replication)."""
+    """True once the connection has asked for the server's log (replication)."""
 
     def feed(self, data: bytes) -> list[Commit]:
         """Takes the next bytes; the COMMITs whose last byte is among them."""

@@ -39,7 +39,7 @@ _BEGINS = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION|XA\s+START)\b", re.IGNORE
 
 
 class Place(Protocol):
-    """How far the log was read, in one engine's GTIDs: a value, comparable by ``reaches``."""
+    """The place up to which the log was read, in one engine's GTIDs: a value, comparable by ``reaches``."""
 
     @property
     def order(self) -> int:
@@ -47,10 +47,10 @@ class Place(Protocol):
 
     @property
     def text(self) -> str:
-        """As the server takes it."""
+        """The place in the server's notation."""
 
     def reaches(self, goal: Any) -> bool:
-        """Whether everything of that place is in this one."""
+        """Returns whether everything of that place is in this one."""
 
 
 class BinlogRecorder:
@@ -90,7 +90,7 @@ class BinlogRecorder:
         self._stopping.raise_failure()
 
     def _present(self) -> Place:
-        """Where the server's log ends now."""
+        """Returns the place where the server's log ends now."""
         raise AssertionError(f"{type(self).__name__} doesn't say where the log ends")
 
     def _after(self, event: Any) -> Place | None:
@@ -137,7 +137,7 @@ class BinlogRecorder:
         )
 
     def _done(self) -> bool:
-        """Whether everything up to the goal was read; a transaction after it may be open."""
+        """Returns whether everything up to the goal was read; a transaction after it may be open."""
         return self._goal is not None and self._place.reaches(self._goal)
 
     def _take(self, event: Any, stream: BinLogStreamReader) -> None:
@@ -167,7 +167,7 @@ class BinlogRecorder:
         self.log.begin(self._open.order, self._clock.at_unix_us(event.timestamp * 1_000_000))
 
     def _has_end(self, event: Any) -> bool:
-        """Whether the event itself says that a COMMIT or the like ends what it begins."""
+        """Returns whether the event itself says that a COMMIT or the like ends what it begins."""
         return False
 
     def _commit(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RunClock:
-    """Both of this machine's clocks at the run's start.
+    """The two clocks of this machine at the run's start.
 
     Attributes:
         unix_us: wall clock, microseconds since 1970.

@@ -1,4 +1,5 @@
-"""What capture delivered, read from the event log's segments on disk, which are kept from being released unseen."""
+"""Rows that capture delivered, read from the event log's segments on disk, which are kept from being released
+unseen."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ class SegmentKeeper:
 
     @property
     def manifests(self) -> int:
-        """How many segments are kept."""
+        """The number of segments that are kept."""
         return len(self._kept)
 
     def keep(self) -> None:
@@ -108,7 +109,7 @@ class SegmentKeeper:
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """What the kept segments hold.
+    """The contents of the kept segments.
 
     Attributes:
         table: the history's table.

@@ -31,7 +31,7 @@ class GrowingTable:
         self._rows.append(row)
 
     def settle(self) -> None:
-        """What was added so far stays; call it between transactions."""
+        """Keeps what was added so far; call it between transactions."""
         if len(self._rows) >= _ROWS_A_BATCH:
             self._pack()
 

@@ -60,7 +60,7 @@ class Observers:
 
     @property
     def snapshots(self) -> int:
-        """How many snapshots were read."""
+        """The number of snapshots that were read."""
         return self._snapshots
 
     def start(self) -> None:

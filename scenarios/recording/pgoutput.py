@@ -32,7 +32,7 @@ class Begin(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """It ends: end of its commit record."""
+    """The end of a transaction: end of its commit record."""
 
     end_lsn: int
 

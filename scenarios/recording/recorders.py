@@ -25,7 +25,7 @@ LOG_RECORDERS: Mapping[str, Callable[[Database, Sequence[Tracked], RunClock], So
     "mariadb": MariaLogRecorder,
     "mysql": MysqlLogRecorder,
 }
-"""By the kind of the source."""
+"""The recorders of source logs, by the kind of the source."""
 
 
 class Recorders:
@@ -79,7 +79,7 @@ class Recorders:
             raise failure
 
     def delivered(self) -> Deliveries:
-        """What the event log held; call it once stopped."""
+        """Reads what the event log held; call it once stopped."""
         return deliveries(self._kept, self._tracked)
 
     def history(

@@ -26,7 +26,7 @@ _FINAL_TRIES = 50
 
 
 class TransactionTaker(Protocol):
-    """Who gets the transactions, in commit order."""
+    """A receiver of the transactions, in commit order."""
 
     def begin(self, commit_lsn: int, committed_at_us: int) -> None:
         """A committed transaction begins; the commit record starts at ``commit_lsn``, the time is since 1970."""

@@ -17,7 +17,7 @@ class SourceLogRecorder(Protocol):
 
     @property
     def log(self) -> SourceLog:
-        """What was recorded so far; complete once stopped."""
+        """The log recorded so far; complete once stopped."""
 
     def start(self) -> None:
         """Begins at the log's present end, the present rows as position 0."""
@@ -40,7 +40,7 @@ class SourceLog:
 
     @property
     def transactions(self) -> int:
-        """How many with tracked rows."""
+        """The number of transactions with tracked rows."""
         return self._position
 
     @property

@@ -40,7 +40,7 @@ class GtidState:
         return all(self.sequence(domain) >= number for domain, (_, number) in goal.last.items())
 
     def sequence(self, domain: int) -> int:
-        """Of a domain's last transaction; 0 if it has none."""
+        """Returns the sequence number of a domain's last transaction; 0 if it has none."""
         return self.last.get(domain, (0, 0))[1]
 
 

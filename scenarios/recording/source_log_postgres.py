@@ -15,7 +15,7 @@ from scenarios.recording.states import rows_of
 from scenarios.workloads.base import Tracked
 
 NAME = "scenario_recorder"
-"""Of slot and publication."""
+"""The name of slot and publication."""
 
 
 class PostgresLogRecorder:
@@ -70,9 +70,9 @@ class _Taker:
         self._log.truncate(self._known[oid][0])
 
     def commit(self) -> None:
-        """It ends."""
+        """Ends the transaction."""
         self._log.commit()
 
     def abort(self) -> None:
-        """It comes again."""
+        """Drops the transaction, which comes again."""
         self._log.abort()

@@ -22,7 +22,7 @@ from scenarios.workloads.base import Tracked, key_text
 from verify.history.history import DELETE, PUT
 
 NAME = "scenario_target_recorder"
-"""Of slot and publication."""
+"""The name of slot and publication."""
 _LEDGER = ("migrator", "ledger")
 
 
@@ -36,7 +36,7 @@ class _LedgerRow:
     checkpoint: str | None
 
     def moved_from(self, before: _LedgerRow | None) -> bool:
-        """Whether it says something else about what is applied; a new epoch alone doesn't."""
+        """Returns whether the row says something else about what is applied; a new epoch alone doesn't."""
         if before is None:
             return self.checkpoint is not None
         return (self.segment, self.order, self.checkpoint) != (
@@ -67,7 +67,7 @@ class TargetCommitRecorder:
 
     @property
     def commits(self) -> int:
-        """How many commits moved the ledger, as far as it was read."""
+        """The number of commits that moved the ledger, as far as it was read."""
         return self._taker.commits
 
     def start(self) -> None:
@@ -177,7 +177,7 @@ class _Taker:
         self.change_rows.settle()
 
     def abort(self) -> None:
-        """It comes again."""
+        """Drops the transaction, which comes again."""
         self._clear()
 
     def _move(self, row: Row) -> None:

@@ -1,4 +1,4 @@
-"""What scenario runs say, for people (HTML page, terminal) and for machines (JUnit XML, JSON)."""
+"""Reports on scenario runs, for people (HTML page, terminal) and for machines (JUnit XML, JSON)."""
 
 from scenarios.report.beside import tables_beside
 from scenarios.report.files import write

@@ -1,4 +1,4 @@
-"""What other commands have left in the folder of the bundles, as tables of the report.
+"""Results that other commands have left in the folder of the bundles, as tables of the report.
 
 ``migrator scenario simulate --json OUT/simulation.json``, the same with ``--mutant all --json OUT/mutants.json``,
 ``migrator scenario mutants --json OUT/mutants_on_servers.json``, ``migrator scenario code-mutants --json

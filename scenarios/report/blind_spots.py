@@ -1,4 +1,4 @@
-"""What a passing report does not say: printed in every report, so that nobody reads more into it."""
+"""The limits of a passing report: printed in every report, so that nobody reads more into it."""
 
 from __future__ import annotations
 

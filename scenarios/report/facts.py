@@ -1,4 +1,4 @@
-"""What a page, a JUnit file or a terminal needs to know of one run: its result, and what its history adds."""
+"""The facts of one run for a page, a JUnit file or a terminal: its result, and what its history adds."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Series:
 
     @property
     def end_s(self) -> float:
-        """Where the last bin ends."""
+        """The end of the last bin, in seconds."""
         return self.bin_s * len(self.written)
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What the history adds to a result.
+    """The facts that the history adds to a result.
 
     Attributes:
         counts: of operations, transactions, commits, ...
@@ -94,7 +94,7 @@ class Fact:
         return sum(fault.fired for fault in self.recorded.faults)
 
     def ending_is_right(self) -> bool:
-        """Whether the run ended as the scenario expects."""
+        """Returns whether the run ended as the scenario expects."""
         return as_expected(self.run.scenario.expect, self.run.ending)
 
 
@@ -104,7 +104,7 @@ def facts(results: Sequence[RunResult]) -> list[Fact]:
 
 
 def recorded(folder: Path) -> Recorded:
-    """What the history of a bundle says, or why it says nothing."""
+    """Reads the facts from the history of a bundle, or why there are none."""
     history = folder / bundle.HISTORY
     if not history.is_dir():
         return Recorded(problem="no history was recorded")

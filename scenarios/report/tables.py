@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Those there are.
+    """The tables of a report, as far as they exist.
 
     Attributes:
         kill: the broken variants in simulation; a violated row is a survivor.
@@ -51,10 +51,10 @@ class Tables:
     waiting: Table | None = None
 
     def all(self) -> tuple[Table, ...]:
-        """In the order of the report."""
+        """Lists the tables in the order of the report."""
         found = (self.kill, self.servers, self.code, self.simulation, self.torture, self.waiting)
         return tuple(each for each in found if each is not None)
 
     def outcomes(self) -> set[Outcome]:
-        """Of all rows that have one."""
+        """Collects the outcomes of all rows that have one."""
         return {row.outcome for table in self.all() for row in table.rows if row.outcome is not None}

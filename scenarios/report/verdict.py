@@ -1,4 +1,4 @@
-"""From many runs to one verdict, in the order in which a reader wants them: what is wrong comes first.
+"""One verdict for many runs, in the order in which a reader wants them: what is wrong comes first.
 
 A broken variant (``mutant``) is a negative control: it is right if a checker caught it. A control that survived
 makes the whole report *violated*, since the passes beside it prove nothing; one that could not be judged makes it
@@ -20,12 +20,12 @@ CONTROL_SAID = {Outcome.HOLDS: "caught", Outcome.VIOLATED: "SURVIVED", Outcome.U
 
 
 def is_control(run: RunResult) -> bool:
-    """Whether the run was one of a broken variant."""
+    """Returns whether the run was one of a broken variant."""
     return bool(run.mutant)
 
 
 def control(run: RunResult) -> Outcome:
-    """What a broken variant's run says of it: holds if any checker caught it, violated if it survived, or unknown.
+    """Judges a broken variant by its run: holds if any checker caught it, violated if it survived, or unknown.
 
     An ending that nobody looked into is no catch.
     """
@@ -33,7 +33,7 @@ def control(run: RunResult) -> Outcome:
 
 
 def verdict(results: Sequence[RunResult], tables: Tables | None = None) -> Outcome:
-    """Of all runs, controls and tables together; of none it is unknown."""
+    """Sums up all runs, controls and tables in one outcome; without any of them it is unknown."""
     found = {run.outcome for run in results if not is_control(run)}
     found |= {control(run) for run in results if is_control(run)}
     found |= tables.outcomes() if tables else set()

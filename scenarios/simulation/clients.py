@@ -20,7 +20,7 @@ _OPENING_BALANCE = 100
 
 
 def initial_rows() -> Rows:
-    """What the tables hold before the run: session 0."""
+    """Returns the contents of the tables before the run: session 0."""
     return {
         REGISTER.id: {key: Stored(0, key, 0) for key in REGISTER_KEYS if key % 2},
         CHECKING.id: {key: Stored(0, key, _OPENING_BALANCE) for key in ACCOUNTS},
@@ -78,7 +78,7 @@ class Client:
         self._invoke(action(self, dice), rolled_back=dice.below(16) == 15)
 
     def finish(self) -> None:
-        """No more transactions: learns the last outcome."""
+        """Ends the client's transactions: it learns the last outcome."""
         if self._waiting is not None:
             self._answer(OK if self._waiting not in self.source.hidden else UNKNOWN)
 

@@ -30,6 +30,6 @@ class Dice:
         return choices[self.below(len(choices))]
 
     def some_of(self, choices: Sequence[T], count: int) -> list[T]:
-        """Up to ``count`` different ones, in any order."""
+        """Picks up to ``count`` different choices, in any order."""
         left = list(choices)
         return [left.pop(self.below(len(left))) for _ in range(min(count, len(left)))]

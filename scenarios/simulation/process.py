@@ -56,7 +56,7 @@ CRASH_POINTS = (
     "apply.released",
 )
 LOST, UNKNOWN = "target.merged", "target.committed"
-"""Where the connection to the target may break: nothing was committed, or nobody told us."""
+"""The points where the connection to the target may break: nothing was committed, or nobody told us."""
 
 
 class Crash(BaseException):
@@ -65,7 +65,7 @@ class Crash(BaseException):
 
 @dataclass(slots=True)
 class Shared:
-    """What outlives processes."""
+    """The things that outlive processes."""
 
     source: Source
     election: MemoryElection
@@ -74,11 +74,11 @@ class Shared:
     requests: MemoryRequests
 
     def holds_rows(self, name: str) -> bool:
-        """Whether a target table has any row."""
+        """Returns whether a target table has any row."""
         return any(rows for table, rows in self.target.rows.items() if table.name == name)
 
     def empty(self, name: str) -> None:
-        """What an operator does to a target table; of the ledger nothing changes."""
+        """Empties a target table, as an operator does; nothing of the ledger changes."""
         database = self.target
         ledger = database.ledger
         for table, rows in database.rows.items():
@@ -118,12 +118,12 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a process."""
+        """Returns whether there is a process."""
         return self.leads or self._starting is not None
 
     @property
     def leads(self) -> bool:
-        """Whether its loops run. It may be a zombie: only the ledger and the event log know."""
+        """Returns whether the process's loops run. It may be a zombie: only the ledger and the event log know."""
         return self._apply is not None
 
     def stop(self) -> None:

@@ -18,7 +18,7 @@ def simulate(
     taken: Sequence[Decision] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> History:
-    """What happens under a seed.
+    """Simulates a run under a seed.
 
     Args:
         seed: decides everything.
@@ -45,6 +45,6 @@ def simulate(
 
 
 def command(seed: int, mutant: str = "") -> str:
-    """What replays a seed."""
+    """Returns the command that replays a seed."""
     name = f" --mutant {mutant}" if mutant else ""
     return f"migrator scenario simulate --first {seed} --seeds 1{name}"

@@ -1,4 +1,4 @@
-"""What is simulated."""
+"""The kinds of simulated run, and the parts of the product that a broken variant replaces."""
 
 from __future__ import annotations
 

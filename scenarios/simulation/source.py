@@ -76,7 +76,7 @@ class Write:
         return f"{self.table.name} {before} -> {after}"
 
     def change(self) -> RowChange:
-        """As the log reader delivers it."""
+        """Returns the change as the log reader delivers it."""
         before = None if self.before is None else self.before[1].text(self.before[0])
         after = None if self.after is None else self.after[1].text(self.after[0])
         kind = Operation.INSERT if before is None else Operation.DELETE if after is None else Operation.UPDATE
@@ -111,7 +111,7 @@ class Entry:
         return f"position {self.ordinal}, " + ", ".join(map(str, self.writes))
 
     def records(self, part_rows: int) -> list[LogRecord]:
-        """As the log reader delivers it: large transactions in parts."""
+        """Returns the entry as the log reader delivers it: large transactions in parts."""
         place = position(self.number)
         if self.mark is not None:
             return [self.mark, LogProgress(place)]
@@ -208,7 +208,7 @@ class Source:
         self.locked.difference_update(key for write in entry.writes for key in write.locks())
 
     def witness(self) -> SeenSet:
-        """What is visible now."""
+        """Returns the set of transactions that are visible now."""
         return SeenSet(frozenset(self._visible_ids))
 
     def end(self) -> Position:

@@ -95,7 +95,7 @@ TARGETS = tuple(plan.target for plan in PLANS)
 
 
 Versions = Mapping[str, str]
-"""Which version of its mapping each target has; one that the mapping lacks is absent."""
+"""The version of each target's mapping; a target that the mapping lacks is absent."""
 AS_ALWAYS: Versions = {table.id.name: "1" for table in TARGETS}
 
 
@@ -115,12 +115,12 @@ def analysed(versions: Versions) -> dict[str, MappingPlan]:
 
 
 def noted(versions: Versions) -> tuple[Mapped, ...]:
-    """What the ledger is told of them."""
+    """Returns the versions as the ledger records them."""
     return tuple(Mapped(name, "new", version) for name, version in versions.items())
 
 
 class Mapper:
-    """What ``TransformJob`` is to Spark: the target rows of a batch.
+    """The simulation's counterpart of ``TransformJob`` on Spark: it makes the target rows of a batch.
 
     Args:
         log: where the batches' chunk rows are.

@@ -1,4 +1,4 @@
-"""What many seeds say together, and one failing seed told in full."""
+"""The summary of many seeds, and the full story of one failing seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STUCK = "the target never came to hold everything"
 
 
 def failure(history: History, results: Sequence[CheckResult]) -> str:
-    """Why a run fails, in a few words, or ""."""
+    """Tells why a run fails, in a few words, or ""."""
     codes = [result.code for result in results if result.outcome is Outcome.VIOLATED]
     if history.description.halted:
         codes.append(f"halted: {history.description.halted}")
@@ -72,7 +72,7 @@ class Tally:
         return Outcome.HOLDS
 
     def lines(self) -> Iterator[str]:
-        """For a terminal."""
+        """Yields the lines for a terminal."""
         yield f"{self.outcome.value}: {self.seeds} seeds, {self.commits} target commits, {self.faults} faults fired"
         for code, counts in self.counts.items():
             said = ", ".join(f"{number} {outcome.value}" for outcome, number in counts.items() if number)

@@ -71,7 +71,7 @@ _LONGEST_DRAIN = 500
 """Rounds of all actors; a run that isn't done by then is stuck."""
 _TICK_US = 100
 _SETTINGS = 1000
-"""So many different settings a start may have, where somebody edits them."""
+"""The number of different settings that a start may have, where somebody edits them."""
 
 
 def decisions(seed: int, setup: Setup) -> tuple[Decision, ...]:
@@ -252,7 +252,8 @@ class World:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _drain(self) -> bool:
-        """Whether the target came to hold everything, and every request is closed."""
+        """Lets everything catch up; returns whether the target came to hold everything, and every request is
+        closed."""
         if self._operator is not None:
             self._operator.finish()
         self._draining = True

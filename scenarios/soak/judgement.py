@@ -1,4 +1,4 @@
-"""Whether what a migration holds stays bounded: a rule over samples, pure.
+"""The judgement whether what a migration holds stays bounded: a rule over samples, pure.
 
 A series is judged by the growth that a straight line through it shows, over the stretch after the warm-up.
 The line's slope is the median of the slopes between all pairs of samples (Theil and Sen): a spike, or a saw's
@@ -19,14 +19,14 @@ from verify.history.result import Outcome
 WARM_UP = 1 / 3
 """Share of a life before which nothing is judged: caches fill, the compiler works, heaps grow to their size."""
 LEAST_SAMPLES = 20
-"""So few after the warm-up show no line."""
+"""The least number of samples after the warm-up; fewer show no line."""
 _MOST_SAMPLES = 240
 """The number of pairs is the square of it; a longer series is thinned out evenly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much a series may grow over the judged stretch, as the line through it shows: the larger of the two.
+    """The growth that a series may show over the judged stretch, by the line through it: the larger of the two.
 
     Attributes:
         share: of its level where the stretch begins.
@@ -60,7 +60,7 @@ OF_A_PROCESS = ("python_bytes", "jvm_bytes", "workers_bytes", "threads", "descri
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was held at one moment.
+    """Measurements of a migration at one moment.
 
     Attributes:
         at_s: since the soak began.

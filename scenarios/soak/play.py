@@ -37,7 +37,7 @@ _TURN_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for.
+    """The parameters of a soak.
 
     Attributes:
         for_s: how long the writers write, from the moment when the target holds the first dump.
@@ -56,7 +56,7 @@ class Order:
 
 @dataclass(slots=True)
 class Played:
-    """What came of it.
+    """The result of a soak.
 
     Attributes:
         samples: in the order of time.

@@ -1,4 +1,4 @@
-"""What a soak says: as JSON, and as the table that the documents show."""
+"""The report of a soak: as JSON, and as the table that the documents show."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def document(order: Order, played: Played, findings: Sequence[Finding], machine:
 
 
 def text(order: Order, played: Played, findings: Sequence[Finding], machine: str) -> str:
-    """For a terminal, and as it is for a document."""
+    """Writes the report for a terminal, and as it is for a document."""
     final = played.final
     said = (
         "not asked"

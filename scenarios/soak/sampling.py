@@ -1,4 +1,5 @@
-"""What a migration holds now: read from the kernel, the file system and both servers, by nothing of its own."""
+"""Samples of what a migration holds now: read from the kernel, the file system and both servers, not from the
+migration itself."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def processes(root: int) -> Mapping[str, float]:
 
 
 def folder_bytes(folder: Path) -> float:
-    """What the files below a folder take on the disk."""
+    """Returns the disk space that the files below a folder take, in bytes."""
     total = 0
     for path in folder.rglob("*"):
         try:

@@ -1,5 +1,4 @@
-"""What the operator of a story does before it begins: foreign keys that act unseen get the triggers of the
-manual."""
+"""The operator's preparation of a story: foreign keys that act unseen get the triggers of the manual."""
 
 from __future__ import annotations
 

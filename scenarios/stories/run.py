@@ -47,7 +47,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a story is run.
+    """The settings with which a story is run.
 
     Attributes:
         seed: of the writers.
@@ -64,7 +64,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it.
+    """The result of a story.
 
     Attributes:
         writers: what the concurrent writers did.
@@ -273,7 +273,7 @@ def _summary(found: Story, outcome: Outcome, settings: Settings) -> None:
 
 
 def _stay(old: Database, new: Database, config: Path) -> None:
-    """Until Ctrl-C or SIGTERM: the servers belong to this process."""
+    """Keeps the servers up until Ctrl-C or SIGTERM: they belong to this process."""
     for side, database in (("old", old), ("new", new)):
         click.echo(f"{side} database: {database.url()}")
     click.echo(f"to go on migrating: migrator run --config {config}")

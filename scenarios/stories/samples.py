@@ -132,7 +132,7 @@ class Sampler:
         self._failure: BaseException | None = None
 
     def take(self, number: int) -> Iterator[Sample]:
-        """So many snapshots in the middle of the stream, each of another position, judged.
+        """Takes so many snapshots in the middle of the stream, each of another position, and judges them.
 
         The writer writes from the first to the last. Raises ``VerifyError`` when the target doesn't move.
         """

@@ -73,7 +73,7 @@ def read(database: Database, query: str) -> list[Row]:
 
 
 def trim(text: str | None) -> str | None:
-    """Without U+0020 at both ends."""
+    """Removes U+0020 at both ends."""
     return None if text is None else text.strip(" ")
 
 
@@ -110,7 +110,7 @@ def day(text: str | None) -> date | None:
 
 
 def rounded(value: Fraction, digits: int) -> Fraction:
-    """To so many decimals, exact halves away from zero."""
+    """Rounds to so many decimals, exact halves away from zero."""
     scaled = abs(value) * 10**digits + Fraction(1, 2)
     number = Fraction(scaled.numerator // scaled.denominator, 10**digits)
     return -number if value < 0 else number

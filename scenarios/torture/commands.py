@@ -98,6 +98,6 @@ def _report(rows: Sequence[Row], words: Sequence[str]) -> Report:
 
 
 def _write(out: Path, report: Report) -> None:
-    """After every hazard, so that nothing is lost if a later one fails."""
+    """Writes the report; called after every hazard, so that nothing is lost if a later one fails."""
     (out / "torture.json").write_text(report.json())
     (out / "torture.md").write_text(report.markdown())

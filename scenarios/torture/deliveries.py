@@ -1,4 +1,4 @@
-"""What a tool delivered, collected row by row in delivery order."""
+"""Rows that a tool delivered, collected one by one in delivery order."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Deliveries:
 
     @property
     def reads(self) -> int:
-        """How many came from reading the table."""
+        """The number of rows that came from reading the table."""
         return sum(row.origin == CHUNK for row in self.rows)
 
     def table(self) -> pa.Table:
-        """As the history's table ``deliveries``."""
+        """Returns the rows as the history's table ``deliveries``."""
         table = GrowingTable("deliveries")
         for row in self.rows:
             version = row.version
@@ -62,6 +62,6 @@ class Deliveries:
         return table.table()
 
     def state(self) -> list[Delivery]:
-        """What the simplest consumer holds in the end: per key, the row of its last delivery."""
+        """Returns the rows that the simplest consumer holds in the end: per key, the row of its last delivery."""
         last = {(row.table, row.version.key): row for row in self.rows}
         return [row for row in last.values() if row.kind == PUT]

@@ -64,7 +64,7 @@ def create(old: Database, keys: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What the writers do.
+    """The work of the writers.
 
     Attributes:
         scripts: script of one transaction -> its weight.
@@ -111,7 +111,7 @@ class Writers:
 
     @property
     def running(self) -> bool:
-        """Whether it still writes."""
+        """Returns whether the program still writes."""
         return self._process.poll() is None
 
     def wait(self) -> None:

@@ -1,4 +1,4 @@
-"""This project's capture as a tool to torture: its log reader, chunk reader, capture core and event log.
+"""The capture of this project as a tool to torture: its log reader, chunk reader, capture core and event log.
 
 The loop is that of ``migrator.run.capture.loop`` with two differences, both for the comparison only: the dump
 of the table begins anew whenever it is asked for (Debezium's incremental snapshots can be repeated, a
@@ -49,7 +49,7 @@ from scenarios.torture.segments import deliveries_of
 from scenarios.torture.tool import ToolEnded, wait_until
 
 CHUNK_ROWS = 1024
-"""As large as Debezium's by default."""
+"""The rows of a chunk, as many as Debezium's by default."""
 _LINGER_S = 0.03
 
 
@@ -274,11 +274,11 @@ class _Segments:
             self.write()
 
     def waiting(self) -> bool:
-        """Whether rows wait to be written."""
+        """Returns whether rows wait to be written."""
         return self._builder.rows > 0
 
     def due(self) -> bool:
-        """Whether they have waited long enough."""
+        """Returns whether the rows have waited long enough."""
         return self.waiting() and time.monotonic() - self._since >= _LINGER_S
 
     def write(self) -> None:

@@ -1,4 +1,4 @@
-"""What was seen, hazard by hazard and tool by tool: numbers, verdicts, a table."""
+"""The observations, hazard by hazard and tool by tool: numbers, verdicts, a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from verify.history.judge import judge
 from verify.history.result import CheckResult, Outcome, overall
 
 CODES = ("D1", "D3", "D4", "D7")
-"""What can be judged of a tool that only delivers: its deliveries, and the end state that they make."""
+"""The checks that a tool can be judged by that only delivers: of its deliveries, and of the end state that they
+make."""
 _ENDED_CODES = ("D1",)
 
 

@@ -27,7 +27,7 @@ _DATA, _KEEPALIVE = ord("w"), ord("k")
 
 
 def require_standby(admin: Database, name: str) -> None:
-    """From here on commits wait for the standby of this name ("" for none)."""
+    """Makes commits wait from here on for the standby of this name ("" for none)."""
     with admin.postgres(autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
         connection.execute("SELECT pg_reload_conf()")

@@ -1,4 +1,4 @@
-"""What a capture tool must offer to be tortured."""
+"""The interface that a capture tool must offer to be tortured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Tool(Protocol):
 
     @property
     def version(self) -> str:
-        """What ran, and which version of it."""
+        """The name of the tool, and its version."""
         ...
 
     @property

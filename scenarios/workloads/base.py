@@ -1,4 +1,4 @@
-"""What every workload offers to the runner, the recorders and the observers."""
+"""The interface of every workload to the runner, the recorders and the observers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verify.history.history import TrackedTable
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where a tracked table's provenance stands on one side.
+    """The columns in which a tracked table's provenance stands on one side.
 
     Attributes:
         table: name of the table on that side.
@@ -52,12 +52,12 @@ class Workload(Protocol):
 
     @property
     def name(self) -> str:
-        """As scenarios name it."""
+        """The workload's name in scenarios."""
         ...
 
     @property
     def tracked(self) -> Sequence[Tracked]:
-        """Its tables with provenance."""
+        """The workload's tables with provenance."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Which keys a transaction takes: the same for the same seed."""
+"""The choice of a transaction's keys: the same for the same seed."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def some_key(rng: random.Random, keys: int, hot_percent: int = 0) -> int:
 
 
 def some_keys(rng: random.Random, keys: int, count: int, hot_percent: int = 0) -> list[int]:
-    """Up to so many different keys, in ascending order: who locks in one order meets few deadlocks."""
+    """Picks up to ``count`` different keys, in ascending order: who locks in one order meets few deadlocks."""
     return sorted({some_key(rng, keys, hot_percent) for _ in range(count)})

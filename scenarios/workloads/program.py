@@ -70,7 +70,7 @@ def as_options(database: Database) -> list[str]:
 
 
 def as_environment(database: Database) -> dict[str, str]:
-    """What PostgreSQL's programs take from their environment: schema, password, how long to wait for a server."""
+    """Returns the environment that PostgreSQL's programs need: schema, password, how long to wait for a server."""
     options = {"PGOPTIONS": f"-c search_path={database.schema}", "PGCONNECT_TIMEOUT": "5"}
     return options | ({"PGPASSWORD": database.password} if database.password else {})
 

@@ -12,7 +12,7 @@ Key = int | str | tuple[int | str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Who wrote a row last, and its value (None in tables without)."""
+    """The last writer of a row, and its value (None in tables without)."""
 
     session: int
     number: int
@@ -130,7 +130,7 @@ class Rows:
         return row | {columns.session: session.client, columns.number: number} | others, number
 
     def _value(self, session: Session, key: Key) -> int:
-        """Of a row that this transaction has written: nobody else can change it now."""
+        """Reads the value of a row that this transaction has written: nobody else can change it now."""
         [(value,)] = session.rows(
             f'SELECT "{self._columns.value}" FROM {self._table} WHERE {self._where}', *_values(key)
         )

@@ -50,7 +50,8 @@ def run(connection: Connection, statement: str) -> None:
 
 
 def series(first: int, last: int, kind: str) -> str:
-    """What stands behind FROM for one row with ``n`` for each number from first to last, made inside the server."""
+    """Writes what stands behind FROM for one row with ``n`` for each number from first to last, made inside the
+    server."""
     if kind == "postgresql":
         return f"generate_series({first}, {last}) AS series(n)"
     if kind == "mysql":  # its connections allow as many recursions

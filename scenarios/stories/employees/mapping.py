@@ -1,4 +1,4 @@
-"""From the old personnel tables to the new ones: one pure function per new table, as the story in README.md says.
+"""The mapping from the old personnel tables to the new ones: one pure function per new table, as told in README.md.
 
 The old side is MySQL, MariaDB or PostgreSQL: a date is text or a date, and what was unknown is the zero date or
 infinity. An old row that holds until 9999-01-01 is *open*: it holds now.
@@ -48,7 +48,7 @@ def job_title(title: DataFrame, dept_emp: DataFrame) -> DataFrame:
 
 @mapping.target("person", key="person_id")
 def person(employee: DataFrame) -> DataFrame:
-    """Who somebody is; what they do here is in ``employment`` or ``former_employment``."""
+    """The identity of a person; the person's work is in ``employment`` or ``former_employment``."""
     return employee.select(
         _person_id("emp_no").alias("person_id"),
         "emp_no",

@@ -54,7 +54,7 @@ def differences(old: Database, new: Database) -> list[Difference]:
 
 
 def actual_tables(connection: Connection, expected: Mapping[str, Table]) -> dict[str, Table]:
-    """What the new tables hold, as the connection's transaction sees them, in the columns of ``expected``."""
+    """Reads the new tables, as the connection's transaction sees them, in the columns of ``expected``."""
     found = {}
     cursor = connection.cursor()
     for name, (columns, _) in expected.items():
@@ -73,7 +73,7 @@ def _parsed(document: Any) -> Any:
 
 
 def expected_tables(old: Database) -> dict[str, Table]:
-    """What the new tables must hold. Raises as :func:`differences` does."""
+    """Computes what the new tables must hold. Raises as :func:`differences` does."""
     tables = {name: _old_rows(old, name) for name in _DATES}
     if not tables["employee"]:
         raise VerifyError(

@@ -68,7 +68,7 @@ def _transfer(session: Session) -> None:
 
 
 def _add_title(session: Session) -> None:
-    """In the middle of a history: later numbers change."""
+    """Adds a title in the middle of a history: later numbers change."""
     for (number,) in _somebody(session):
         until = session.rng.choice([None, _OPEN, _day(session)])
         title = session.rng.choice(_TITLES)
@@ -89,7 +89,7 @@ def _remove_title(session: Session) -> None:
 
 
 def _add_salary(session: Session) -> None:
-    """In the middle of a history: the change in percent of the next one changes."""
+    """Adds a salary in the middle of a history: the change in percent of the next one changes."""
     for (number,) in _somebody(session):
         amount = session.rng.choice(
             [0, -1, session.rng.randint(1, 200), session.rng.randint(30_000, 150_000)]
@@ -123,7 +123,7 @@ def _renumber_department(session: Session) -> None:
 
 
 def _make_department(session: Session) -> None:
-    """With members of its own, few enough to be moved."""
+    """Creates a department with members of its own, few enough to be moved."""
     number = f"d{session.rng.randint(20, 899):03}"
     session.change("INSERT INTO department VALUES (%s, %s)", number, f"Office {number}")
     for emp_no in {row[0] for _ in range(4) for row in _somebody(session)}:
@@ -135,7 +135,7 @@ def _make_department(session: Session) -> None:
 
 
 def _delete_employee(session: Session) -> None:
-    """By ON DELETE CASCADE all their rows go."""
+    """Deletes an employee; by ON DELETE CASCADE all their rows go."""
     for (number,) in _somebody(session):
         session.change("DELETE FROM employee WHERE emp_no = %s", number)
 

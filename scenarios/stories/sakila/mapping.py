@@ -1,4 +1,4 @@
-"""From the old rental shop to the new one: one pure function per new table, as the story in README.md says.
+"""The mapping from the old rental shop to the new one: one pure function per new table, as told in README.md.
 
 A naive time is the local time of a store, and every store has a fixed offset: that of a rental is the store of its
 inventory row, that of a payment the store of the staff member who took it.
@@ -52,7 +52,7 @@ def category(category: DataFrame, film_category: DataFrame) -> DataFrame:
 
 @mapping.target("film", key="film_id", grain="film.film_id", links=["film_text.film_id = film.film_id"])
 def film(film: DataFrame, film_text: DataFrame) -> DataFrame:
-    """What a film is; what it costs is in ``film_pricing``."""
+    """The description of a film; its prices are in ``film_pricing``."""
     texts = film_text.select(
         F.col("film_id").cast("int").alias("film_id"), F.col("description").alias("text_description")
     )
@@ -77,7 +77,7 @@ def film(film: DataFrame, film_text: DataFrame) -> DataFrame:
 
 @mapping.target("film_pricing", key="film_id")
 def film_pricing(film: DataFrame) -> DataFrame:
-    """What a film costs."""
+    """The prices of a film."""
     return film.select(
         "film_id",
         F.col("rental_duration").alias("rental_days"),

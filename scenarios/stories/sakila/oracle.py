@@ -75,7 +75,7 @@ def differences(old: Database, new: Database) -> list[Difference]:
 
 
 def actual_tables(connection: Connection, expected: Mapping[str, Table]) -> dict[str, Table]:
-    """What the new tables hold, as the connection's transaction sees them, in the columns of ``expected``."""
+    """Reads the new tables, as the connection's transaction sees them, in the columns of ``expected``."""
     found = {}
     cursor = connection.cursor()
     for name, (columns, _) in expected.items():
@@ -85,7 +85,7 @@ def actual_tables(connection: Connection, expected: Mapping[str, Table]) -> dict
 
 
 def expected_tables(old: Database) -> dict[str, Table]:
-    """What the new tables must hold. Raises as :func:`differences` does."""
+    """Computes what the new tables must hold. Raises as :func:`differences` does."""
     tables = {name: read(old, query) for name, query in _OLD.items()}
     if not tables["rental"]:
         raise VerifyError(

@@ -64,7 +64,7 @@ def _pay(session: Session, rental_id: int | None, customer: int) -> None:
 
 
 def _bring_back(session: Session) -> None:
-    """Also to "not brought back", and to the zero date that an old program wrote for it."""
+    """Sets a rental's return; also to "not brought back", and to the zero date that an old program wrote for it."""
     for (rental_id,) in _some(session, "rental", "rental_id", _RENTALS):
         returned = session.rng.choice([None, "0000-00-00 00:00:00", _time(session.rng), _time(session.rng)])
         session.change(_LAX)
@@ -81,13 +81,13 @@ def _flip_customer(session: Session) -> None:
 
 
 def _delete_rental(session: Session) -> None:
-    """Its payments lose their rental by ON DELETE SET NULL."""
+    """Deletes a rental; its payments lose it by ON DELETE SET NULL."""
     for (rental_id,) in _some(session, "rental", "rental_id", _RENTALS):
         session.change("DELETE FROM rental WHERE rental_id = %s", rental_id)
 
 
 def _move_rental(session: Session) -> None:
-    """Both are part of the new key."""
+    """Changes a rental's date or its item: both are part of the new key."""
     for (rental_id,) in _some(session, "rental", "rental_id", _RENTALS):
         rng = session.rng
         if rng.random() < 0.5:
@@ -104,8 +104,8 @@ def _renumber_rental(session: Session) -> None:
 
 
 def _renumber_film(session: Session) -> None:
-    """By ON UPDATE CASCADE its items, categories and actors follow; ``film_text`` has no foreign key and does
-    not."""
+    """Renumbers a film. By ON UPDATE CASCADE its items, categories and actors follow; ``film_text`` has no foreign
+    key and does not."""
     for (film_id,) in _some(session, "film", "film_id", _FILMS):
         children = ("inventory", "film_category", "film_actor")
         renumber(
@@ -114,7 +114,7 @@ def _renumber_film(session: Session) -> None:
 
 
 def _renumber_customer(session: Session) -> None:
-    """By ON UPDATE CASCADE rentals and payments follow."""
+    """Renumbers a customer; by ON UPDATE CASCADE rentals and payments follow."""
     for (customer_id,) in _some(session, "customer", "customer_id", _CUSTOMERS):
         number = session.rng.randint(*_FREE_CUSTOMERS)
         children = dict.fromkeys(("rental", "payment"), "customer_id")
@@ -137,7 +137,7 @@ def _move_staff(session: Session) -> None:
 
 
 def _change_terms(session: Session) -> None:
-    """When every rental of the film was due changes."""
+    """Changes a film's terms: the day on which each of its rentals was due changes."""
     session.change(
         "UPDATE film SET rental_duration = %s, rental_rate = %s WHERE film_id = %s",
         session.rng.randint(0, 9),

@@ -48,7 +48,7 @@ _JOURNAL_ROWS = Rows(JOURNAL.old)
 _CHECKING, _SAVINGS = 0, 1
 
 Account = tuple[int, int]
-"""Which of the two tables, and the account's number; also the order in which accounts are locked."""
+"""An account: one of the two tables, and the account's number; also the order in which accounts are locked."""
 
 
 class Bank:

@@ -53,7 +53,7 @@ _STAMP = '"writer" int NOT NULL, "write_no" int NOT NULL'
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large the company is; districts a warehouse and customers a district are fixed."""
+    """The size of the company; districts a warehouse and customers a district are fixed."""
 
     warehouses: int
     items: int
@@ -122,5 +122,5 @@ def old_tables(size: Size) -> list[OldTable]:
 
 
 def _nth(number: str, each: int) -> str:
-    """Which group of ``each`` a number from 1 belongs to, from 1; whole on both engines."""
+    """Writes the group of ``each`` that a number from 1 belongs to, from 1; whole on both engines."""
     return f"(({number} - 1 - mod({number} - 1, {each})) / {each} + 1)"

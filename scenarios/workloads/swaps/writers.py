@@ -102,7 +102,7 @@ class _Writers:
         return some_key(session.rng, self._keys, self._hot_percent)
 
     def _locked(self, session: Session, count: int) -> list[int]:
-        """Up to so many keys of lockers that exist, locked in ascending order."""
+        """Locks up to ``count`` lockers that exist, in ascending order of their keys, and returns those keys."""
         keys = some_keys(session.rng, self._keys, count * 2, self._hot_percent)
         return [key for key in keys if self._lockers.lock(session, key)][:count]
 
