@@ -28,6 +28,17 @@ WHOLE = {
 
 MAX_FUNCTION_LINES = 60
 
+# Words that begin no docstring: what follows them is a condition, a question or a remark, and no name for the thing.
+NAMES_NOTHING = re.compile(
+    r"\s*(?:What|Which|Whether|Who|Whose|Whom|Where|When|Why|How"
+    r"|Of|As|From|For|To|By|In|On|With|Without|Until|Up|After|Before|Since"
+    r"|This|That|These|Those|It|Its|There|Then|Such|Same|Either|Neither|Both"
+    r"|So|If|And|Or|But|Because|Not|No|Also|Likewise|Else|Otherwise)(?=[\s,.:;]|$)"
+)
+
+# Modules whose docstring is read by the program, so it is text for users: the description that argparse prints.
+PRINTED = {"verify/history/bench.py"}
+
 # Where a third-party package may be imported, as path prefixes: who replaces it looks in one place.
 HOMES = {
     "pyspark": ("transforms/", "verify/", "migrator/run/", "migrator/wiring", "migrator/worker_daemon.py"),
@@ -110,6 +121,25 @@ def long_functions(source: str) -> list[str]:
     ]
 
 
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Lines and texts of the docstrings of a module, its classes, functions and attributes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for statement in node.body:
+                match statement:
+                    case ast.Expr(value=ast.Constant(value=str(text))):
+                        yield statement.lineno, text
+
+
+def naming_nothing(source: str) -> list[str]:
+    """Docstrings that don't begin with what a thing is or does; the first line of each, and where it stands."""
+    return [
+        f"line {line}: {text.strip().splitlines()[0]}"
+        for line, text in docstrings(source)
+        if NAMES_NOTHING.match(text)
+    ]
+
+
 # Where connections to PostgreSQL are made. A session that isn't made there isn't pinned.
 CONNECTING = re.compile(
     r"\b(?:psycopg|adbc|dbapi|Connection|AsyncConnection|PGconn)\.connect(?:_start)?\(|\bcreate_(?:async_)?engine\(|\bAdbcDatabase\("
@@ -165,6 +195,39 @@ def test_module_is_short_and_named_for_what_it_does(path: Path) -> None:
 def test_only_modules_above_the_limit_are_listed_as_whole() -> None:
     sizes = {name: len((ROOT / name).read_text().splitlines()) for name in WHOLE}
     assert {name: size for name, size in sizes.items() if size <= MAX_MODULE_LINES} == {}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_docstring_begins_with_what_a_thing_is_or_does(path: Path) -> None:
+    found = naming_nothing(path.read_text())
+    if name_of(path) in PRINTED:
+        found = [each for each in found if not each.startswith("line 1:")]
+    assert found == []
+
+
+def test_a_docstring_that_names_nothing_is_noticed() -> None:
+    source = '''"""What is read."""
+LONGEST = 3
+"""Of all rows."""
+class Slot:
+    """Our slot."""
+    name: str
+    """As the server prints it."""
+    def ours(self):
+        """Whether: it is ours."""
+    async def read(self):
+        """Reads what is there, if it is ours."""
+'''
+    assert naming_nothing(source) == [
+        "line 1: What is read.",
+        "line 3: Of all rows.",
+        "line 7: As the server prints it.",
+        "line 9: Whether: it is ours.",
+    ]
+
+
+def test_printed_docstrings_are_read_by_their_module() -> None:
+    assert {name for name in PRINTED if "__doc__" not in (ROOT / name).read_text()} == set()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
