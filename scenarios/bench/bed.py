@@ -1,4 +1,5 @@
-"""The ground of every measurement of ``migrator bench``: two servers with a project, a table of results, watches."""
+"""The test bed of every measurement of ``migrator bench``: two servers with a project, a table of results,
+watches."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ class Watch:
         self.processor_s = 0.0
 
     def __call__(self, now: Snapshot) -> bool:
-        """Returns whether to stop."""
+        """Returns whether the goal is reached; measures the time and the processor time until then."""
         if self._started is None and now.captured is not None:
             self._started, self._used_s = time.monotonic(), tree_processor_s(os.getpid())
         if self._started is None or not self._goal(now):
@@ -154,7 +155,7 @@ class Steady:
         self.measured_s = seconds
 
     def __call__(self, now: Snapshot) -> bool:
-        """Returns whether to stop."""
+        """Returns whether the writers have written for long enough behind the warm-up, so the migration can stop."""
         if self._started is None:
             if now.captured is not None:
                 self._writers.start()

@@ -71,7 +71,7 @@ class Throttle(NetworkFault):
 
 
 class Slices(NetworkFault):
-    """A limit of ``bytes`` to one send."""
+    """A limit on the size of one send: no more than ``bytes``."""
 
     def __init__(self, options: Options):
         super().__init__(options)

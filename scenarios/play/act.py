@@ -51,7 +51,7 @@ class _Patience:
         self._seen_at = self._began = time.monotonic()
 
     def left(self) -> bool:
-        """Returns whether to go on waiting."""
+        """Returns whether a sign of life is recent enough to go on waiting."""
         now, seen = time.monotonic(), self._signs()
         if seen != self._seen:
             self._seen, self._seen_at = seen, now

@@ -51,7 +51,7 @@ _PASSWORD_VARIABLES = {"source": "SCENARIO_SOURCE_PASSWORD", "target": "SCENARIO
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The setting before the pipeline's first start.
+    """Everything that exists before the pipeline's first start.
 
     Attributes:
         folder: scratch folder, reachable for the servers' users.

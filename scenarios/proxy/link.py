@@ -21,7 +21,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The state of the simulated network.
+    """The present conditions of the network.
 
     Attributes:
         latency_s, jitter_s: delay of every piece, and the most that a random part adds to it.

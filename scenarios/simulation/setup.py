@@ -1,4 +1,4 @@
-"""The kinds of simulated run, and the parts of the product that a broken variant replaces."""
+"""The kinds of simulated run, and the parts of the product that a run replaces by broken ones."""
 
 from __future__ import annotations
 

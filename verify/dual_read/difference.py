@@ -31,7 +31,7 @@ CAUSES = {
 }
 """Named causes, as ``accept`` spells them."""
 ORDERS = ("total", "partial", "none")
-"""Answers to whether the ORDER BY of a query leaves no ties, may leave some, or is missing."""
+"""The kinds of ORDER BY in a query: it leaves no ties, may leave some, or is missing."""
 _QUARTER_US = 900_000_000
 _CELLS_MAX = 20
 

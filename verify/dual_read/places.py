@@ -64,8 +64,8 @@ def postgres_view(connection: Any) -> View:
 
 @contextmanager
 def own_words(connection: Any, in_transaction: bool = False) -> Iterator[None]:
-    """Makes names in our own queries mean what they mean in pg_catalog; the application's queries keep their
-    ``search_path``.
+    """Makes names and operators in our own queries mean what they mean in pg_catalog; the application's queries keep
+    their ``search_path``.
 
     ``in_transaction``: whether one is open. Then it gets its setting, and what it had comes back with its end.
     """

@@ -34,7 +34,7 @@ from verify.verdict import overall_verdict
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The amount of queries that a dual read asks, and the way in which it asks them.
+    """The number of queries that a dual read asks, and how it asks them.
 
     Attributes:
         limit: sets of parameters per pair.

@@ -202,8 +202,8 @@ def _lag(bed: Bed, ours: OurCapture, rows: int, report: Report) -> None:
 
 
 def _wait(seen: Callable[[], object]) -> None:
-    """Waits until something is seen: on a machine that is busy with others the first commit of a window may come
-    after it."""
+    """Waits until a commit is seen: on a machine that is busy with others the first commit of a window may come after
+    it."""
     deadline = time.monotonic() + _DEADLINE_S
     while not seen():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The loss of a load that is being read, separated from the ups and downs of the machine.
+"""The performance that a load loses by being read, separated from the ups and downs of the machine.
 
 Windows of the same kind differ by a tenth and more among themselves: checkpoints, purge, other work on the machine.
 So the three kinds take short turns, each is compared with its neighbours only, and of all rounds the median counts.

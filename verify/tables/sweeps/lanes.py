@@ -127,7 +127,8 @@ def _is_whole(value: str) -> bool:
 
 
 def unequal(own: Sweep, others: Sequence[Callable[[], Sweep]]) -> list[Piece]:
-    """Returns the pieces that the digests of several sweeps leave to be read; ``own`` has seen them all then.
+    """Returns the pieces that the digests of several sweeps leave to be read. Afterwards ``own`` holds what all
+    sweeps saw.
 
     One lane's failure ends the others, which would go on for as long as the table takes.
 
