@@ -15,7 +15,7 @@ from scenarios.stories.stories import STORIES
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 
 SPARK = ("[spark]", 'master = "local[2]"')
 # One transaction each. Who has no row in a table that others have is among them: the awkward rows see to that.
