@@ -1,4 +1,4 @@
-"""What a mapping needs in the target beside the tables that it fills."""
+"""The tables that a mapping needs in the target beside those that it fills."""
 
 from __future__ import annotations
 

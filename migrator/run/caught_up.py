@@ -1,4 +1,4 @@
-"""When a run that was started with ``--until-caught-up`` may end."""
+"""The condition under which a run that was started with ``--until caught-up`` may end."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Stopping:
             self._attempt.request()
 
     def requested(self) -> bool:
-        """Whether to stop."""
+        """Tells whether a stop was requested."""
         return self._event.is_set()
 
     def wait(self, timeout_s: float) -> bool:
@@ -46,7 +46,7 @@ class Stopping:
         self._event.set()
 
     def has_failed(self) -> bool:
-        """Whether an error was the reason."""
+        """Tells whether an error was the reason of the stop."""
         with self._lock:
             return self._error is not None
 

@@ -1,4 +1,4 @@
-"""Where the mapping names a source table: what a server says about the table alone doesn't lead its author
+"""The places where the mapping names a source table: a server's message about the table alone doesn't lead its author
 there."""
 
 from __future__ import annotations

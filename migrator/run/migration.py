@@ -357,7 +357,7 @@ class Migration:
             apply.finish()
 
     def _carried(self, ledger: Ledger, targets: list[TargetTable], found: dict[str, MappingPlan]) -> Carried:
-        """What the target has of these mappings."""
+        """Returns which rows the target has of these mappings (see ``carry_over``)."""
         parts = self._parts
         mapped = mapped_now(found, {table.id.name: table.id.schema for table in targets})
         return carry_over(ledger.checkpoint, parts.requests.read, found, parts.late, mapped)

@@ -1,4 +1,4 @@
-"""What a run shows of itself: counters written by the loops, read by the display and by ``--until caught-up``."""
+"""The state that a run shows: counters written by the loops, read by the display and by ``--until caught-up``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Snapshot:
     warnings: tuple[str, ...] = ()
 
     def dumping(self) -> bool:
-        """Whether any dump, a request's included, has chunks to come."""
+        """Tells whether any dump, a request's included, has chunks to come."""
         return not all(dump.done for dump in (*self.dumps, *self.requests))
 
 

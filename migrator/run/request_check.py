@@ -157,12 +157,12 @@ class CheckedRequests:
 
 
 def _is_number(value: object, *kinds: type) -> bool:
-    """Whether a pace may have it: JSON has infinite numbers, too, and whole ones of any size."""
+    """Tells whether a pace may have the number: JSON has infinite numbers, too, and whole ones of any size."""
     return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < 2**63  # type: ignore[operator]
 
 
 def _fits(key: object, schema: TableSchema) -> bool:
-    """Whether a key has a value for each column, bytes where the column is binary and text elsewhere."""
+    """Tells whether a key has a value for each column, bytes where the column is binary and text elsewhere."""
     if not isinstance(key, tuple) or len(key) != len(schema.key):
         return False
     columns = [schema.columns[place] for place in schema.key_indexes()]

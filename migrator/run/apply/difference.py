@@ -1,4 +1,4 @@
-"""What differs between two bags of mapped rows."""
+"""The difference between two bags of mapped rows."""
 
 from __future__ import annotations
 

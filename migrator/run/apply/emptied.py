@@ -1,4 +1,4 @@
-"""What a TRUNCATE of source tables means to a row-wise target."""
+"""The effect of a TRUNCATE of source tables on a row-wise target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from transforms.analysis.plan import MappingPlan
 
 
 def emptied(plan: MappingPlan, batch: Batch) -> bool:
-    """Whether all rows that the target has had vanish, because every table that feeds it was emptied in the batch.
+    """Tells whether the target loses all its rows, because every table that feeds it was emptied in the batch.
 
     Raises ``MappingError`` when some were and others were not: which of the target's rows came from which
     table isn't kept, and the images of the rows that are gone aren't in the log.

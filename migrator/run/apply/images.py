@@ -20,7 +20,7 @@ Sides = tuple[dict[str, pa.Table], dict[str, pa.Table]]
 
 
 class Images:
-    """Which images each of the row-wise mappings has to see.
+    """The row images (before, after) that each row-wise mapping has to see.
 
     Args:
         spark: the session.
@@ -34,11 +34,11 @@ class Images:
         """Source tables whose before images some mapping has to see."""
 
     def both(self, target: str) -> bool:
-        """Whether a target's mapping has to see before images too: its keys can't be told from them as they are."""
+        """Tells whether a target's mapping has to see before images too: their target keys can't be told unmapped."""
         return target not in self._handed
 
     def sides(self, plan: MappingPlan, batch: Batch) -> Sides:
-        """What a target's mapping has to see of a batch."""
+        """Returns the before and after images of a batch that a target's mapping has to see."""
         deltas = [delta for delta in batch.deltas if delta.schema.id.name in plan.reads]
         after = {delta.schema.id.name: delta.after for delta in deltas if delta.after.num_rows}
         if not self.both(plan.target.name):

@@ -115,7 +115,7 @@ class JoinedJob:
         self._jobs.close()
 
     def mirror_rows(self, batch: Batch) -> tuple[MirrorRows, ...]:
-        """What a batch does to the mirror.
+        """Returns the changes that a batch makes to the mirror.
 
         Raises ``SchemaError`` when rows lack a column that a joined mapping reads, ``MappingError`` when a
         value that a mapping computes from rows fails.
@@ -192,7 +192,7 @@ class JoinedJob:
             yield TargetRows(begun.target.table, None, *first)
 
     def _changes(self, begun: _Begun, mirror: Mirror) -> Iterator[tuple[Change, bool]]:
-        """What each slice changes, and whether there is another one.
+        """Yields the change of each slice, and whether another slice follows.
 
         While Spark maps a slice, the server collects the next one and the caller does something with the last.
         """
@@ -216,7 +216,7 @@ class JoinedJob:
             mirror.renumber(reach, self._jobs.run(plan, rows.toArrow, mirror.stay))
 
     def _job(self, plan: MappingPlan, sides: Sides) -> Job:
-        """What maps both sides. The rows are where it reads them: the job before must be over."""
+        """Returns the job that maps both sides. It reads the rows where they are: the job before must be over."""
         before, after = (
             {table: self._conform(plan, table, rows) for table, rows in side.items()}
             for side in (sides.before, sides.after)

@@ -1,4 +1,4 @@
-"""Where a leader puts rows for Spark to read: a folder of its own."""
+"""The leader's own folder, in which it puts rows for Spark to read."""
 
 from __future__ import annotations
 

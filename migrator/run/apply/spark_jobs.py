@@ -16,7 +16,8 @@ from transforms.analysis.plan import MappingPlan
 from transforms.cause import spark_cause
 
 _STAY_S = 10.0
-"""How often the waiting transaction is touched while Spark works: the server ends idle ones after a minute."""
+"""Seconds between two touches of the waiting transaction while Spark works: the server ends idle ones after a
+minute."""
 _AT_ONCE = 4
 
 Job = Callable[[], pa.Table]

@@ -9,7 +9,7 @@ from migrator.model.event import TransactionPart
 from migrator.run.capture.source_threads import Input, Records
 
 MOST_BYTES = 64 << 20
-"""Of row changes held at a time; a single input may be larger."""
+"""Bytes of row changes held at a time; a single input may be larger."""
 
 
 class FairInputs(queue.Queue[Input]):

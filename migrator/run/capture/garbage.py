@@ -1,4 +1,4 @@
-"""How often Python looks for garbage in cycles while a log is captured."""
+"""Rarer garbage collection (Python's search for cycles) while a log is captured."""
 
 from __future__ import annotations
 

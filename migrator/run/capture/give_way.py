@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 NICENESS = 10
-"""By how much: about a tenth of the share of a thread that doesn't give way, if there is one. Cores that
-nobody else wants are had all the same."""
+"""Niceness added to a thread that gives way: it gets about a tenth of the share of one that doesn't, if there is one.
+Cores that nobody else wants are had all the same."""
 _MOST = 19
 
 

@@ -12,7 +12,8 @@ from migrator.run.progress import Progress
 
 _AFTER_FAILURE_S = 1.0
 _UNWANTED_S = 0.05
-"""How often to look whether chunks are read: until it is known how busy the source is, they are read slowly."""
+"""Seconds between two looks whether chunks are read: until it is known how busy the source is, they are read
+slowly."""
 
 
 class LoadPump:

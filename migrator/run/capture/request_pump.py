@@ -89,7 +89,7 @@ class RequestPump:
 
 
 def _held(request: DumpRequest, now: Snapshot) -> bool:
-    """Whether the target holds every row that the request asked for."""
+    """Tells whether the target holds every row that the request asked for."""
     done = {dump.table for dump in now.applied_requests if dump.request == request.name() and dump.done}
     return done >= set(request.tables)
 

@@ -25,7 +25,7 @@ _ABOUT = "source log"
 
 
 class Behind:
-    """By how many seconds capture is behind the source, at most.
+    """An upper bound, in seconds, of how far capture is behind the source.
 
     Args:
         before_s: how old the newest captured change was at the first look.
@@ -47,13 +47,13 @@ class Behind:
 
 
 def age_s(checkpoint: Checkpoint | None) -> float:
-    """How long ago the newest change of a checkpoint was committed; 0 where it knows none."""
+    """Returns how many seconds ago the newest change of a checkpoint was committed; 0 where it knows none."""
     newest_us = max((at_us for _, at_us in checkpoint.last_changes), default=0) if checkpoint else 0
     return max(0.0, time.time() - newest_us / 1e6) if newest_us else 0.0
 
 
 def warnings(found: Retention, behind_s: float) -> list[str]:
-    """What an operator should know, in words; nothing while there is plenty of time."""
+    """Returns warnings for an operator, in words; none while there is plenty of time."""
     told = []
     if found.endangered:
         told.append(f"{found.endangered}: {found.remedy}")

@@ -58,7 +58,7 @@ class RoomGate:
         return True
 
     def _reason(self, size_bytes: int, ends_transaction: bool) -> str:
-        """Why a segment must wait; empty: it needn't."""
+        """Returns the reason for which a segment must wait; empty if it needn't."""
         bound = self._limits.event_log_bytes
         too_large = bool(bound) and self._room.used_bytes() + size_bytes > bound
         floor = self._floor()

@@ -13,7 +13,7 @@ from migrator.model.table import TableId
 
 
 def silent_tables(last_changes: Iterable[tuple[TableId, int]], bound_s: float) -> list[str]:
-    """What to say of each table whose newest change is older, by more than the bound, than the newest of any table.
+    """Returns a message for each table whose newest change is older than another table's by more than the bound.
 
     Args:
         last_changes: see ``Checkpoint.last_changes``. A table that has had no change is not in it, and not

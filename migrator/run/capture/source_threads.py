@@ -36,7 +36,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class ChunkBounded:
-    """It is known where a chunk ends that is about to be read."""
+    """The message that the end of a chunk about to be read is known."""
 
     request: ChunkRequest
 
@@ -70,14 +70,14 @@ class ChunkRefused:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """How busy the source was a moment ago; None: nobody looks any more."""
+    """The source's load of a moment ago; None: nobody looks any more."""
 
     load: Load | None
 
 
 @dataclass(frozen=True, slots=True)
 class BookRead:
-    """What operators want dumped has changed."""
+    """The message that the requests of operators for dumps have changed."""
 
     book: RequestBook
 
@@ -240,7 +240,7 @@ class ChunkPump:
         self._requests.put((request, schema))
 
     def asked(self) -> bool:
-        """Whether a request waits."""
+        """Tells whether a request waits."""
         return not self._requests.empty()
 
     def run(self, stopping: Stopping) -> None:
@@ -275,7 +275,7 @@ class ChunkPump:
                 failures += 1
 
     def refused(self, request: ChunkRequest, error: MigratorError) -> bool:
-        """Whether the error ends a dump request only: what an operator asked for must not end the run."""
+        """Tells whether the error ends a dump request only: what an operator asked for must not end the run."""
         return bool(request.dump) and isinstance(error, SourceError) and not error.retryable
 
     def take(self) -> tuple[ChunkRequest, TableSchema]:

@@ -1,4 +1,4 @@
-"""What capture does between two waits: steps for the capture loop's thread, and for the simulation."""
+"""The steps of capture between two waits, for the capture loop's thread and for the simulation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SEGMENT_BYTES = 64 << 20
 """A segment is written at the latest when it holds so much, whatever it is collected for: with rows of 16 MB,
 thirty milliseconds of a fast log are a gigabyte."""
 _UNREAD = 4
-"""How many times as long small segments are collected for while earlier ones weren't read yet. Who reads them takes
+"""Factor by which small segments are collected longer while earlier ones weren't read yet. Who reads them takes
 all of them at once, and each costs a file for every table in it: more of them would come no sooner."""
 
 
@@ -158,7 +158,8 @@ class CaptureSteps:
         self._publish(checkpoint)
 
     def _empty_replaced(self, begin: Checkpoint, schemas: Mapping[TableId, TableSchema]) -> bool:
-        """Whether tables were replaced by others of their names: rows of the former go with the first segment."""
+        """Empties tables that were replaced by others of their names, with the first segment; tells whether there are
+        any."""
         replaced = [schemas[table] for table in sorted(self._notes.replaced())]
         for part in emptying(begin, replaced):
             self._builder.add(EmitPart(part))
@@ -257,11 +258,11 @@ class CaptureSteps:
             )
 
     def rest_s(self) -> float:
-        """How long to rest between two chunk reads, in seconds."""
+        """Returns how many seconds to rest between two chunk reads."""
         return self._pacer.rest_s
 
     def due(self, age_s: float) -> bool:
-        """Whether a segment should be written, ``age_s`` after the last one."""
+        """Tells whether a segment should be written, ``age_s`` seconds after the last one."""
         if self._core.wants_segment() or self._emptying:
             return True
         if self._builder.rows:
@@ -271,7 +272,7 @@ class CaptureSteps:
         return age_s >= self._limits.heartbeat_s and (self._dirty or self.noted())
 
     def noted(self) -> bool:
-        """Whether there are notes that no segment has yet."""
+        """Tells whether there are notes that no segment has yet."""
         return self._notes.kept() != self._stored_notes
 
     def write(self, admit: Callable[[SegmentContent], bool] = lambda content: True) -> None:
@@ -321,9 +322,8 @@ def _with_dumps(
     estimates: Mapping[TableId, int],
     replaced: frozenset[TableId],
 ) -> Checkpoint:
-    """With the first dump of each table. Of one that was replaced by another nothing is dumped any more, by
-    requests
-    neither: whatever becomes of the one that asks for its rows, they are all read."""
+    """Adds the first dump of each table. Of a table that replaced another nothing counts as dumped any more, by
+    requests neither: whatever becomes of the request that asks for its rows, all of them are read."""
     begun = {dump.table: dump for dump in known.dumps if dump.table not in replaced}
     requests = [
         TableDump(dump.table, request=dump.request) if dump.table in replaced else dump
@@ -341,8 +341,8 @@ def _drop_keys(schema: TableSchema, rows: object, keys: frozenset[Key]) -> tuple
 
 
 def _full(chunk: Chunk) -> bool:
-    """Whether the read had as much to do as it might: the end of a table, the rest of a range and listed keys tell
-    nothing of speed."""
+    """Tells whether the read had as much to do as it might: the end of a table, the rest of a range and listed keys
+    say nothing about speed."""
     request = chunk.request
     looked_at = request.boundary_rows() if request.scope.predicate else chunk.row_count
     return not chunk.final and not request.scope.keys and looked_at >= request.boundary_rows()

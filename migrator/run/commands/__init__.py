@@ -1,1 +1,1 @@
-"""What commands do besides a run: try, repair, ask for dumps, stream events."""
+"""The work of commands other than a run: try, repair, ask for dumps, stream events."""

@@ -16,7 +16,7 @@ from migrator.ports.source import SourceCatalog
 
 @dataclass(frozen=True, slots=True)
 class DumpOrder:
-    """What was typed.
+    """The choice of rows that an operator typed.
 
     Attributes:
         tables: names of source tables; none means all that the mapping reads.
@@ -112,7 +112,7 @@ def _scope(order: DumpOrder, schema: TableSchema) -> Scope:
 
 
 def _is_above(low: Key, high: Key, schema: TableSchema) -> bool:
-    """Whether a key surely comes after another; the order of texts is the database's own."""
+    """Tells whether ``low`` surely comes after ``high``; False for texts, whose order is the database's own."""
     for first, last, place in zip(low, high, schema.key_indexes(), strict=True):
         if first != last:
             return _is_number(schema.columns[place]) and _above(first, last)

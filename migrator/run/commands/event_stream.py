@@ -21,7 +21,7 @@ _COMMIT_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What was done: events written, and the segment up to which they are durable."""
+    """The result of streaming: events written, and the segment up to which they are durable."""
 
     events: int
     segment: int

@@ -44,7 +44,7 @@ _Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What trying the grains of one target showed.
+    """The result of trying the grains of one target.
 
     Attributes:
         grains: how many were tried.
@@ -66,7 +66,7 @@ class _Sample:
     numbers: Mapping[int, Sequence[int]]
 
     def grains(self) -> int:
-        """How many."""
+        """Returns the number of different grains."""
         return len({number for numbers in self.numbers.values() for number in numbers})
 
     def part(self, chosen: Callable[[int], bool]) -> list[pa.Table]:
@@ -130,8 +130,8 @@ def _sample(mapping: TrialMap, reach: Reach, limit: int, before: int) -> _Sample
 
 
 def _roots(mapping: TrialMap, reach: Reach, limit: int) -> dict[int, tuple[pa.Table, list[str]]]:
-    """Of each table that has the grain all rows of the grains that its first rows are of, and the columns
-    with it."""
+    """Returns, by node that has the grain, all rows of the grains of its table's first rows, and the grain's
+    columns."""
     source, root = mapping.source, reach.root
     table, columns = root.schema.id.name, list(reach.grain)
     if columns:
@@ -165,7 +165,7 @@ def _difference(mapping: TrialMap, samples: Sequence[_Sample]) -> str:
 
 
 def _on_side(halving: int, side: int, number: int) -> bool:
-    """Whether a halving puts a grain on a side: the first parts neighbours, the others go by chance."""
+    """Tells whether a halving puts a grain on a side: the first parts neighbours, the others part by chance."""
     return ((number if halving == 0 else crc32(str(number).encode()) >> halving) & 1) == side
 
 
@@ -212,7 +212,7 @@ def _comparable(value: object) -> object:
 def _told(
     names: Sequence[str], key: Sequence[str], row: _Row, whole: Counter[_Row], apart: Counter[_Row]
 ) -> str:
-    """How the rows of one key differ."""
+    """Describes how the rows of one key differ."""
     places = [names.index(name) for name in key]
     value = [row[place] for place in places]
     mine, halves = (

@@ -15,8 +15,8 @@ Copies = Mapping[tuple[str, str], frozenset[tuple[str, str]]]
 
 
 def copied_columns(parts: Parts) -> Copies:
-    """Which target columns are source columns, unchanged. Starts Spark; runs no job. Raises what ``plans``
-    raises."""
+    """Returns the target columns that are unchanged source columns, with these. Starts Spark; runs no job. Raises
+    what ``plans`` raises."""
     _, _, found = plans(parts)
     return {
         (name, column): origins
@@ -29,7 +29,7 @@ def copied_columns(parts: Parts) -> Copies:
 def advances(
     parts: Parts, target: TargetNumbers, source: SourceNumbers | None, margin: int = 0
 ) -> list[Advance]:
-    """What is to be done with every sequence that fills a column of a target table.
+    """Returns the step to take with every sequence that fills a column of a target table.
 
     Args:
         parts: of the migration.

@@ -1,4 +1,4 @@
-"""What a repair does: which source rows are dumped again so that given target rows become right.
+"""The steps of a repair: which source rows are dumped again so that given target rows become right.
 
 Row-wise targets: a dump request whose doubts are the target's keys. Where each column of the source's key is handed
 through to the target's key, the source rows are listed by key; else only all rows of the mapping's source
@@ -37,7 +37,7 @@ _SAME_TEXT = ("text", "character varying")
 
 
 class Way(Enum):
-    """How target rows are derived anew."""
+    """A way in which target rows are derived anew."""
 
     LISTED = "listed source keys"
     WHOLE = "all rows of its source tables"
@@ -67,7 +67,8 @@ class RepairStep:
     why: str = ""
 
     def doubts(self) -> tuple[Doubt, ...]:
-        """What its request decides on. A remap brings all rows of its table: it needs none."""
+        """Returns the keys that the step's request decides on. A remap brings all rows of its table: it needs
+        none."""
         return () if self.way is Way.REMAP else (Doubt(self.target, self.keys),)
 
 
@@ -129,7 +130,7 @@ def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:
 
 
 def check_doubts(parts: Parts, request: DumpRequest, postgres_target: bool) -> None:
-    """Whether a request dumps each row that may map to a target row that it doubts, as the steps above do.
+    """Checks that a request dumps each row that may map to a target row that it doubts, as the steps above do.
 
     One that doesn't would have right rows removed. Raises ``RequestError``, and what ``plans`` raises.
     """
@@ -226,7 +227,7 @@ def _listed(
 
 
 def _same_values(source: Column, target: TargetColumn, postgres_target: bool) -> bool:
-    """Whether values are equal on one side exactly if they are on the other, and look the same as text."""
+    """Tells whether two values are equal on one side exactly if they are on the other, and look the same as text."""
     if source.type in _WHOLE_NUMBERS:
         return target.spark_type in _SPARK_WHOLE_NUMBERS
     if not postgres_target or source.type != "string":

@@ -40,7 +40,7 @@ Tables = dict[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What was made of one row, or of one grain.
+    """The result of mapping one row, or one grain.
 
     Attributes:
         name: of what: ``orders order_id=1``.

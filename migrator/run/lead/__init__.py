@@ -1,1 +1,1 @@
-"""What who leads does before the loops: the epoch, the place to go on from, what was changed since."""
+"""The leader's work before the loops: its epoch, where to go on from, what was changed since."""

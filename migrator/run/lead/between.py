@@ -1,4 +1,4 @@
-"""What was changed between two runs: carried over, or refused by name before anything is read.
+"""Changes of the mapping between two runs: carried over, or refused by name before anything is read.
 
 A checkpoint's counters each count something: ``partial_index`` counts the changes of one transaction to the tables
 that were captured then. With a table less, the same number would pass over changes of the tables that are left.
@@ -48,7 +48,8 @@ def _refuse_lost_requests(checkpoint: Checkpoint, captured: set[TableId], book: 
 
 
 def _refuse_half_transaction(checkpoint: Checkpoint, schemas: Sequence[TableSchema]) -> None:
-    """Of a transaction that is stored by half the rest is found by counting the changes of the captured tables."""
+    """Refuses to drop a table while a transaction is stored by half: its rest is found by counting the changes of the
+    captured tables."""
     now = {schema.id for schema in schemas}
     gone = sorted(str(dump.table) for dump in checkpoint.dumps if dump.table not in now)
     if checkpoint.partial_order is None or not gone:

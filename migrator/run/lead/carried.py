@@ -1,4 +1,4 @@
-"""Which rows the target has been given so far: a target that joins a begun migration needs those before, too.
+"""The rows that the target has been given so far: a target that joins a begun migration needs those before, too.
 
 The ledger's checkpoint says it, as pairs of a target and a source table, moved with the rows. Without it a target
 that was added, or taken out and put back, would get changes only, and nobody would notice. It says as well how each
@@ -24,9 +24,8 @@ MIRROR = ""
 
 @dataclass(frozen=True, slots=True)
 class LateTargets:
-    """What is done with a target that joins later: ``holds_rows`` asks whether it has any; ``forget_filled`` has a
-    joined one filled anew. ``accepted``: targets whose changed mapping makes the same rows, on an operator's
-    word."""
+    """Actions on a target that joins later: ``holds_rows`` tells whether it has any; ``forget_filled`` has a joined
+    one filled anew. ``accepted``: targets whose changed mapping makes the same rows, on an operator's word."""
 
     holds_rows: Callable[[str], bool]
     forget_filled: Callable[[str], bool]
@@ -35,7 +34,7 @@ class LateTargets:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What a run carries on: see ``Checkpoint`` for all of it."""
+    """The part of the ledger's checkpoint that a run carries on: see ``Checkpoint`` for its fields."""
 
     fed: tuple[tuple[str, TableId], ...]
     awaited: tuple[tuple[str, TableId, str], ...] = ()
@@ -54,7 +53,7 @@ def carry_over(
     late: LateTargets | None,
     mapped: tuple[Mapped, ...] = (),
 ) -> Carried:
-    """What the target has of these mappings, and will have once dumps that were asked for are done.
+    """Returns which rows the target has of these mappings, and will have once dumps that were asked for are done.
 
     Args:
         applied: the ledger's.
@@ -95,12 +94,13 @@ def carry_over(
 
 
 def mapped_now(plans: Mapping[str, MappingPlan], schemas: Mapping[str, str]) -> tuple[Mapped, ...]:
-    """What the ledger is to keep of each target's mapping. ``schemas``: where each target's table is."""
+    """Returns the ledger's entry for each target's mapping. ``schemas``: where each target's table is."""
     return tuple(Mapped(name, schemas[name], _shape(plan), _columns(plan)) for name, plan in plans.items())
 
 
 def _shape(plan: MappingPlan) -> str:
-    """What makes other rows of all of them. Of a joined one grain and links are told by its own digest."""
+    """Returns as one text the parts of a mapping whose change makes other rows of all rows. A joined mapping's grain
+    and links aren't among them: they have a digest of their own."""
     target = plan.target
     tables = sorted(schema.id.name for schema in plan.schemas.values())
     return json.dumps([plan.kind.value, target.key, tables, target.surrogates])

@@ -102,7 +102,7 @@ def lost() -> FencedError:
 
 
 def overtaken(epoch: int, known_epoch: Callable[[], int]) -> FencedError | None:
-    """What to say where the target has seen a later leader; None where it hasn't, or doesn't answer.
+    """Returns the error to raise where the target has seen a later leader; None where it hasn't, or doesn't answer.
 
     A leader on another machine, with a state folder of its own, took no lease from us.
 

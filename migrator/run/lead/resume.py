@@ -20,7 +20,7 @@ _AWAY = "move the state folder's eventlog away: capture then goes on from the le
 
 
 def resume(ledger: Ledger, last: Manifest | None, segments: Segments) -> Checkpoint | None:
-    """Where capture goes on: at the event log's end, or where the target stands when the event log is empty.
+    """Returns where capture goes on: at the event log's end, or where the target stands if the event log is empty.
 
     The event log may be ahead of the ledger (applied later), but it must lead on from the very segment that the
     ledger has applied (see ``migrator.model.lineage``). Else it is another one, or an old copy, and going on
@@ -99,7 +99,7 @@ _BEHIND_ALL_CHANGES = 1 << 30
 
 
 def emptying(begin: Checkpoint, replaced: Sequence[TableSchema]) -> Iterator[TransactionPart]:
-    """What empties replaced tables before their rows are read again: behind all that the checkpoint has delivered.
+    """Yields the part that empties replaced tables before their rows are read again, behind all that was delivered.
 
     Raises ``SchemaError`` where the checkpoint stands inside a transaction: the rest of it has changes of the
     tables that were there before.

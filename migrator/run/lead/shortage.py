@@ -1,4 +1,4 @@
-"""What a machine runs out of, as a named error."""
+"""Shortages of a machine (open files, disk space, memory), as named errors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SHORTAGES = {
     errno.EDQUOT: "raise the quota or free space on this filesystem",
     errno.ENOMEM: "give the process more memory",
 }
-"""What a machine runs out of, and the way out. Any other ``OSError`` that nobody named is a fault of ours."""
+"""Shortages of a machine, and the way out. Any other ``OSError`` that nobody named is a fault of ours."""
 _MOMENTARY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Those that go when whatever took it ends, our own threads included. A full disk waits for a person."""
+"""Shortages that go when whatever took it ends, our own threads included. A full disk waits for a person."""
 
 
 @contextmanager

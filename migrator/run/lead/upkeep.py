@@ -76,7 +76,7 @@ class TablesFilled:
         self._failed: dict[TableId, str] = {}
 
     def run(self, stopping: Stopping) -> None:
-        """Until every table was looked at, or a stop is requested."""
+        """Works until every table was looked at, or a stop is requested."""
         while self._left and not stopping.wait(_LOOK_S):
             self.step(stopping)
         self._progress.set(kept_up=not self._left)
