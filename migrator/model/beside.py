@@ -1,4 +1,4 @@
-"""What a run makes for itself in the target, beside ledger and tables: its login needs rights on it."""
+"""The tables that a run makes in the target beside ledger and target tables: its login needs rights on them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a mapping needs beside the tables that it fills.
+    """Kinds of tables that a mapping needs beside those that it fills.
 
     Attributes:
         mirror: copies of source tables, for joined mappings.

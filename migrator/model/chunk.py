@@ -22,7 +22,7 @@ class Witness(Protocol):
     """
 
     def contains(self, transaction: TransactionId) -> bool:
-        """Whether the read view surely contains the transaction. False when in doubt."""
+        """Tells whether the read view surely contains the transaction. False when in doubt."""
         ...
 
 
@@ -64,12 +64,12 @@ class ChunkRequest:
         return self.end if self.until is None else self.until
 
     def unbounded(self) -> bool:
-        """Whether ``ChunkReader.bounded`` has something to find first."""
+        """Tells whether ``ChunkReader.bounded`` has something to find first."""
         return not self.scope.keys and (self.end is None or (self.ahead and self.until is None))
 
     def boundary_rows(self) -> int:
-        """How many rows lie up to ``until`` when it is found: a tenth less than the bound, so that a range may grow
-        a little before it has to be read in two."""
+        """Returns how many rows lie up to ``until`` when it is found: a tenth less than the bound, so that a range
+        may grow a little before it has to be read in two."""
         return max(1, self.limit_rows * 9 // 10)
 
     def ending(self, row_count: int, last_row: Key | None) -> tuple[Key | None, bool]:
@@ -84,12 +84,12 @@ class ChunkRequest:
         return (last_row, True) if self.until is None else (self.until, False)
 
     def listed(self) -> tuple[Key, ...]:
-        """Of a scope with listed keys, those of this chunk."""
+        """Returns the listed keys of this chunk, if the scope lists keys."""
         begin = self._begin()
         return self.scope.keys[begin : begin + min(self.limit_rows, MOST_LISTED)]
 
     def ends_list(self) -> bool:
-        """Whether these are the last listed keys."""
+        """Tells whether these are the last listed keys."""
         return self._begin() + len(self.listed()) == len(self.scope.keys)
 
     def brings(self) -> str:

@@ -1,4 +1,4 @@
-"""Where several machines agree on who leads: the settings of a ZooKeeper ensemble."""
+"""The settings of the ZooKeeper ensemble in which several machines agree on who leads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Coordination:
     shared_event_log: bool = False
 
     def address(self, migration: str) -> str:
-        """Where a migration's nodes are, for messages."""
+        """Returns the address of a migration's nodes, for messages."""
         return f"zookeeper://{self.hosts}{self.root(migration)}"
 
     def root(self, migration: str) -> str:

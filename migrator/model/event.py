@@ -1,4 +1,4 @@
-"""What a log reader delivers: transactions in commit order, progress, schema changes, watermarks.
+"""Records that a log reader delivers: transactions in commit order, progress, schema changes, watermarks.
 
 Row changes travel as the source encodes them, each run of them with the codec that knows how to read them. Nearly
 nobody needs the values of a single change: the capture core wants keys, and only of the few transactions that
@@ -23,8 +23,8 @@ Value = str | bytes | None
 Row = tuple[Value, ...]
 Key = tuple[Value, ...]
 TransactionId = tuple[int, ...]
-"""What a witness can decide about: PostgreSQL ``(xid,)`` (32 bit, as in Begin), MariaDB ``(file number,
-end)``, MySQL ``(UUID, tag, number)`` of the GTID."""
+"""A transaction's id, as a witness can decide about it: PostgreSQL ``(xid,)`` (32 bit, as in Begin), MariaDB
+``(file number, end)``, MySQL ``(UUID, tag, number)`` of the GTID."""
 
 
 class Operation(Enum):
@@ -80,7 +80,8 @@ class ChangeCodec(Protocol):
         """The changes one by one, as text."""
 
     def keys(self, items: Sequence[Any]) -> list[tuple[Key, ...]]:
-        """For each change the keys that it touches, as chunk reads give them: of its before and its after image.
+        """Returns for each change the keys that it touches, as chunk reads give them: of its before and its after
+        image.
 
         One key is enough where both are equal.
         """
@@ -91,7 +92,7 @@ class ChangeCodec(Protocol):
 
 
 class EmptyingCodec:
-    """What a ``ChangeCodec`` derives from whose changes are TRUNCATEs."""
+    """The base class of every ``ChangeCodec`` whose changes are TRUNCATEs."""
 
     __slots__ = ()
 
@@ -111,7 +112,8 @@ class ChangeRun(NamedTuple):
 
     @property
     def empties(self) -> bool:
-        """Whether each of them is a TRUNCATE: it touches every key, those included that nobody has heard of."""
+        """Tells whether all changes are TRUNCATEs: each touches every key, those included that nobody has heard
+        of."""
         return isinstance(self.codec, EmptyingCodec)
 
 
@@ -140,7 +142,7 @@ class TransactionPart(NamedTuple):
         return tuple(change for run in self.runs for change in run.codec.changes(run.items))
 
     def size(self) -> int:
-        """How many changes it has."""
+        """Returns the number of changes."""
         return sum([len(run.items) for run in self.runs])
 
 
@@ -159,7 +161,7 @@ class SchemaChange:
 
 
 class MarkKind(Enum):
-    """Which side of a chunk read a watermark stands on."""
+    """The side of a chunk read on which a watermark stands."""
 
     LOW = "low"
     HIGH = "high"

@@ -1,4 +1,4 @@
-"""What a login must be allowed to do, as SQL for whoever may grant it."""
+"""The rights that a login needs, as SQL for whoever may grant them."""
 
 from __future__ import annotations
 

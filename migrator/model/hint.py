@@ -1,4 +1,4 @@
-"""What a leader tells onlookers on other machines of itself. Nothing depends on it."""
+"""A leader's hint about itself, for onlookers on other machines. Nothing depends on it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from migrator.model.progress import Checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What the target holds. ``segment`` 0 and ``checkpoint`` None mean that nothing was applied yet.
+    """The state of the target. ``segment`` 0 and ``checkpoint`` None mean that nothing was applied yet.
 
     ``segment_id`` says which segment of that number it was (``Manifest.id``); empty where formats before 4
     moved it.

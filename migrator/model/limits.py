@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 MOST_CHUNK_ROWS = 1_000_000
 LONGEST_PAUSE_S = 3600.0
-"""What may be asked for while a run goes on, rows of a chunk and seconds between two: more is a slip or an
+"""The most that may be asked for while a run goes on, rows of a chunk and seconds between two: more is a slip or an
 attack."""
 MOST_WORKERS = 16
 """Workers of a dump at most: each is a thread and a connection."""

@@ -1,4 +1,4 @@
-"""Whether a ledger and an event log are one story.
+"""The check that a ledger and an event log belong together.
 
 Numbers can't tell: whoever goes on from the ledger with an empty state folder numbers its segments from there, and
 another machine that comes back has segments of the same numbers. So each segment is told by its content, names the
@@ -17,7 +17,7 @@ from migrator.model.segment import Link, Manifest
 def continues(
     ledger: Ledger, newest: Manifest | None, applied: Manifest | None, following: Manifest | None
 ) -> str:
-    """Why this event log doesn't go on from where the ledger stands; empty if it does, or is empty.
+    """Returns why this event log doesn't go on from where the ledger stands; empty if it does, or is empty.
 
     Args:
         ledger: the target's.
@@ -40,12 +40,12 @@ def continues(
 
 
 def follows(before: Manifest, manifest: Manifest) -> bool:
-    """Whether a segment was written behind the one of the number before."""
+    """Tells whether a segment was written behind the one of the number before."""
     return not _differ(manifest.previous, before.id)
 
 
 def due(held: Ledger, segment: int, link: Link | None) -> bool:
-    """Whether a batch that ends with ``segment`` is the ledger's next; False when it was applied already.
+    """Tells whether a batch that ends with ``segment`` is the ledger's next; False when it was applied already.
 
     Asked under the ledger's lock. Raises ``TargetError`` when the ledger stands elsewhere than the batch
     begins: the target was put back to an earlier state, or is another one.
@@ -65,7 +65,7 @@ def due(held: Ledger, segment: int, link: Link | None) -> bool:
 
 
 def identity(link: Link | None) -> str:
-    """What the ledger keeps of a batch's last segment; nothing of a batch without a link."""
+    """Returns the id of a batch's last segment, for the ledger; empty for a batch without a link."""
     return "" if link is None else link.id
 
 
@@ -76,5 +76,5 @@ def _is(ledger: Ledger, applied: Manifest) -> bool:
 
 
 def _differ(one: str, other: str) -> bool:
-    """Whether both are known and not the same."""
+    """Tells whether both are known and not the same."""
     return bool(one and other) and one != other

@@ -1,4 +1,4 @@
-"""How busy a source is, as far as it tells."""
+"""The load of a source, as far as it tells."""
 
 from __future__ import annotations
 

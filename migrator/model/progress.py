@@ -36,7 +36,7 @@ class TableDump:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """How a target's rows were mapped, as far as that can be told without running the mapping.
+    """The way a target's rows were mapped, as far as that can be told without running the mapping.
 
     Attributes:
         target: its name.
@@ -53,7 +53,7 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where capture goes on after a restart. Stored in every manifest, never apart from the data.
+    """The state from which capture goes on after a restart. Stored in every manifest, never apart from the data.
 
     Attributes:
         position: last completely stored transaction; reading resumes after it.
@@ -99,9 +99,10 @@ class Checkpoint:
         )
 
     def dump_complete(self) -> bool:
-        """Whether every table's first dump is done."""
+        """Tells whether every table's first dump is done."""
         return all(dump.done for dump in self.dumps)
 
     def dumping(self) -> bool:
-        """Whether any dump is under way, a request's included: rows may then come before those they point at."""
+        """Tells whether any dump is under way, a request's included: rows may then come before those they point
+        at."""
         return not all(dump.done for dump in (*self.dumps, *self.requests))

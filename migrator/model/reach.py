@@ -1,4 +1,4 @@
-"""What a joined target's rows depend on: a grain, and the links from its table to every other table.
+"""The tables that a joined target's rows depend on: a grain, and the links from its table to every other table.
 
 A change anywhere in the join is traced along these links to the grain values it can touch.
 """
@@ -79,7 +79,7 @@ class Reach:
 
     @property
     def shared(self) -> bool:
-        """Whether several tables have values of the grain: each value may be in some of them only."""
+        """Tells whether several tables have values of the grain: each value may be in some of them only."""
         return len(self.roots()) > 1
 
     def roots(self) -> list[int]:
@@ -109,26 +109,27 @@ class Reach:
         return [number for number, node in enumerate(self.nodes) if node.above == index]
 
     def path(self, index: int) -> list[int]:
-        """From a node up to the table that has the grain, both included."""
+        """Returns the nodes from one node up to the table that has the grain, both included."""
         found = [index]
         while (above := self.nodes[found[-1]].above) is not None:
             found.append(above)
         return found
 
     def down_columns(self, index: int) -> tuple[str, ...]:
-        """What must be known of a node's row to find those below: its key, and its ends of their links."""
+        """Returns the columns of a node's row by which those below are found: its key, and its ends of their
+        links."""
         below = [name for child in self.below(index) for name in self.nodes[child].above_columns]
         return tuple(dict.fromkeys([*self.nodes[index].schema.key, *below]))
 
     def up_columns(self, index: int) -> tuple[str, ...]:
-        """What must be known of a node's row to find the one above; of the grain's table, its key."""
+        """Returns the columns of a node's row by which the one above is found; for the grain's table, its key."""
         node = self.nodes[index]
         return node.schema.key if node.above is None else node.columns
 
 
 def entangled(reaches: tuple[Reach, ...]) -> bool:
-    """Whether rows of a grain's table also come in by another link (a hierarchy, tables that are each other's
-    grain).
+    """Tells whether rows of a grain's table also come in by another link (a hierarchy, or tables that are each
+    other's grain).
 
     Then rows read for some grains stand for other grains too, of which only a part is there. Of a grain that
     several tables share nothing is there by half: of each table the rows with its values are read.

@@ -1,4 +1,4 @@
-"""How long the source keeps its log for us."""
+"""The bounds on how long the source keeps its log for us."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from migrator.model.position import Position
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a source tells of its log; None: it doesn't tell, or has no such bound.
+    """The source's answer about its log; None: it doesn't tell, or has no such bound.
 
     Attributes:
         end: a place at or after every transaction visible at that moment.

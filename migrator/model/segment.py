@@ -11,7 +11,7 @@ from migrator.model.table import TableSchema
 
 
 class FileKind(Enum):
-    """What a data file of a segment holds."""
+    """The content of a segment's data file."""
 
     CHUNK = "chunk"
     """Dump rows: the source columns only."""
@@ -85,7 +85,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How a batch hangs on the event log.
+    """The place of a batch in the event log.
 
     Attributes:
         first: number of its first segment.

@@ -1,4 +1,4 @@
-"""What hands out numbers in a database, and how far it has to be for the hand-over. Pure."""
+"""Generators of numbers in a database, and how far they have to be for the hand-over. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NumberSequence:
 
 @dataclass(frozen=True, slots=True)
 class HandedOut:
-    """How far a sequence of the source may have got: the last value it gave or keeps cached for somebody."""
+    """The farthest value of a source's sequence: the last one that it gave or keeps cached for somebody."""
 
     last: int
     step: int
@@ -44,7 +44,7 @@ class HandedOut:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What is to be done with a sequence: nothing where ``following`` is what it was.
+    """The step to take with a sequence: none where ``following`` is what it was.
 
     Attributes:
         sequence: as it stands.
@@ -67,7 +67,8 @@ class Advance:
 
 
 def advance(found: NumberSequence, source: tuple[HandedOut, ...] = (), margin: int = 0) -> Advance:
-    """How far a sequence must be, so that it hands out nothing that exists in the target or existed in the source.
+    """Computes the next value of a sequence so that it repeats none that exists in the target or existed in the
+    source.
 
     It is never moved backwards, and stays on the values that it would come to by itself. One with a step of
     fifty is moved so far that the fifty values before its next one are free too: clients count within a step.

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 OURS = "__"
-"""How the names of our own columns begin that stand beside a source's."""
+"""The prefix of the names of our own columns that stand beside a source's."""
 OURS_ONLY = "names beginning with two underscores are ours"
 NONDETERMINISTIC = "(nondeterministic)"
 """Ends the name of a PostgreSQL collation by which texts of other characters may be equal."""

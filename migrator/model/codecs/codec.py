@@ -43,7 +43,7 @@ Json = Mapping[str, Any]
 
 
 NEWER = "start the version of the migrator that wrote it, or a newer one"
-"""What helps against a format that this version doesn't know."""
+"""The remedy for a format that this version doesn't know."""
 
 
 class FormatError(ValueError):
@@ -235,7 +235,7 @@ def requests_from_json(document: Json) -> RequestBook:
 
 
 def _pace(pace: Pace) -> dict[str, Any]:
-    """What is as by default is left out where older versions know nothing of it."""
+    """Encodes a pace; leaves out default values of fields that older versions don't know."""
     document = {"chunk_rows": pace.chunk_rows, "delay_s": pace.delay_s, "p95_s": pace.p95_s}
     later = {
         "workers": pace.workers,

@@ -33,7 +33,7 @@ def hint_to_json(hint: Hint) -> dict[str, Any]:
 
 
 def hint_of(content: str | bytes) -> Hint | None:
-    """What a file or node tells; None where that is no hint of ours. Anybody may have written it."""
+    """Decodes the hint in a file or node; None where it holds no hint of ours. Anybody may have written it."""
     try:
         return hint_from_json(json.loads(content))
     except (ValueError, RecursionError):  # FormatError is a ValueError

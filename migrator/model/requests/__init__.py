@@ -1,1 +1,1 @@
-"""What an operator asks of a run: dumps, and the predicates that say of which rows."""
+"""Requests of operators to a run: dumps, and the predicates that choose their rows."""

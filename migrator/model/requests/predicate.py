@@ -1,4 +1,4 @@
-"""What a dump request's predicate may be: comparisons of a row's own columns, and nothing that does something.
+"""The grammar of a dump request's predicate: comparisons of a row's own columns, and nothing that does something.
 
 A request may come from whoever reaches ZooKeeper, and its predicate meets the source under the migration's
 login. So it is read by a grammar that holds what rows are chosen by, and everything else is refused:
@@ -67,7 +67,7 @@ class _Token:
 
 
 def grammatical(text: str, table: TableSchema, quote: str) -> None:
-    """As ``check_predicate``, for a table. Raises ``RequestError``."""
+    """Checks a predicate for a table, as ``check_predicate`` does. Raises ``RequestError``."""
     try:
         check_predicate(text, table.names(), quote)
     except PredicateError as error:
@@ -146,7 +146,7 @@ class _Reader:
             pass
 
     def _compared(self) -> bool:
-        """Whether a comparison follows, which is read then."""
+        """Reads a comparison if one follows, and tells whether one did."""
         if self._signs(*_COMPARED):
             self._value()
             return True

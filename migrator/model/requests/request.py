@@ -24,8 +24,8 @@ MOST_KEYS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which rows of a table: all, a key range, listed keys, or those that a predicate holds for. One kind at
-    a time.
+    """A choice of rows of a table: all, a key range, listed keys, or those that a predicate holds for. One kind at a
+    time.
 
     Attributes:
         keys: listed keys.
@@ -43,7 +43,7 @@ class Scope:
     columns: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """In a few words."""
+        """Describes the scope in a few words."""
         if self.keys:
             return f"{len(self.keys)} listed key(s)"
         if self.predicate:
@@ -59,7 +59,7 @@ WHOLE = Scope()
 
 
 class RequestState(Enum):
-    """What is wanted of a request, or what became of it."""
+    """The state that an operator wants a request in, or in which it ended."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -112,11 +112,12 @@ class DumpRequest:
     token: str = ""
 
     def is_open(self) -> bool:
-        """Whether there is, or may be, something left to do."""
+        """Tells whether there is, or may be, something left to do."""
         return self.state in _OPEN
 
     def name(self) -> str:
-        """What tells its rows from those of every other dump, an earlier generation included."""
+        """Returns the name that tells the request's rows from those of every other dump, an earlier generation
+        included."""
         return f"{self.id}.{self.generation}" + (f".{self.token}" if self.token else "")
 
 
@@ -127,7 +128,7 @@ def new_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How gently chunks are read; applies to every dump, also the first, from the next chunk on.
+    """Settings of how gently chunks are read; they apply to every dump, also the first, from the next chunk on.
 
     Attributes:
         chunk_rows: rows of a chunk; 0 leaves it to the adaptation (``CaptureLimits``).
@@ -189,13 +190,13 @@ class RequestBook:
         )
 
     def running(self) -> int:
-        """How many requests run."""
+        """Returns how many requests run."""
         return sum(request.state is RequestState.RUNNING for request in self.requests)
 
     def start(
         self, tables: tuple[TableId, ...], scope: Scope, doubts: tuple[Doubt, ...] = (), token: str = ""
     ) -> RequestBook:
-        """With one more request, the last one. Closed ones beyond ``KEPT_CLOSED`` are forgotten, oldest first."""
+        """Adds a request as the last one. Closed ones beyond ``KEPT_CLOSED`` are forgotten, oldest first."""
         number = self.started + 1
         closed = [request for request in self.requests if not request.is_open()]
         forgotten = {request.id for request in closed[: max(0, len(closed) - KEPT_CLOSED)]}
@@ -204,23 +205,23 @@ class RequestBook:
         return replace(self, requests=(*kept, new), started=number)
 
     def behind(self, number: int) -> RequestBook:
-        """With ids behind this number: a new book in the place of a lost one must not give its names again."""
+        """Returns the book with ids behind this number: one in a lost one's place must not give its names again."""
         return self if self.started >= number else replace(self, started=number)
 
     def pause(self, request_id: str) -> RequestBook:
-        """Its chunks are read no further until it is resumed."""
+        """Pauses a request: its chunks are read no further until it is resumed."""
         return self._moved(request_id, (RequestState.RUNNING,), RequestState.PAUSED)
 
     def resume(self, request_id: str) -> RequestBook:
-        """It goes on where it was."""
+        """Resumes a request: it goes on where it was."""
         return self._moved(request_id, (RequestState.PAUSED,), RequestState.RUNNING)
 
     def cancel(self, request_id: str) -> RequestBook:
-        """It ends where it is; what was dumped stays."""
+        """Cancels a request: it ends where it is; what was dumped stays."""
         return self._moved(request_id, _OPEN, RequestState.CANCELLED)
 
     def restart(self, request_id: str, token: str = "") -> RequestBook:
-        """It begins anew, whatever became of it."""
+        """Begins a request anew, whatever became of it."""
         old = self.request(request_id)
         generation = old.generation + 1
         new = replace(old, state=RequestState.RUNNING, generation=generation, reason="", token=token)
