@@ -62,7 +62,7 @@ class Advance:
     note: str = ""
 
     def moves(self) -> bool:
-        """Whether it is to be set."""
+        """Tells whether the sequence is to be set."""
         return not self.problem and self.following != self.sequence.following
 
 
