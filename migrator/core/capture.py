@@ -62,7 +62,7 @@ class EmitChunk:
 
 @dataclass(frozen=True, slots=True)
 class EmitSchema:
-    """From here on the table has this row schema."""
+    """A table's row schema that holds from here on."""
 
     schema: TableSchema
 
@@ -135,7 +135,7 @@ class Capture:
         return request
 
     def checkpoint(self) -> Checkpoint:
-        """Where to resume if everything that was output so far is durable."""
+        """Returns the checkpoint to resume from if everything that was output so far is durable."""
         order, index = self._partial
         return Checkpoint(
             self._position,
@@ -153,15 +153,15 @@ class Capture:
         return self._schemas[table]
 
     def in_transaction(self) -> bool:
-        """Whether the last output was a part of a transaction with more to come."""
+        """Tells whether the last output was a part of a transaction with more to come."""
         return self._partial[0] is not None
 
     def begins_batch(self) -> bool:
-        """Whether a batch must begin with the segment that is being collected (see ``core.passes``)."""
+        """Tells whether a batch must begin with the segment that is being collected (see ``core.passes``)."""
         return self._begins_batch
 
     def continues(self) -> bool:
-        """Whether the batch must go on after the segment that is being collected (see ``core.hold``)."""
+        """Tells whether the batch must go on after the segment that is being collected (see ``core.hold``)."""
         return bool(self._hold.name)
 
     def settles(self) -> str:
@@ -174,7 +174,7 @@ class Capture:
         return found
 
     def wants_segment(self) -> bool:
-        """Whether what was collected should be written now: a chunk waits for a segment of its own."""
+        """Tells whether what was collected should be written now: a chunk waits for a segment of its own."""
         return self._wants_segment and not self.in_transaction()
 
     # -- inputs -------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class Capture:
                 return self._place_chunks() if self._windows.mark(record) else []
 
     def on_bounded(self, request: ChunkRequest) -> None:
-        """Where a chunk ends that is being read is known (see ``DumpPlan.bounded``)."""
+        """Takes the end of a chunk that is being read, now that it is known (see ``DumpPlan.bounded``)."""
         self._plan.bounded(request)
 
     def on_chunk(self, chunk: Chunk) -> list[Output]:
@@ -235,7 +235,7 @@ class Capture:
         self._drop_unwanted()
 
     def on_requests(self, requests: Sequence[DumpRequest], estimates: Mapping[TableId, int]) -> None:
-        """What operators want dumped has changed (see ``DumpPlan.follow``)."""
+        """Takes the operators' changed dump requests (see ``DumpPlan.follow``)."""
         self._plan.follow(requests, estimates)
         self._drop_unwanted()
 
@@ -284,7 +284,7 @@ class Capture:
         return known if len(known) == len(bounds) else []
 
     def _surely_visible(self, transaction: TransactionId) -> bool:
-        """Whether a witness of before shows it already, as in a backlog: then it needn't be remembered at all."""
+        """Tells whether an earlier witness shows the transaction, as in a backlog: it needn't be remembered then."""
         newest = self._newest_witness
         if newest is None or not newest.contains(transaction):
             return False
@@ -373,7 +373,7 @@ class Capture:
         return emitted
 
     def _admitted(self, request: ChunkRequest) -> bool:
-        """Whether its rows may come into the batch that is being collected, or into one that begins with them."""
+        """Tells whether a read's rows may come into the batch being collected, or into one that begins with them."""
         if self._hold.name and request.dump != self._hold.name:
             return (
                 False  # another dump's rows of a table would need a batch of their own, and end the held one
@@ -387,7 +387,7 @@ class Capture:
         return True
 
     def stale(self, chunk: Chunk) -> Stale:
-        """Which rows of a chunk about to be emitted must not be (the reconciliation)."""
+        """Returns the rows of a chunk about to be emitted that must not be (the reconciliation)."""
         window = self._windows.get(chunk.request.token)
         if window is not None and window.keys is EVERY_KEY:
             return Stale(frozenset(), reread=True)

@@ -1,4 +1,4 @@
-"""What a dump owes to those who work on the source: a share of the time only, in short pieces."""
+"""A dump's consideration for those who work on the source: it takes a share of the time only, in short pieces."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from migrator.model.load import Load
 
 FIRST_SAMPLES = 5
-"""So many in a row must show nobody before a dump goes at full speed: asked quickly, a fraction of a second."""
+"""Samples in a row that must show nobody before a dump goes at full speed: asked quickly, a fraction of a second."""
 QUIET_SAMPLES = 10
-"""So many must, once somebody was there: a session that works now and then is not seen in each."""
+"""Samples in a row that must show nobody once somebody was there: one who works now and then is not in each."""
 SURE_SAMPLES = 2
-"""So many in a row must show somebody: what a server counts one after the other may take one of ours for
+"""Samples in a row that must show somebody: what a server counts one after the other may take one of ours for
 another."""
 SHORTER = 4
 """While others work, a read should take a fourth of its usual time: what waits behind it waits less long."""
 QUICKLY_S, ALONE_S, BESIDE_OTHERS_S = 0.04, 0.25, 1.0
-"""How often to look: until it is known whether others work, while nobody does, while others do."""
+"""Seconds between two looks: until it is known whether others work, while nobody does, while others do."""
 
 
 class Courtesy:
-    """Whether others work on the source, and how long reading rests for their sake.
+    """Knowledge whether others work on the source, and how long reading rests for their sake.
 
     Nothing is known before the first sample, and whoever reads is gentle then. ``FIRST_SAMPLES`` in a row without a
     session of others at work: nobody is there, until one shows such a session; then it isn't known again.
@@ -36,12 +36,12 @@ class Courtesy:
 
     @property
     def gentle(self) -> bool:
-        """Whether others work, or may."""
+        """Tells whether others work, or may."""
         return self._others or not self._known
 
     @property
     def look_again_s(self) -> float:
-        """How soon the next sample should be taken."""
+        """Returns after how many seconds the next sample should be taken."""
         if not self._known:
             return QUICKLY_S
         return BESIDE_OTHERS_S if self._others else ALONE_S
@@ -66,7 +66,8 @@ class Courtesy:
         self._latest_s = elapsed_s
 
     def rest_s(self, share: float) -> float:
-        """How long to rest after the latest read so that reads take ``share`` (above 0, at most 1) of the time."""
+        """Returns how many seconds to rest after the latest read so that reads take ``share`` (0 < share <= 1) of the
+        time."""
         return self._latest_s * (1 / share - 1) if self.gentle else 0.0
 
 

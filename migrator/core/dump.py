@@ -44,7 +44,7 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Reading:
-    """How far one table has been read, which runs ahead of how far it has been emitted.
+    """The place up to which one table has been read, ahead of the place up to which it has been emitted.
 
     ``pieces`` are being read or wait for their place in the log, in key order; only the last one may be open.
     """
@@ -59,7 +59,7 @@ class _Reading:
         return next((piece for piece in self.pieces if piece.id == request.id), None)
 
     def goes_on(self) -> bool:
-        """Whether there is a next piece, and where it begins is known."""
+        """Tells whether there is a next piece whose beginning is known."""
         return not self.exhausted and not (self.pieces and self.pieces[-1].open)
 
 
@@ -118,7 +118,7 @@ class DumpPlan:
         return tuple(dump for dump in self._dumps.values() if dump.request != FIRST)
 
     def employ(self, workers: int) -> None:
-        """How many reads may be under way from now on; more that are, end as they would."""
+        """Sets how many reads may be under way from now on; more that are, end as they would."""
         self._workers = workers
 
     # -- dump requests ------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class DumpPlan:
             del self._dumps[job], self._reading[job]
 
     def hold(self, name: str) -> None:
-        """Until its last chunk goes out, or another name is given, only this request's chunks are asked for.
+        """Asks for this request's chunks only, until its last chunk goes out or another name is given.
 
         It begins anew: what was emitted of it before lies in another batch. Empty: all take turns again.
         """
@@ -167,7 +167,7 @@ class DumpPlan:
             self._reading[job] = _begun(self._dumps[job])
 
     def open(self, name: str) -> bool:
-        """Whether something of this request is still to be emitted, and it isn't paused."""
+        """Tells whether something of this request is still to be emitted, and it isn't paused."""
         return name in self._running and any(
             job[0] == name and not dump.done for job, dump in self._dumps.items()
         )
@@ -225,7 +225,7 @@ class DumpPlan:
         return next((first[lane] for lane in turns if lane in first), None)
 
     def _left_to_a_request(self, table: TableId) -> bool:
-        """Whether the first dump has nothing of a table yet, and a request is reading all of its rows."""
+        """Tells whether the first dump has nothing of a table yet, and a request is reading all of its rows."""
         first = self._dumps.get((FIRST, table))
         unread = (
             first is not None
@@ -288,12 +288,12 @@ class DumpPlan:
         self._in_flight.discard(request.id)
 
     def expects(self, chunk: Chunk) -> bool:
-        """Whether the chunk is still wanted."""
+        """Tells whether the chunk is still wanted."""
         reading = self._reading.get(_job(chunk))
         return reading is not None and reading.piece(chunk.request) is not None
 
     def is_head(self, chunk: Chunk) -> bool:
-        """Whether the chunk is the next one of its table in key order."""
+        """Tells whether the chunk is the next one of its table in key order."""
         pieces = self._reading[_job(chunk)].pieces
         return bool(pieces) and pieces[0].id == chunk.request.id
 

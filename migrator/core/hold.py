@@ -58,11 +58,11 @@ class Hold:
         self.name, self.before, self.rows = "", frozenset(), 0
 
     def full(self) -> bool:
-        """Whether it holds more than it may."""
+        """Tells whether it holds more rows than it may."""
         return bool(self.name) and self.rows > self.max_rows
 
     def admits(self, name: str, witness: Witness | None) -> bool:
-        """Whether a chunk of a request is the held one's and contains all that was delivered before the mark.
+        """Tells whether a chunk is the held request's and contains all that was delivered before the mark.
 
         Without a witness its low watermark, written after the mark, says so: there commits are visible in log
         order.

@@ -1,4 +1,4 @@
-"""How large chunks are and how long reading rests between them: adaptation, the operator's pace, throttles."""
+"""The size of chunks and the rest between their reads: adaptation, the operator's pace, throttles."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Pacer:
         self._pace = pace
 
     def follow(self, pace: Pace) -> None:
-        """What the operator wants from now on."""
+        """Takes the pace that the operator wants from now on."""
         if pace.p95_s != self._pace.p95_s:
             self._times_s.clear()
             self._ceiling_rows, self._rest_s = self._limits.chunk_rows_max, 0.0
@@ -69,28 +69,28 @@ class Pacer:
 
     @property
     def workers(self) -> int:
-        """How many reads may be under way."""
+        """Returns how many reads may be under way."""
         return 1 if self._load_rest_s or self._yields else self._pace.workers or self._limits.dump_workers
 
     @property
     def rest_s(self) -> float:
-        """How long to rest before the next read, in seconds."""
+        """Returns how many seconds to rest before the next read."""
         owed_s = min(_LONGEST_REST_S, self._courtesy.rest_s(self.share)) if self._yields else 0.0
         return self._pace.delay_s + self._rest_s + max(self._load_rest_s, owed_s)
 
     @property
     def share(self) -> float:
-        """For which share of the time chunks may be read while others work on the source; 1: all the time."""
+        """Returns the share of the time for chunk reads while others work on the source; 1: all the time."""
         return self._pace.share or self._limits.dump_share
 
     @property
     def watches(self) -> bool:
-        """Whether it matters how busy the source is."""
+        """Tells whether it matters how busy the source is."""
         return self.share < 1 or self.bounds != Load()
 
     @property
     def look_again_s(self) -> float:
-        """How soon the source should be asked once more how busy it is."""
+        """Returns after how many seconds the source should be asked once more how busy it is."""
         return self._courtesy.look_again_s if self.share < 1 else BESIDE_OTHERS_S
 
     @property
@@ -99,7 +99,7 @@ class Pacer:
 
     @property
     def bounds(self) -> Load:
-        """How busy the source may be; None is no bound."""
+        """Returns how busy the source may be; None is no bound."""
         sessions = self._pace.active_sessions or self._limits.max_active_sessions
         return Load(sessions or None, self._pace.replica_lag_s or self._limits.max_replica_lag_s or None)
 

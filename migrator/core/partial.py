@@ -1,4 +1,4 @@
-"""What is left of a transaction of which a part was delivered before the log was read again."""
+"""The rest of a transaction of which a part was delivered before the log was read again."""
 
 from __future__ import annotations
 

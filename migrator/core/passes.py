@@ -1,4 +1,4 @@
-"""Whose dump rows a batch holds: of each table, those of one dump only.
+"""The dumps whose rows a batch holds: of each table, those of one dump only.
 
 Why: dump rows of one dump never repeat a key, so a batch may merge them without asking which of two is newer, and a
 key that the mapping returns twice is an error of the mapping. Two dumps of one table, or a dump that was
@@ -26,7 +26,7 @@ class Passes:
         self._names = None if known is None else dict(known)
 
     def admits(self, table: TableId, name: str) -> bool:
-        """Whether rows of this dump may come into the batch that is being collected."""
+        """Tells whether rows of this dump may come into the batch that is being collected."""
         if self._names is None:
             return name == FIRST
         return self._names.get(table, name) == name
@@ -41,5 +41,5 @@ class Passes:
         self._names = {}
 
     def known(self) -> tuple[tuple[TableId, str], ...] | None:
-        """To be stored in the checkpoint."""
+        """Returns the names to be stored in the checkpoint; None where only first dumps can have brought rows."""
         return None if self._names is None else tuple(self._names.items())

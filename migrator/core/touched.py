@@ -40,7 +40,7 @@ _PIECE = 2048
 
 @dataclass(slots=True)
 class _Touched:
-    """What one transaction touched: keys per table, ``EVERY_KEY`` in place of the set when there were too many.
+    """The keys that one transaction touched, per table; ``EVERY_KEY`` in place of the set when there were too many.
 
     ``pending`` are changes whose keys aren't decoded yet; ``at_most`` how many keys those can be.
     """
@@ -62,7 +62,7 @@ class _Touched:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """What a chunk has missed: ``keys`` to drop, or ``reread`` when that can't be told key by key."""
+    """The rows of a chunk that miss an event: ``keys`` to drop, or ``reread`` when that can't be told key by key."""
 
     keys: frozenset[Key]
     reread: bool
@@ -124,7 +124,7 @@ class TouchedKeys:
             self._large.discard(transaction)
 
     def stale(self, table: TableId, witness: Witness) -> Stale:
-        """Which rows of a chunk of ``table`` with this witness have missed a delivered event."""
+        """Returns the rows of a chunk of ``table`` with this witness that have missed a delivered event."""
         if self.must_wait(table, witness):
             return Stale(frozenset(), reread=True)
         missed = [
@@ -139,7 +139,7 @@ class TouchedKeys:
         return Stale(frozenset(keys), reread=False)
 
     def must_wait(self, table: TableId, witness: Witness) -> bool:
-        """Whether a chunk of ``table`` with this witness would have to be read again as a whole."""
+        """Tells whether a chunk of ``table`` with this witness would have to be read again as a whole."""
         if any(not witness.contains(item) for item in self._inherited):
             return True
         missed = [self._transactions[item] for item in self._large if not witness.contains(item)]
@@ -151,7 +151,7 @@ class TouchedKeys:
         return (*sorted(self._inherited), *self._transactions)
 
     def pending_bytes(self) -> int:
-        """What is held undecoded."""
+        """Returns how many bytes of changes are held undecoded."""
         return self._pending_bytes
 
     def _settle(self, transactions: Iterable[_Touched]) -> None:

@@ -44,7 +44,8 @@ class Windows(dict[str, Window]):
                 window.keys = EVERY_KEY
 
     def mark(self, seen: WatermarkSeen) -> bool:
-        """Whether a window ended with this watermark. One of an earlier attempt has a stale token."""
+        """Notes a watermark, and tells whether a window ended with it. One of an earlier attempt has a stale
+        token."""
         window = self.get(seen.token)
         if window is None:
             return False
