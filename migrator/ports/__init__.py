@@ -1,1 +1,1 @@
-"""What the loops need from the outside, as small Protocols. One contract test suite each in tests/contract."""
+"""Small Protocols for what the loops need from the outside. One contract test suite each in tests/contract."""

@@ -23,7 +23,7 @@ class TableData:
 
 @dataclass(frozen=True, slots=True)
 class SegmentContent:
-    """What the next segment shall hold (see ``Manifest`` for the fields' meaning)."""
+    """The content of the next segment (see ``Manifest`` for the fields' meaning)."""
 
     checkpoint: Checkpoint
     ends_transaction: bool
@@ -94,7 +94,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class ReaderPlace:
-    """How far a reader that isn't the target has come.
+    """The place in the event log up to which a reader that isn't the target has come.
 
     Attributes:
         segment: everything up to this segment is done; 0 before the first.
@@ -131,7 +131,7 @@ class SegmentWriter(Protocol):
         ...
 
     def awaited(self) -> bool:
-        """Whether the batch reader beside it has read all there is, so that the next segment is waited for.
+        """Tells whether the batch reader beside it has read all there is, so that the next segment is waited for.
 
         True where that isn't known.
         """
@@ -175,9 +175,8 @@ class EventLogRoom(Protocol):
         ...
 
     def may_shrink(self) -> bool:
-        """Whether segments will be released without anything new being written: the target, or an output of change
-        events, has to get past them first.
-        """
+        """Tells whether segments will be released without anything new being written: the target, or an output of
+        change events, has to get past them first."""
         ...
 
     def kept_by(self) -> tuple[str, ...]:
@@ -190,7 +189,7 @@ class SegmentReader(Protocol):
     deleted."""
 
     def place(self) -> ReaderPlace | None:
-        """Where this reader stands; None when it never stored a place."""
+        """Returns the place where this reader stands; None when it never stored one."""
         ...
 
     def store(self, place: ReaderPlace) -> None:

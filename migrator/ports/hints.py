@@ -1,4 +1,4 @@
-"""What the leader tells onlookers of its run."""
+"""The place where the leader leaves hints about its run for onlookers."""
 
 from __future__ import annotations
 

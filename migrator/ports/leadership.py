@@ -1,4 +1,4 @@
-"""Who may write."""
+"""The lease that decides who may write."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Leadership(Protocol):
         ...
 
     def held(self) -> bool:
-        """Whether the lease may still hold. Once False, never True again for this lease."""
+        """Tells whether the lease may still hold. Once False, never True again for this lease."""
         ...
 
     def sure(self) -> bool:
-        """Whether nobody else can lead at this moment. While it isn't, nothing may be written; it may come back."""
+        """Tells whether nobody else can lead now. While it is False, nothing may be written; it may come back."""
         ...
 
     def stand_by(self, timeout_s: float) -> str:

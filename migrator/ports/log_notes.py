@@ -1,4 +1,4 @@
-"""What a log reader wants to be told again when the log is read on from a later place, perhaps by another
+"""Notes that a log reader wants to be told again when the log is read on from a later place, perhaps by another
 process."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LogNotes:
         asked: Iterable[TableId] = (),
         answered: Iterable[TableId] = (),
     ) -> None:
-        """What the checkpoint has that is gone on from. Before the log reader is started.
+        """Takes the notes of the checkpoint that is gone on from. Called before the log reader is started.
 
         ``asked``: tables whose rows somebody has asked for since. What they had noted is given up. ``answered``:
         those of them whose rows will all be read again.
@@ -40,28 +40,31 @@ class LogNotes:
         self._texts = {table: text for table, text in noted.items() if table not in self._asked}
 
     def note(self, table: TableId, text: str) -> None:
-        """From now on this is kept for the table; an empty text is as none."""
+        """Keeps a note for the table from now on; an empty text is as none."""
         if self._texts.get(table, "") != text:
             self._texts = {**self._texts, table: text}
 
     def asked_for(self, table: TableId) -> bool:
-        """Whether its rows are to be read again, so that what came before this reader is of no interest."""
+        """Tells whether the table's rows are to be read again: what came before this reader is of no interest
+        then."""
         return table in self._asked
 
     def answered(self, table: TableId) -> bool:
-        """Whether all of its rows are to be read again."""
+        """Tells whether all of the table's rows are to be read again."""
         return table in self._answered
 
     def settle(self, table: TableId) -> None:
-        """What was asked for has answered all that the log has so far: nothing that comes later."""
+        """Ends a table's answer: the rows asked for bring all that the log has so far, and nothing that comes
+        later."""
         self._answered -= {table}
 
     def given_up(self, table: TableId) -> str:
-        """What the table had noted before somebody asked for its rows, or none."""
+        """Returns what the table had noted before somebody asked for its rows; empty if nothing."""
         return self._given_up.get(table, "")
 
     def replace(self, table: TableId) -> None:
-        """Its rows will all be read of another table of its name: those that are dumped already must go first."""
+        """Marks a table as replaced by another of its name, which will be read as a whole: rows dumped already must
+        go first."""
         self._replaced |= {table}
 
     def replaced(self) -> frozenset[TableId]:
@@ -73,5 +76,5 @@ class LogNotes:
         return self._texts.get(table, "")
 
     def kept(self) -> Notes:
-        """What a checkpoint should have now."""
+        """Returns the notes that a checkpoint should have now."""
         return tuple(sorted((table, text) for table, text in self._texts.items() if text))

@@ -14,7 +14,7 @@ from migrator.model.target import TargetTable
 
 @dataclass(frozen=True, slots=True)
 class MirrorRows:
-    """What a batch does to one mirrored table.
+    """The changes that a batch makes to one mirrored table.
 
     Attributes:
         schema: the source table.
@@ -80,11 +80,11 @@ class Mirror(Protocol):
         ...
 
     def mark_filled(self, target: JoinedTarget) -> None:
-        """From this transaction on the target is in step."""
+        """Marks the target as in step from this transaction on."""
         ...
 
     def is_empty(self, table: TargetTable) -> bool:
-        """Whether the target table has no row."""
+        """Tells whether the target table has no row."""
         ...
 
     def whole(self, schema: TableSchema) -> Iterator[Any]:
@@ -103,7 +103,7 @@ class Mirror(Protocol):
         ...
 
     def roots(self, reach: Reach, tables: Sequence[str]) -> dict[str, Any] | None:
-        """Of a computed grain: touched rows of its table and the rows of ``tables`` linked to them, as they
+        """Returns, for a computed grain, touched rows of its table and the rows of ``tables`` linked to them, as they
         are now.
 
         None when the batch touches none. ``pyarrow.Table`` by table name.

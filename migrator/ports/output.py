@@ -46,7 +46,7 @@ class SegmentEvents:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What an output holds beyond its last commit, after its torn end was repaired.
+    """The end of an output beyond its last commit, after its torn end was repaired.
 
     Attributes:
         segment, number: the last complete event; ``number`` is ``WHOLE`` where the segment is complete.

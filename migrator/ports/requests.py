@@ -1,4 +1,4 @@
-"""Where dump requests are kept: commands write them, the leader follows them."""
+"""The store of dump requests: commands write them, the leader follows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hands out numbers in target and source, for the hand-over."""
+"""Access to the generators of numbers in target and source, for the hand-over."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from migrator.model.sequence import Advance, HandedOut, NumberSequence
 
 Columns = Sequence[tuple[str, str]]
 SourceNumbers = Callable[[Columns], Mapping[tuple[str, str], HandedOut]]
-"""How far the source's sequences of these (table, column) are; columns without one are absent. Raises
+"""Reads how far the source's sequences of these (table, column) are; columns without one are absent. Raises
 ``SourceError`` when one can't be read, ``ConnectionFailed``."""
 
 

@@ -39,7 +39,7 @@ class Stager(Protocol):
     """A target that executors can write to in parallel. Another thread than the target's may use it."""
 
     def staging(self, table: TargetTable, segment: int) -> Stage | None:
-        """How to stage dump rows of a batch that ends with ``segment``; None where the driver must load them."""
+        """Returns how to stage dump rows of a batch that ends with ``segment``; None if the driver must load them."""
         ...
 
 

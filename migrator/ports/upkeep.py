@@ -1,4 +1,4 @@
-"""What a server knows of tables that a dump has just filled: statistics, and which rows everybody may see."""
+"""A server's knowledge of tables that a dump has just filled: statistics, and which rows everybody may see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from migrator.model.table import TableId
 
 
 class Upkeep(Protocol):
-    """Brings that up to date, beside whoever writes the tables. Over connections of its own; one thread uses it.
+    """Brings this knowledge up to date, beside whoever writes the tables. Over connections of its own; one thread
+    uses it.
 
     All methods raise ``ConnectionFailed`` and ``TargetError``.
     """
@@ -19,7 +20,7 @@ class Upkeep(Protocol):
         ...
 
     def lacking(self, table: TableId) -> bool:
-        """Whether the server has never looked at the table, nor will do so soon by itself."""
+        """Tells whether the server has never looked at the table, nor will do so soon by itself."""
         ...
 
     def refresh(self, table: TableId, stopped: Callable[[], bool]) -> str:
