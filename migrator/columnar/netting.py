@@ -58,7 +58,7 @@ def net_images(
 
 
 def _with_sign(sign: pa.Array, places: pa.ChunkedArray, wanted: int) -> pa.Array:
-    """Those of ``places``, ascending, whose image has the wanted sign."""
+    """Returns those of ``places``, ascending, whose image has the wanted sign."""
     found = places.combine_chunks()
     found = found.filter(pc.equal(sign.take(found), wanted))
     return found.take(pc.sort_indices(found))

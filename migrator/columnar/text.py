@@ -80,7 +80,7 @@ def _converted(
 
 
 def value_remedy(column: Column) -> str:
-    """What to do about a value that the column's logical type can't hold."""
+    """Returns the remedy for a value that the column's logical type can't hold."""
     remedy = "correct the value in the source; reading goes on from the same place when started again"
     if column.decimal() is None and column.type not in ("timestamp", "timestamptz"):
         return remedy

@@ -11,7 +11,7 @@ from migrator.model.table import Column, TableSchema
 
 
 def extends(newer: TableSchema, older: TableSchema) -> bool:
-    """Whether ``newer`` is ``older`` with nothing but columns added, at any place: same key, same logical types."""
+    """Tells whether ``newer`` is ``older`` with columns added only, at any place: same key, same logical types."""
     types = {column.name: column.type for column in newer.columns}
     return (
         newer.id == older.id
