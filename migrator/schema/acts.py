@@ -24,7 +24,7 @@ from migrator.schema.engines import as_engine
 
 START, TAKEOVER, STOP = "start", "takeover", "stop"
 KEPT = 10_000
-"""So many acts before the newest one are kept."""
+"""Number of acts before the newest one that are kept."""
 _COLUMNS = "migration, act, epoch, login, host, os_user, process, version, reason, detail"
 _MOST = {"reason": 500, "detail": 2000}
 _NAME = 255
@@ -48,7 +48,8 @@ class Act:
     detail: str
 
     def line(self) -> str:
-        """In one line, whatever a reason holds: a line break would begin one that looks like another act."""
+        """Writes the act in one line, whatever a reason holds: a line break would begin one that looks like another
+        act."""
         who = f"{self.os_user} on {self.host} (process {self.process}) as {self.login}"
         led = f", epoch {self.epoch}" if self.epoch is not None else ""
         more = "".join(
@@ -198,7 +199,7 @@ def _named(given: Sequence[Any]) -> dict[str, Any]:
 
 
 def _cut(said: str, most: int = _NAME) -> str:
-    """As a server of any encoding of Unicode holds it."""
+    """Cuts a text to ``most`` characters, as a server of any encoding of Unicode holds it."""
     whole = said.encode("utf-8", "replace").decode().replace("\0", " ")
     return whole if len(whole) <= most else whole[: most - 3] + "..."
 

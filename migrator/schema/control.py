@@ -30,14 +30,14 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a branch's tables are. ``schema`` is None where they are in the connection's own database."""
+    """The place of a branch's tables. ``schema`` is None where they are in the connection's own database."""
 
     branch: str
     schema: str | None
     versions: str
 
     def options(self) -> dict[str, str | None]:
-        """What Alembic's context takes."""
+        """Returns the options for Alembic's context."""
         return {"version_table": self.versions, "version_table_schema": self.schema}
 
     def table(self) -> str:
@@ -65,7 +65,7 @@ def upgrade_target(target: Engine | URL | str) -> None:
 
 
 def control_problem(target: Engine | URL | str, branch: str = "target") -> str | None:
-    """What keeps ``upgrade_target`` (or ``upgrade_source``) from working, or None. Changes nothing."""
+    """Returns what keeps ``upgrade_target`` (or ``upgrade_source``) from working, or None. Changes nothing."""
     engine = as_engine(target)
     place = _place(engine.dialect.name, branch)
     with connected(engine) as connection:
@@ -116,7 +116,7 @@ def _not_reached(engine: Engine, error: DBAPIError) -> ConnectionFailed:
 
 
 def _refuses(error: BaseException | None) -> bool:
-    """Whether a driver's error says that the login itself is refused: by its code, as words have many languages."""
+    """Tells whether a driver's error refuses the login itself: by its code, as words have many languages."""
     if isinstance(error, psycopg.Error):
         return for_good(refusal(error), str(error))
     if isinstance(getattr(error, "original_exception", None), ssl.SSLError):  # PyMySQL: as if nobody answered

@@ -22,7 +22,7 @@ _ASKED_AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class KeyMapTables:
-    """Where the maps are on one kind of server, and its words for them.
+    """The place of the key maps on one kind of server, and its SQL for them.
 
     Attributes:
         exists: a query that has a row if both tables are there.

@@ -1,4 +1,4 @@
-"""What the ``alembic/env.py`` of a migration project does: runs the revisions of the new schema.
+"""The work of a migration project's ``alembic/env.py``: it runs the revisions of the new schema.
 
 ``migrator`` hands over an open connection in ``config.attributes["connection"]``. From the shell:
 ``alembic -x url=postgresql+psycopg://user@host/database upgrade head``, and ``--sql`` prints instead of running.
