@@ -55,7 +55,7 @@ class Server:
     text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def address(self) -> str:
-        """Who and where, without the password."""
+        """Returns user, server and database as a URL, without the password."""
         return f"{self.kind}://{self.user}@{self.host}:{self.port}/{self.database}"
 
 

@@ -33,12 +33,12 @@ def settings_of(name: str) -> dict[str, type]:
 
 
 def concerns_secret(setting: str) -> bool:
-    """Whether what is given for a setting must not be repeated in messages."""
+    """Tells whether what is given for a setting must not be repeated in messages."""
     return _IS_SECRET.fullmatch(setting) is not None
 
 
 def literal_problem(setting: str, known: Mapping[str, type]) -> str:
-    """What is wrong with a password that stands in the file itself; empty for any other unknown setting."""
+    """Describes a password that stands in the file itself; empty for any other unknown setting."""
     if not concerns_secret(setting) or setting.endswith(tuple(f"_{way}" for way in WAYS)):
         return ""
     names = [name for name in known if concerns_secret(name)]
