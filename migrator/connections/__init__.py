@@ -1,1 +1,1 @@
-"""How servers are connected to: settings, sessions, patience. Sources, targets and the judge use it."""
+"""Connections to servers: settings, sessions, patience. Sources, targets and the judge use them."""

@@ -50,7 +50,7 @@ class _Call(Generic[Result]):
         _start(self._run)
 
     def returned(self, timeout_s: float) -> bool:
-        """Whether it has returned or raised, waiting so long for it."""
+        """Waits for the call, at most ``timeout_s``; tells whether it has returned or raised."""
         return self._done.wait(timeout_s)
 
     def leave(self) -> bool:
@@ -60,7 +60,7 @@ class _Call(Generic[Result]):
             return self._left
 
     def result(self) -> Result:
-        """What it returned; raises what it raised."""
+        """Returns what the call returned; raises what it raised."""
         if self._error is not None:
             raise self._error
         return self._result[0]
@@ -164,7 +164,7 @@ class WatchedSession:
         self._unanswered = 0
 
     def works(self) -> bool:
-        """Whether the session still works on the call."""
+        """Tells whether the session still works on the call."""
         before, self._bytes = self._bytes, self._carried()
         if any(before.get(line, size) != size for line, size in self._bytes.items()):
             self._last, self._unanswered = None, 0

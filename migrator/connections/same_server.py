@@ -33,7 +33,8 @@ class SameServer:
         self._tables = dict(tables)
 
     def check_table(self, table: TableId, number: int) -> None:
-        """That rows come from the table whose changes the log brings, not from another that has its name by now.
+        """Checks that rows come from the table whose changes the log brings, not from another that has its name by
+        now.
 
         Raises ``SchemaError``.
         """
@@ -54,7 +55,7 @@ class SameServer:
         return self._log
 
     def check(self, server: str, where: str) -> None:
-        """Whether a connection for chunks leads to the log's server; anything goes while no log is read.
+        """Checks that a connection for chunks leads to the log's server; anything goes while no log is read.
 
         Args:
             server: what that connection says who it leads to, in the words that the log reader uses.

@@ -10,7 +10,7 @@ from pymysql import connections
 
 
 class Connection(connections.Connection):  # type: ignore[misc]
-    """Without the system's list of authorities where no certificate is verified.
+    """A connection that doesn't load the system's list of authorities where no certificate is verified.
 
     By default PyMySQL encrypts if the server can, and believes any certificate. Yet it reads that list for every
     connection: 20 ms, several times what the rest of a connection to a server nearby takes.

@@ -116,7 +116,7 @@ class PacketBuffer:
         return bytes(self._room[:size])
 
     def events(self) -> tuple[list[bytes], bytes | None]:
-        """What complete packets hold: events, and the payload of the first packet that is none, if there is one.
+        """Returns the content of complete packets: events, and the payload of the first packet that is none, if any.
 
         A packet is an event if its first byte says so; the event is what follows. One of 16 MiB or more spans
         several packets. Behind a packet that is no event nothing is looked at.
@@ -147,7 +147,7 @@ class PacketBuffer:
         return found, None
 
     def _whole(self) -> bool:
-        """Whether the next payload is complete."""
+        """Tells whether the next payload is complete."""
         at, end = self._at, len(self._data)
         while end - at >= _HEAD.size:
             size: int = _HEAD.unpack_from(self._data, at)[0] & _LARGEST_PACKET

@@ -26,7 +26,7 @@ _Parse = Callable[[bytes, Sequence[Callable[[bytes | None], None]]], tuple[int, 
 LARGEST_PACKET = 0xFFFFFF
 _MORE, _END = 0, 1
 _HEADER = b"\xfe\xff\xff\0"
-"""Of a row joined from several packets: any size but theirs."""
+"""The header of a row joined from several packets: any size but theirs."""
 _CHANGE_NO_VALUE = {1292, 3170}
 """Warnings that a text in an operator's condition was taken for a number, and that a plan took too much memory."""
 
@@ -85,7 +85,8 @@ def _parts(connection: BufferedConnection, count: int, most_rows: int | None) ->
 
 
 def _missing(data: bytes) -> int:
-    """How many bytes at least complete the packet that ``data`` begins with (a large one is joined only once)."""
+    """Returns the least bytes that complete the packet which ``data`` begins with (a large one is joined only
+    once)."""
     if len(data) < 4:
         return 1
     size = int.from_bytes(data[:3], "little")
@@ -104,7 +105,7 @@ def _check_end(connection: BufferedConnection, data: bytes) -> int:
 
 
 def is_end(data: bytearray, at: int) -> bool:
-    """Whether the complete packet at ``at`` is no row, but what follows the rows."""
+    """Tells whether the complete packet at ``at`` is no row, but what follows the rows."""
     size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
     return size > 0 and (data[at + 4] == 0xFF or (data[at + 4] == 0xFE and size < 9))
 
@@ -118,7 +119,7 @@ def check_end(data: bytes | bytearray, at: int) -> int:
 
 
 def heed(connection: BufferedConnection, warnings: int) -> None:
-    """After a SELECT: its warnings, which may mean that a value is empty or NULL for being too large to print.
+    """Checks the warnings after a SELECT, which may mean that a value is empty or NULL for being too large to print.
 
     Raises PyMySQL's ``DataError`` for the first one that isn't known to change no value.
     """

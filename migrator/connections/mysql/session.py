@@ -1,5 +1,4 @@
-"""What a session of ours on MySQL or MariaDB is, whatever the server's configuration says: one list for both
-engines.
+"""The state of our sessions on MySQL or MariaDB, whatever the server's configuration says: one list for both engines.
 
 A session begins with what its server's administrator wrote (``SET GLOBAL``, option files), with what the account
 brings (MariaDB's ``MAX_STATEMENT_TIME``), and with what ``init_connect`` did: settings, temporary tables that hide
@@ -115,15 +114,15 @@ _ONLY: Mapping[str, Settings] = {
     },
 }
 _UNSETTABLE = {"system_versioning_asof": "DEFAULT"}
-"""What only the server's administrator can set such that the newest rows are read."""
+"""The values that only the server's administrator can set such that the newest rows are read."""
 _RESTRICTED = frozenset({"show_old_temporals", "default_collation_for_utf8mb4"})
 """Set only where they are otherwise: the user needs a right for it."""
 _BOUNDS = f"sql_select_limit = {_UNBOUNDED}, max_join_size = {_UNBOUNDED}, sql_big_selects = 1"
 _FIRST = f"SET SESSION {_BOUNDS}, sql_mode = ''"
-"""Without it the answer to which settings there are could be cut, or refused."""
+"""The first statement of a session: without it the answer to which settings there are could be cut, or refused."""
 
 READS: Settings = {"sql_mode": "'ALLOW_INVALID_DATES'"}
-"""Of a source. Zero, partial and impossible dates are values of the old schema: they compare as they are stored."""
+"""Settings for a source. Zero, partial and impossible dates are values of the old schema: they compare as stored."""
 # sql_mode: strict, so that a value that doesn't fit is an error; a zero in an AUTO_INCREMENT column is a value.
 # Isolation: after waiting for the ledger's row lock the newest row must be seen, and no gaps are locked.
 # foreign_key_checks: see ``adapters.targets.mysql.rows.writer``. autocommit off: after a deadlock the server has
@@ -136,11 +135,11 @@ WRITES: Settings = {
     "tx_isolation": "'READ-COMMITTED'",
     "transaction_isolation": "'READ-COMMITTED'",
 }
-"""Of a target."""
+"""Settings for a target."""
 REVISES: Settings = {"autocommit": "0"}
-"""Of Alembic and whatever else SQLAlchemy does: it ends transactions itself."""
+"""Settings for Alembic and whatever else SQLAlchemy does: it ends transactions itself."""
 ENGINE_OPTIONS: Mapping[str, Any] = {"client_flag": CLIENT.FOUND_ROWS}
-"""Of PyMySQL for SQLAlchemy, which counts the rows that an UPDATE found."""
+"""Options of PyMySQL for SQLAlchemy, which counts the rows that an UPDATE found."""
 
 _RESET_CONNECTION = 0x1F
 _ON_OFF = {"on": "1", "yes": "1", "true": "1", "off": "0", "no": "0", "false": "0"}
@@ -183,7 +182,7 @@ def pinned_names(kind: str) -> frozenset[str]:
 
 
 def unheld(connection: Any, wanted: Settings) -> dict[str, str]:
-    """Of these settings those that the session has otherwise, with what it has: asked in one statement."""
+    """Returns those of these settings that the session has otherwise, with what it has: asked in one statement."""
     names = list(wanted)
     [found] = rows_of(connection, "SELECT " + ", ".join(f"@@SESSION.{name}" for name in names))
     return {

@@ -1,5 +1,5 @@
-"""How to reach a MySQL or MariaDB source, and the one place where connections are made and their errors get
-names."""
+"""Settings by which a MySQL or MariaDB source is reached, and the one place where connections are made and their
+errors get names."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class BinlogSource:
 
     @property
     def answer_timeout_s(self) -> float:
-        """How long a statement of a chunk or a watermark may send nothing at all."""
+        """Returns how many seconds a statement of a chunk or a watermark may send nothing at all."""
         return 3 * self.silence_s
 
     @property
@@ -161,7 +161,7 @@ def opened(
 
 @contextmanager
 def _encrypted(source: BinlogSource) -> Iterator[None]:
-    """No password is sent without TLS, whatever a plugin asks for; see ``tls_options``."""
+    """Names the error where a plugin asks for the password without TLS: it is never sent so. See ``tls_options``."""
     try:
         yield
     except (RuntimeError, ValueError) as error:
@@ -191,7 +191,7 @@ def tls_options(tls: str, ca: str | None) -> dict[str, Any]:
 
 
 def login_problem(error: Exception) -> tuple[str, str, bool] | None:
-    """Of an error met while connecting: cause, remedy, whether to try again; None for one that isn't known."""
+    """Returns cause, remedy and whether to try again, for an error met while connecting; None for an unknown one."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     if code == 2003 and isinstance(getattr(error, "original_exception", None), ssl.SSLError):
         code = 2026

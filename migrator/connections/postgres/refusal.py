@@ -1,4 +1,4 @@
-"""Why a PostgreSQL server refused a login: by its SQLSTATE, whatever language the server speaks.
+"""The reason why a PostgreSQL server refused a login: by its SQLSTATE, whatever language the server speaks.
 
 libpq keeps the code of a refused login to itself and gives its words only, which are in the server's language
 (``lc_messages``, which a login may not set). So where a server has answered, the login is tried once more and
@@ -29,9 +29,9 @@ _NO_ANSWER = (
     "No route to host",
     "Network is unreachable",
 )
-"""What libpq says where no server has: nothing is to be found out by another try."""
+"""Words of libpq where no server has answered: nothing is to be found out by another try."""
 OF_THE_CLIENT = ("no password supplied", "certificate", "ssl error", "does not support ssl")
-"""What libpq says, in small letters, where it gives up a login by itself, for good."""
+"""Words of libpq, in small letters, where it gives up a login by itself, for good."""
 _ERROR = re.compile(rb'ErrorResponse\t.*? C "([0-9A-Z]{5})"')
 _AGAIN_S = 5.0
 _MAY_PASS = ("08", "40", "53", "55", "57")
@@ -52,7 +52,7 @@ def refusal_of(conninfo: str, words: str) -> str:
 
 
 def for_good(sqlstate: str, words: str = "") -> bool:
-    """Whether trying again without a change can't help: somebody has to correct something.
+    """Tells whether trying again without a change can't help: somebody has to correct something.
 
     Args:
         sqlstate: what the server said; empty where none has.

@@ -1,4 +1,4 @@
-"""How our sessions on PostgreSQL are pinned: source, target and control tables connect by this module only.
+"""The pinned settings of our sessions on PostgreSQL: source, target and control tables connect by this module only.
 
 A session's settings come from the server's file, the database, the role, a service file and libpq's variables, and
 any of them can change a value, an order, a row count, what an operator means, a constraint's force or an error. So
@@ -96,7 +96,8 @@ _LOST = ("08", "53", "57")
 
 
 def parts(pins: Mapping[str, str] = PINS, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a connection string says of the session, so that neither variables nor a service file can.
+    """Returns the parts of a connection string that fix the session, so that neither variables nor a service file
+    can.
 
     Args:
         pins: the settings.
@@ -115,7 +116,7 @@ def parts(pins: Mapping[str, str] = PINS, more: Mapping[str, str] | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Whose session it is, for messages: the server in words, the role and the database."""
+    """The login of a session, for messages: the server in words, the role and the database."""
 
     where: str
     user: str
