@@ -1,4 +1,4 @@
-"""Which adapters say who leads, and keep what processes of one migration tell each other."""
+"""The choice of adapters that say who leads, and keep what processes of one migration tell each other."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from migrator.ports.requests import RequestStore
 
 
 def leadership(settings: Settings) -> LocalLeadership | ZooKeeperLeadership:
-    """Who leads: over machines where a ZooKeeper is configured, else on this one."""
+    """Returns the leadership: over machines where a ZooKeeper is configured, else on this one."""
     if settings.coordination is None:
         return LocalLeadership(settings.state)
     return ZooKeeperLeadership(settings.coordination, settings.name)
 
 
 def requests(settings: Settings) -> RequestStore:
-    """Where the migration's dump requests are kept."""
+    """Returns the store of the migration's dump requests."""
     if settings.coordination is None:
         return FileRequests(settings.state)
     return ZooKeeperRequests(ZooKeeperSession(settings.coordination, settings.name))
 
 
 def hints(settings: Settings) -> Hints:
-    """Where the leader tells of itself."""
+    """Returns the place where the leader leaves hints about itself."""
     if settings.coordination is None:
         return FileHints(settings.state)
     return ZooKeeperHints(ZooKeeperSession(settings.coordination, settings.name))
@@ -43,7 +43,7 @@ def hints(settings: Settings) -> Hints:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an onlooker sees: who leads, who stands by, the dump requests, and the leader's last hint."""
+    """The view of an onlooker: who leads, who stands by, the dump requests, and the leader's last hint."""
 
     leader: str
     standbys: tuple[str, ...]
@@ -65,7 +65,7 @@ def look(settings: Settings) -> Seen:
 
 
 def own_event_log(settings: Settings) -> bool:
-    """Whether each machine has an event log of its own, from which no other one can go on."""
+    """Tells whether each machine has an event log of its own, from which no other one can go on."""
     return settings.coordination is not None and not settings.coordination.shared_event_log
 
 

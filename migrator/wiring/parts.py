@@ -156,7 +156,7 @@ def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
 
 
 def request_book(settings: Settings) -> RequestStore:
-    """Where dump requests are kept, for new ones. A lost one's names, which are known still, aren't given again."""
+    """Returns the store for new dump requests. A lost one's names, which are known still, aren't given again."""
     store = requests(settings)
     if store.read().started == 0:
         newest, ledger = newest_manifest(Layout.of(settings.event_log())), peek(settings)
@@ -202,7 +202,7 @@ def change_table_script(settings: Settings) -> str:
 
 
 def revision_problem(settings: Settings) -> str | None:
-    """What is wrong with the target's revisions (the user's or ours), or None. Changes nothing."""
+    """Returns what is wrong with the target's revisions (the user's or ours), or None. Changes nothing."""
     database = target_database(settings)
     schema = settings.target.schema or None
     return control.target_head_problem(database, settings.alembic, schema) or control.control_problem(
@@ -246,7 +246,7 @@ def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentR
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is known about a migration from outside its run.
+    """The state of a migration as it is known from outside its run.
 
     ``leader`` and ``standbys`` name processes; ``hint`` is what the leader told of itself last.
     ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` and ``last_changes``
@@ -314,7 +314,7 @@ def _warnings(settings: Settings, hint: Hint | None, checkpoint: Checkpoint | No
 
 
 def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint | None]:
-    """Of this machine's event log: segments that wait, bytes, and the checkpoint of the newest that waits."""
+    """Returns of this machine's event log: segments that wait, bytes, and the checkpoint of the newest that waits."""
     if not settings.event_log().exists():
         return 0, 0, None
     reader = FileBatchReader(settings.event_log())
@@ -339,7 +339,7 @@ def remap(settings: Settings, table: str) -> bool:
 
 
 def target_numbers(settings: Settings) -> TargetNumbers:
-    """What hands out numbers in the target. Connects to nothing yet."""
+    """Returns the generators of numbers in the target. Connects to nothing yet."""
     return wiring_target.target_numbers(settings)
 
 
@@ -350,13 +350,13 @@ def advances(
     master: str | None = None,
     conf: MappingType[str, str] | None = None,
 ) -> list[Advance]:
-    """What is to be done with the target's sequences for the hand-over (see ``run.hand_over``). Changes nothing."""
+    """Returns the hand-over's step for each of the target's sequences (see ``run.hand_over``). Changes nothing."""
     source = source_numbers(settings) if with_source else None
     return hand_over.advances(parts(settings, master, conf), target_numbers(settings), source, margin)
 
 
 def applied_reaches(settings: Settings, position: Position) -> bool:
-    """Whether the target holds everything up to ``position``."""
+    """Tells whether the target holds everything up to ``position``."""
     ledger = peek(settings)
     return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.position >= position
 

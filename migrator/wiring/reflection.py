@@ -1,4 +1,4 @@
-"""Both schemas as they are, for a project that is about to begin. Reads, and changes nothing."""
+"""The structure of both databases as it is, for a project that is about to begin. Reads, and changes nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Table = TypeVar("Table", TableSchema, TargetTable)
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """Both structures.
+    """The structures of the old and the new database.
 
     Attributes:
         old, new: tables by name.

@@ -1,4 +1,4 @@
-"""Where a repair meets the running migration: its book of requests, its leader, its filled targets."""
+"""The parts of the running migration that a repair needs: its book of requests, its leader, its filled targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_S = 0.25
 
 
 def running_leader(settings: Settings) -> str:
-    """Who leads. Raises ``RequestError`` when nobody does: a repair goes through the running pipeline."""
+    """Returns the leader. Raises ``RequestError`` when nobody leads: a repair goes through the running pipeline."""
     leader = look(settings).leader
     if not leader:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""Which adapters read the source. With ``migrator.wiring.parts`` the only place that chooses adapters."""
+"""The choice of the source's adapters. With ``migrator.wiring.parts`` the only place that chooses adapters."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _mysql(settings: Settings, step: Step, executors: RunThere | None) -> Source
 
 
 def source_numbers(settings: Settings) -> SourceNumbers:
-    """How far the source's sequences are. Connects to nothing yet."""
+    """Returns the reader of how far the source's sequences are. Connects to nothing yet."""
     if settings.source.kind == "postgresql":
         return partial(postgres_handed_out, _postgres_source(settings))
     return partial(binlog_handed_out, _binlog(settings))
@@ -237,7 +237,7 @@ def _marks(source: BinlogSource) -> Callable[[], WatermarkRowWriter] | None:
 
 
 def source_database(settings: Settings) -> Engine:
-    """Where our own table on the source is made (watermark placement)."""
+    """Returns the engine for our own table on the source (watermark placement)."""
     server = settings.source
     drivers = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "mysql": "mysql+pymysql"}
     driver = drivers[server.kind]

@@ -21,7 +21,7 @@ _READING = {
     "mysql": "migrator.adapters.sources.mysql.chunk_reader",
 }
 _READ_LIMIT_S = 60.0
-"""For one chunk, waiting for a slot included; then the driver reads it. A read should take less than a second."""
+"""Seconds for one chunk, waiting for a slot included; then the driver reads it. A read should take less than one."""
 
 
 def spark(
@@ -52,7 +52,8 @@ def spark(
 
 
 def executors_now(master: str) -> int | None:
-    """How many executors a cluster has given the running session; None where there is no cluster, or no answer."""
+    """Returns how many executors a cluster has given the running session; None if there is no cluster, or no
+    answer."""
     session = running_session()
     return count_executors(session) if session is not None and is_cluster(master) else None
 

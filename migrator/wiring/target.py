@@ -1,4 +1,4 @@
-"""Which adapter writes the target. With ``migrator.wiring.parts`` the only place that chooses adapters."""
+"""The choice of the target's adapter. With ``migrator.wiring.parts`` the only place that chooses adapters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from migrator.schema.acts import Acts
 
 
 def target_writer(settings: Settings, step: Step) -> tuple[Target, Stager | None]:
-    """What writes the target, and what executors write to, if they can. Connects to nothing yet."""
+    """Returns the writer of the target, and the one that executors write to, if they can. Connects to nothing yet."""
     if settings.target.kind == "postgresql":
         target = PostgresTargetWriter(_postgres(settings), step)
         return target, target
@@ -49,7 +49,7 @@ def target_key_maps(settings: Settings) -> KeyMaps:
 
 
 def target_upkeep(settings: Settings) -> Upkeep:
-    """What has the target look at tables that were filled. Connects to nothing yet."""
+    """Returns the upkeep, which has the target look at tables that were filled. Connects to nothing yet."""
     if settings.target.kind == "postgresql":
         return PostgresUpkeep(_postgres(settings))
     return MysqlUpkeep(_mysql(settings))
@@ -82,14 +82,14 @@ def forget_filled(settings: Settings, table: str) -> bool:
 
 
 def holds_rows(settings: Settings, table: str) -> bool:
-    """Whether a target table has any row. Raises ``ConnectionFailed``."""
+    """Tells whether a target table has any row. Raises ``ConnectionFailed``."""
     if settings.target.kind == "postgresql":
         return postgres_remap.holds_rows(_postgres(settings), table)
     return mysql_remap.holds_rows(_mysql(settings), table)
 
 
 def target_numbers(settings: Settings) -> TargetNumbers:
-    """What hands out numbers in the target. Connects to nothing yet."""
+    """Returns the generators of numbers in the target. Connects to nothing yet."""
     if settings.target.kind == "postgresql":
         return PostgresNumbers(_postgres(settings))
     return MysqlNumbers(_mysql(settings))
