@@ -41,7 +41,7 @@ _OURS = {
         "verify": "verify",
     }.items()
 }
-"""Where each command is. It is imported when it is asked for: that takes seconds, in which Ctrl-C must be ours."""
+"""The module of each command, imported when it is asked for: that takes seconds, in which Ctrl-C must be ours."""
 _PRIVATE = (
     "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "sequences", "history",
     "dual-read",
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def _spark() -> ModuleType | None:
-    """What ends Spark, if Spark runs: commands that need none don't import it."""
+    """Returns the module that ends Spark, if Spark runs: commands that need none don't import it."""
     module = sys.modules.get("transforms.on_spark.session")
     return module if module is not None and module.running_session() is not None else None
 

@@ -13,7 +13,7 @@ from transforms.analysis.plan import MappingPlan
 from transforms.on_spark.explained import grain, links
 
 GRAIN_ROWS = 200
-"""Of so many rows of its table the grains are tried, unless somebody says otherwise."""
+"""Number of rows of its table of which the grains are tried, unless somebody says otherwise."""
 
 
 @click.command()

@@ -11,7 +11,7 @@ from migrator.errors import ConfigError
 
 _ROOT = Path(__file__).parents[2]
 _BESIDE = (_ROOT / "docs", _ROOT / "share" / "doc" / "dbmigrator")
-"""Where they are in a checkout, and after `pip install --target`."""
+"""Folders of the documents, in a checkout and after `pip install --target`."""
 
 
 @click.command()

@@ -39,7 +39,7 @@ def grants(config: Path, printed: bool, side: str | None, reader: str | None) ->
 
 
 def _dual_read(settings: Settings, login: str) -> list[Grants]:
-    """For the tables of the mapping: which ones the queries read, only who writes them knows."""
+    """Returns the grants for all tables of the mapping: only who writes the queries knows which of them they read."""
     mapping = wiring.mapping(settings)
     old, new = (replace(server_settings(side), user=login) for side in (settings.source, settings.target))
     old = replace(old, change_tables=settings.log == "change_tables")

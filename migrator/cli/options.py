@@ -21,7 +21,7 @@ class Amount(click.FloatRange):
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """As click's. Fails for what isn't finite."""
+        """Converts as click does. Fails for what isn't finite."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -81,7 +81,7 @@ def config_words(settings: Settings) -> list[str]:
 
 
 def repair_words(settings: Settings) -> list[str]:
-    """How a command that repairs this project's target begins."""
+    """Returns the first words of a command that repairs this project's target."""
     return ["migrator", "repair", *config_words(settings)]
 
 

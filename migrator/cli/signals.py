@@ -1,4 +1,4 @@
-"""How a command is told to stop: one signal asks, a second one ends the process at once.
+"""Signals that tell a command to stop: one signal asks, a second one ends the process at once.
 
 Python runs its own handlers in the main thread alone, and not while that waits in a library's code. So the
 numbers of signals come through a pipe to a thread that nothing holds up.
@@ -24,13 +24,13 @@ _TWICE_S = 0.3
 """Less than this after the first, another one is the same: a terminal, ``timeout`` and others tell a whole group of
 processes and each of them as well."""
 _UNWIND_S = 5.0
-"""For a command that keeps no place to stop at: it closes what it holds, or is ended all the same."""
+"""Seconds for a command that keeps no place to stop at: it closes what it holds, or is ended all the same."""
 _LOOK_S = 0.02
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Signals:
-    """What came in, and who is to be told.
+    """The signals that came in, and whom they tell to stop.
 
     Args:
         end: ends the process at once, with an exit code.
@@ -48,7 +48,7 @@ class Signals:
         self._terminals = [descriptor for descriptor in (0, 1, 2) if os.isatty(descriptor)]
 
     def ask(self, stopping: Stopping) -> None:
-        """From now on the first signal asks for a clean stop; one that came before counts."""
+        """Has the first signal ask for a clean stop from now on; one that came before counts."""
         self._stopping = stopping
         if self._first_s is not None:
             stopping.request()
@@ -88,7 +88,7 @@ class Signals:
             self._end(INTERRUPTED)
 
     def _terminal_is_gone(self) -> None:
-        """What is still said goes nowhere, instead of failing."""
+        """Sends further output nowhere: on a terminal that is gone it would fail."""
         with suppress(OSError):
             nowhere = os.open(os.devnull, os.O_RDWR)
             for descriptor in self._terminals:
@@ -150,7 +150,7 @@ def leave(code: int, before: int, wait_s: float = 10.0) -> None:
 
 
 def threads_now() -> int:
-    """How many threads run; without those of pools, for which the interpreter itself waits before it goes."""
+    """Returns how many threads run; without those of pools, for which the interpreter itself waits before it goes."""
     awaited = sum(not each.daemon for each in threading.enumerate() if each is not threading.main_thread())
     return _thread._count() - awaited  # also those that ``threading`` doesn't know
 

@@ -70,7 +70,7 @@ def status(config: Path, as_json: bool) -> None:
 
 
 def last_change(at_us: int | None, now_s: float) -> str:
-    """When the log had the newest change of a table, so that one that fell silent is noticed."""
+    """Tells when the log had the newest change of a table, so that one that fell silent is noticed."""
     if at_us is None:
         return "no change seen yet"
     at = datetime.fromtimestamp(at_us / 1e6, UTC)
@@ -78,5 +78,5 @@ def last_change(at_us: int | None, now_s: float) -> str:
 
 
 def age(at_us: int, now_s: float) -> str:
-    """How long ago a moment was; clocks of two machines may differ."""
+    """Tells how long ago a moment was; clocks of two machines may differ."""
     return f"{max(0.0, now_s - at_us / 1e6):,.0f} s ago"

@@ -157,7 +157,7 @@ def verified(
 
 
 def _acts(settings: Settings) -> list[str]:
-    """What was done lately; a history that can't be read keeps nobody from judging."""
+    """Returns the latest acts; a history that can't be read keeps nobody from judging."""
     try:
         return [act.line() for act in wiring_target.acts(settings).newest(_ACTS)]
     except MigratorError as error:

@@ -41,7 +41,7 @@ class _Server:
     password_env: str = ""
 
     def text(self, section: str) -> str:
-        """Its settings as lines of the file."""
+        """Returns the server's settings as lines of the configuration file."""
         lines = [
             f"{name} = {json.dumps(getattr(self, name))}" for name in ("kind", "host", "port", "database")
         ]
@@ -141,7 +141,7 @@ def _settings_text(name: str, old: _Server, new: _Server) -> str:
 
 
 def _server(option: str, url: str, password_env: str) -> _Server:
-    """From ``kind://user@host:port/database?schema=name``. Raises ``ConfigError``."""
+    """Parses ``kind://user@host:port/database?schema=name``. Raises ``ConfigError``."""
     try:
         parts = urlsplit(url)
         kind = {"postgres": "postgresql"}.get(parts.scheme, parts.scheme)

@@ -1,4 +1,4 @@
-"""Which of the keys that differ a repair is asked for."""
+"""The choice of those differing keys that a repair is asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8", "float", "dou
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was typed: target tables, keys of one of them, a range of its keys. Empty: no limit."""
+    """The limits that were typed: target tables, keys of one of them, a range of its keys. Empty: no limit."""
 
     tables: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()

@@ -66,7 +66,7 @@ def write_reports(report: RepairReport, directory: Path) -> None:
 
 
 def file_name(done: Outcome) -> str:
-    """What its files are called, before the dot."""
+    """Returns the name of the report's files, before the dot."""
     return "repair-plan" if done.dry_run else "repair"
 
 
@@ -98,7 +98,7 @@ def junit_report(report: RepairReport) -> str:
 
 
 def lines(done: Outcome) -> list[str]:
-    """For a terminal."""
+    """Writes the report for a terminal."""
     if done.dry_run:
         return [
             *(_summary(done, table) for table in done.before),

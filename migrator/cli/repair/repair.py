@@ -30,7 +30,7 @@ from verify.tables.findings.fix_sql import write_fix_sql
 
 @dataclass(frozen=True, slots=True)
 class _Began:
-    """When a command began, by both clocks."""
+    """The moment when a command began, by both clocks."""
 
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     monotonic_s: float = field(default_factory=time.monotonic)
@@ -119,7 +119,7 @@ def repair(
 
 
 def _command(settings: Settings, choice: Choice, apply_from: Path | None = None) -> str:
-    """What repairs the same choice of rows: those of a report, or after another verification."""
+    """Returns the command that repairs the same choice of rows: those of a report, or after another verification."""
     source = [] if apply_from is None else ["--from", str(apply_from.absolute()), "--apply"]
     return join([*repair_words(settings), *source, *choice.options()])
 

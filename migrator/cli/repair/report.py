@@ -60,7 +60,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Before and after.
+    """The outcome of a repair: the state before and after.
 
     Attributes:
         before: per table, keys to be repaired by status.
@@ -88,7 +88,7 @@ class Outcome:
     dry_run: bool = False
 
     def failed(self) -> bool:
-        """Whether a request came to no good end."""
+        """Tells whether a request came to no good end."""
         return any(state != RequestState.DONE.value for _, state, _ in self.requests)
 
     def exit_code(self) -> int:
@@ -110,7 +110,7 @@ class Outcome:
 
 
 def planned_lines(differing: Differing, steps: Sequence[RepairStep]) -> list[str]:
-    """What would be done."""
+    """Lists the steps that a repair would take."""
     lines: list[str] = []
     for table in differing.tables:
         keys = [key for key in differing.keys if key.table == table.table]

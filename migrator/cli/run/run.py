@@ -118,7 +118,7 @@ def refuse_unknown(accepted: tuple[str, ...], mapping: Mapping) -> None:
 
 
 def summary(progress: Progress) -> str:
-    """What a run did, in a few lines."""
+    """Summarizes a run in a few lines."""
     now = progress.snapshot()
     dumped, dropped = sum(d.rows for d in now.dumps), sum(d.dropped_rows for d in now.dumps)
     lags = progress.lag_quantiles_s()

@@ -24,7 +24,7 @@ _ABOUT = "verification"
 
 
 def command(config: Path, rate: float) -> list[str]:
-    """What the verifier's process runs."""
+    """Returns the command that the verifier's process runs."""
     options = ["--config", str(config), "--continuous", "--rate", f"{rate:g}", "--master", "local[1]"]
     return [sys.executable, "-m", "migrator", "verify", *options]
 
@@ -58,7 +58,7 @@ class Verifier:
         self._again_s = again_s
 
     def run(self, stopping: Stopping) -> None:
-        """Until a stop is requested. Raises nothing that could end the run."""
+        """Watches the verifier until a stop is requested. Raises nothing that could end the run."""
         while not stopping.requested():
             try:
                 self._watch(stopping)
@@ -112,7 +112,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def warnings(coverage: Coverage, repair: Sequence[str]) -> list[str]:
-    """What an operator should look at. ``repair``: how a command begins that repairs it."""
+    """Returns what an operator should look at. ``repair``: the first words of a command that repairs it."""
     found = [
         f"{each.table}: {each.differing:,} keys of the target differ, written by someone else or lost;"
         f" see {each.report}/verify.html, then `{join([*repair, '--from', f'{each.report}/verify.json'])}`"
