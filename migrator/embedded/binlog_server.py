@@ -1,4 +1,4 @@
-"""What the embedded MariaDB and MySQL share: one protocol, one kind of options, one test of readiness."""
+"""The common part of the embedded MariaDB and MySQL: one protocol, one kind of options, one test of readiness."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ _SCRIPT = b"#!"
 
 
 class PackagesUnavailable(MigratorError):
-    """This machine can't have the packages (no apt, no mirror, no candidate): nothing is known about the server."""
+    """The error that this machine can't have the packages (no apt, mirror, candidate); nothing is known of the
+    server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ class DebianServer:
     former: Former | None = None
 
     def cache_folder(self) -> Path:
-        """Where it is kept: ``MIGRATOR_`` and its name, such as ``MIGRATOR_MYSQL``, or ``~/.cache/migrator``.
+        """Returns the server's folder: from the variable ``MIGRATOR_`` and its name, such as ``MIGRATOR_MYSQL``, or
+        in ``~/.cache/migrator``.
 
         Root uses a folder below /var/cache: its home can't be entered by the user that the server runs as.
         """

@@ -79,7 +79,7 @@ class EmbeddedMySQL(BinlogServer):
 
 
 def mysql_packages(version: str | None = None) -> DebianServer:
-    """Where a version comes from, or the newest. Raises MigratorError if it is none of those there are."""
+    """Returns the packages of a version, or of the newest. Raises MigratorError for a version that isn't offered."""
     if version is None:
         return _NEWEST
     if version not in _FORMER:

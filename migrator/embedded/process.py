@@ -100,7 +100,7 @@ def make_server_directory(directory: Path, user: str | None) -> Path:
 
 
 def is_reachable(path: Path, user: str | None) -> bool:
-    """Whether ``user`` (None: ourselves) can enter every folder down to ``path`` and ``path`` itself."""
+    """Tells whether ``user`` (None: ourselves) can enter every folder down to ``path`` and ``path`` itself."""
     return user is None or _first_unreachable(path, user) is None
 
 
@@ -215,7 +215,7 @@ class ServerProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the server's process exists (ready or not)."""
+        """Tells whether the server's process exists (ready or not)."""
         return self._supervisor is not None and self._supervisor.poll() is None
 
     def start(self) -> None:

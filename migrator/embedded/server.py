@@ -1,4 +1,4 @@
-"""What every embedded server does alike: start, stop, kill, restart, and being a context manager."""
+"""The common part of all embedded servers: start, stop, kill, restart, and being a context manager."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EmbeddedServer(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the server's process exists."""
+        """Tells whether the server's process exists."""
         return self._process is not None and self._process.running
 
     @property
