@@ -1,4 +1,4 @@
-"""From old tables to new ones: the user's mapping as PySpark functions, and everything that runs it.
+"""The way from old tables to new ones: the user's mapping as PySpark functions, and everything that runs it.
 
 Reading order: ``registry`` (what a user writes) -> ``load`` (from Python and SQL files) -> ``session`` (the
 one Spark session) -> ``plan`` (what a function does, read from its analysed plan) -> ``pipeline`` (run it

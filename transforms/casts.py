@@ -1,4 +1,4 @@
-"""From the type a mapping produces to the type of its target column, without ever changing a value.
+"""Conversion from the type a mapping produces to the type of its target column, without ever changing a value.
 
 The rule for mapping authors: a conversion that keeps every value is done for you, one that keeps most
 values is done and checked row by row, and any other must be written in the mapping, where a reader sees it.
@@ -19,7 +19,7 @@ _LONG_END = float(2**63)
 """Spark casts this number to the greatest bigint, which is one less, and back."""
 _DAYS = (("infinity", 2**31 - 1), ("-infinity", -(2**31)))
 _MICROS = (("infinity", 2**63 - 1), ("-infinity", -(2**63)))
-"""In which form PostgreSQL's infinities travel."""
+"""The form in which PostgreSQL's infinities travel."""
 _HINTS: dict[tuple[type[T.DataType], type[T.DataType]], str] = {
     (T.TimestampNTZType, T.TimestampType): "say in which zone the naive time is: columns.instant(c, zone)",
     (
@@ -46,7 +46,7 @@ def parsed(text: Column, wanted: T.DataType) -> Column:
 
 
 def cast_problem(found: T.DataType, wanted: T.DataType) -> str | None:
-    """Why values of one type can't become another unchanged, with what to write instead; None if they can."""
+    """Returns why values of one type can't become another unchanged, with what to write instead; None if they can."""
     if _exact(found, wanted) or _checked(found, wanted):
         return None
     hint = _HINTS.get(
@@ -80,7 +80,8 @@ def cast_column(
 
 
 def _below_long_end(column: Column, cast: Column, found: T.DataType, wanted: T.DataType) -> Column:
-    """That a floating-point number on either side is none that Spark takes for the greatest bigint."""
+    """Returns the condition that a floating-point number on either side is none that Spark takes for the greatest
+    bigint."""
     if isinstance(found, T.LongType) and isinstance(wanted, _FLOATING):
         return cast < _LONG_END
     if isinstance(found, _FLOATING) and isinstance(wanted, T.LongType):
@@ -122,7 +123,7 @@ def _checked(found: T.DataType, wanted: T.DataType) -> bool:
 
 
 def _widens(found: T.DataType, wanted: T.DataType) -> bool:
-    """Whether every value of one kind of number is one of the other."""
+    """Tells whether every value of one kind of number is one of the other."""
     if isinstance(wanted, T.DecimalType):
         if isinstance(found, T.IntegralType):
             return wanted.precision - wanted.scale >= _DIGITS[type(found)]

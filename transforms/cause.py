@@ -55,7 +55,7 @@ def _java_cause(exception: object) -> str:
 
 
 def _last_line_of_start(text: str) -> str:
-    """What a Python worker that couldn't start said last."""
+    """Returns the last words of a Python worker that couldn't start."""
     said = text.split(_PYTHON_START, 1)[1].split("PYTHONPATH was:", 1)[0]
     return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
 

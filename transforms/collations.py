@@ -1,4 +1,4 @@
-"""Which texts the old server takes for one: the rules of MySQL's and MariaDB's collations, character by character.
+"""Equality of texts on the old server: the rules of MySQL's and MariaDB's collations, character by character.
 
 A weight is the character that stands for all that count as the same, as the servers' own WEIGHT_STRING tells it.
 """

@@ -26,12 +26,12 @@ _MANTISSA_BITS, _EXPONENT_VALUES, _EXPONENT_BIAS = 52, 2048, 1023
 _OFFSET = re.compile(r"(Z|UTC|GMT|[+-](0\d|1[0-8]):[0-5]\d)")
 _NO_OFFSET = ("UTC", "Z", "GMT", "+00:00")
 _INFINITE_MICROS = (2**63 - 1, -(2**63))
-"""In which form the infinities of PostgreSQL arrive."""
+"""The form in which the infinities of PostgreSQL arrive."""
 _RATIO_DIGITS = 28
 # `\z`, for `$` would let a line's end pass.
 FULL_DATE = r"^\d{4}-\d{2}-\d{2}\z"
 FULL_DATETIME = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?\z"
-"""What the text of a date and of a datetime looks like, and what is in it where a part of the date is zero."""
+"""Patterns: the text of a date, the text of a datetime, and below, what is in it where a part of the date is zero."""
 ZERO_PART = "^0000|-00"
 
 
@@ -54,7 +54,7 @@ def uuid5(namespace: str, *parts: Value) -> Column:
 
 
 def uuid5_binary(namespace: str, *parts: Value) -> Column:
-    """As :func:`uuid5`, as its 16 bytes."""
+    """Makes the same UUID as :func:`uuid5`, as its 16 bytes."""
     return F.unhex(F.concat(*(piece for group in _uuid5_digits(namespace, parts) for piece in group))).alias(
         "uuid5_binary"
     )

@@ -1,4 +1,4 @@
-"""What ``grain=`` declares: the tables that have a grain, and the columns of each that hold its values. Pure."""
+"""The meaning of ``grain=``: the tables that have a grain, and the columns of each that hold its values. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DeclaredGrain = dict[str, tuple[str, ...]]
 
 @dataclass
 class GrainProblem(Exception):
-    """Why no reach can be derived, and what to declare."""
+    """The reason why no reach can be derived, and what to declare."""
 
     what: str
     cause: str

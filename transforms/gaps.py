@@ -1,4 +1,4 @@
-"""What a mapping does not say yet: places that ``migrator init`` leaves to its author."""
+"""Gaps that a mapping still has: places that ``migrator init`` leaves to its author."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _TIMES = {
     "timestamp": r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})?\z",
 }
 _PERHAPS_LOST = r"[0-9.]{17}|[eE][+-]?[0-9]{3}"
-"""In text all of whose numbers are shorter, a double still says which number was written."""
+"""A pattern of long numbers: in text without one, a double still says which number was written."""
 
 
 def json_value(text: Value, path: str, spark_type: str) -> Column:
@@ -65,7 +65,7 @@ def json_value(text: Value, path: str, spark_type: str) -> Column:
 
 
 def _is_exact(column: Column, document: Column, place: str, found: Column, wanted: str) -> Column:
-    """Whether what was found is what is written."""
+    """Tells whether what was found is what is written."""
     kind = F.schema_of_variant(F.variant_get(document, place, "variant"))
     written = F.variant_get(document, place, "string")
     number = kind.rlike(_NUMBER)

@@ -1,4 +1,4 @@
-"""What a user writes: one function per target table, its parameters named after source tables.
+"""The registry that a user's mapping fills: one function per target table, its parameters named after source tables.
 
     mapping = Mapping()
 
@@ -30,7 +30,7 @@ Grain = str | Sequence[str] | Callable[..., object] | None
 
 @dataclass(frozen=True, slots=True)
 class TargetMapping:
-    """How one target table is made.
+    """The definition of one target table.
 
     Attributes:
         name: target table.
@@ -59,7 +59,7 @@ class TargetMapping:
         return _where(self.function)
 
     def mention(self, table: str) -> str:
-        """Where one of the source tables is named: of a query its line, else the function."""
+        """Tells where one of the source tables is named: of a query its line, else the function."""
         mention = getattr(self.function, "mention", None)
         return str(mention(table)) if callable(mention) else self.where()
 

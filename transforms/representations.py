@@ -55,7 +55,7 @@ _JSON_TIMES = {
 _INFINITE = (
     "+5881580-07-11", "-5877641-06-23", "+294247-01-10 04:00:54.775807", "-290308-12-21 19:59:05.224192"
 )  # fmt: skip
-"""How Spark prints the dates and times in which PostgreSQL's infinities arrive."""
+"""The dates and times in which PostgreSQL's infinities arrive, as Spark prints them."""
 
 
 def bit_flag(bits: Value) -> Column:

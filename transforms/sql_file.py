@@ -31,7 +31,7 @@ _COMMENT = re.compile(r"\s*(--.*)?")
 
 @dataclass(slots=True)
 class Head:
-    """What the comment lines above a query declare, by name, with the line of each."""
+    """The entries that the comment lines above a query declare, by name, with the line of each."""
 
     line: int
     entries: dict[str, list[tuple[str, int]]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""For users' unit tests: run one target mapping over a few rows, on a small local Spark, without any server.
+"""Helpers for users' unit tests: run one target mapping over a few rows, on a small local Spark, without any server.
 
 from transforms.testing import run
 from mapping import mapping

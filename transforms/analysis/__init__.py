@@ -1,1 +1,1 @@
-"""What a mapping's plan tells: grains, keys, lineage, row-wise parts."""
+"""Analysis of a mapping's plan: grains, keys, lineage, row-wise parts."""

@@ -1,4 +1,5 @@
-"""What a mapping computes its columns by, read from the analysed plan: one text of the JVM's, not a call a node."""
+"""Expressions that compute a mapping's columns, read from the analysed plan: one text of the JVM's, not a call a
+node."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _KEEPING = {
     "RebalancePartitions",
     "ResolvedHint",
 }
-"""Whose expressions are all in their JSON; of other nodes some may be left out of it."""
+"""Nodes whose expressions are all in their JSON; of other nodes some may be left out of it."""
 _LEAF = "LogicalRDD"
 _INSTEAD = "replacement"
 """The field of an expression that stands for another one."""
@@ -57,11 +58,11 @@ class Expression:
 
 
 _DEEP = Expression("TooDeep")
-"""In the place of an expression that has more levels than are read; what is made of it has few again."""
+"""The stand-in for an expression that has more levels than are read; what is made of it has few again."""
 
 
 class _TooDeep(Exception):
-    """So many levels are within one node of the plan."""
+    """The error that one node of the plan has more levels than are read."""
 
 
 @dataclass(frozen=True, slots=True)

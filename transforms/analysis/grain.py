@@ -1,4 +1,4 @@
-"""From what a mapping declares, and the source's foreign keys, to the links between its tables. Pure.
+"""The links between a mapping's tables, derived from its declarations and the source's foreign keys. Pure.
 
     grain="orders.order_id"                       one column of one of the function's tables
     grain=["film_actor.film_id", "film_actor.actor_id"]     several columns of one table: one grain

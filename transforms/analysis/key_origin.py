@@ -1,4 +1,4 @@
-"""From keys of target rows back to source rows: which source columns a target's key columns are, unchanged.
+"""The way from keys of target rows back to source rows: which source columns a target's key columns are, unchanged.
 
 Read from the analysed plan, so that it holds for every row that the function could ever see. What isn't
 simply handed through (a computed key, a cast that folds values) has no origin here: then only all source rows
@@ -47,7 +47,7 @@ def key_origin(
 
 @dataclass(frozen=True, slots=True)
 class HandedColumns:
-    """What a mapping of one source table hands through.
+    """The columns that a mapping of one source table hands through.
 
     Attributes:
         columns: by output column the source column that it is.
@@ -89,7 +89,8 @@ def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSche
 
 
 def key_of_each_row(result: DataFrame, leaf: int, schema: TableSchema) -> dict[str, str]:
-    """By output column the source column that it is, where each source row makes exactly one row; else nothing.
+    """Maps each output column to the source column that it is, where each source row makes exactly one row; else
+    empty.
 
     Args:
         result: what a mapping made of one table's marked frame.
@@ -126,7 +127,7 @@ def _place(expression: Expression) -> int | None:
 
 
 def _origins(node: Any, leaf: int) -> dict[int, int]:
-    """By output column of a subtree its place in the source table, if it has one.
+    """Maps each output column of a subtree to its place in the source table, if it has one.
 
     One walk for all columns: each look at Spark's tree is a call into the JVM, and a tenth of a millisecond.
     """

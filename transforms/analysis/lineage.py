@@ -1,4 +1,4 @@
-"""Which target columns are source columns, unchanged: for what hands out their values on either side."""
+"""Target columns that are source columns, unchanged: for the generators of their values on either side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a foreign key's equality is that of our links, which look values up exactly. Pure.
+"""The test whether a foreign key's equality is that of our links, which look values up exactly. Pure.
 
 A server's key may take two spellings for one value: other case or accents, blanks at the end, ``1.0`` and ``1.00``,
 ``0`` and ``-0``. What is listed here was compared with the servers' own ``=``; whatever isn't listed is held to be
@@ -29,7 +29,7 @@ _VARYING = re.compile(r"varchar\(\d+\)")
 
 
 def compared_exactly(child: Column, parent: Column) -> bool:
-    """Whether a foreign key from one column to the other joins only values that are equal to us."""
+    """Tells whether a foreign key from one column to the other joins only values that are equal to us."""
     if child.type in _WHOLE_NUMBERS or parent.type in _WHOLE_NUMBERS:
         return child.type in _WHOLE_NUMBERS and parent.type in _WHOLE_NUMBERS
     if (decimals := child.decimal()) is not None:
@@ -43,7 +43,7 @@ def compared_exactly(child: Column, parent: Column) -> bool:
 
 
 def _same_texts(child: Column, parent: Column) -> bool:
-    """Of columns that reach us as text or as bytes."""
+    """Tells the same of columns that reach us as text or as bytes."""
     declared = (child.source_type, parent.source_type)
     one_type = child.source_type == parent.source_type
     if all(map(_POSTGRES_TEXT.fullmatch, declared)) or (one_type and _SPELT_ONE_WAY.fullmatch(declared[0])):

@@ -1,4 +1,4 @@
-"""Which old column fills which new one, as far as names and types say it. Pure.
+"""The match of old columns to new ones, as far as names and types say it. Pure.
 
 Only conversions that keep every value, or are the one reading of an engine's type, are chosen; whatever needs to be
 known about the data is a gap.
@@ -28,7 +28,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """How one target column is filled.
+    """The way one target column is filled.
 
     Attributes:
         target: the column.
@@ -64,7 +64,7 @@ class Matched:
 
 
 def same_name(name: str, among: Sequence[str]) -> str | None:
-    """That name, or the only one that differs in case alone."""
+    """Returns the name itself if it is ``among`` others, or the only one that differs in case alone."""
     folded = [other for other in among if other.lower() == name.lower()]
     return name if name in among else folded[0] if len(folded) == 1 else None
 

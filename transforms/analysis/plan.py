@@ -1,4 +1,4 @@
-"""What a mapping function does, read from its analysed plan.
+"""The behaviour of a mapping function, read from its analysed plan.
 
 A function is *row-wise* when it distributes over bags of rows, ``f(A + B) = f(A) + f(B)``, for all its
 source tables: then its before and after images of just the changed rows keep the target in step.
@@ -44,7 +44,7 @@ _WHOLE = (
 
 
 class MappingKind(enum.Enum):
-    """How a target is kept in step with its sources."""
+    """The way a target is kept in step with its sources."""
 
     ROW_WISE = "row-wise"
     GRAIN = "joined"
@@ -138,7 +138,7 @@ def depends_on(
     schemas: Mapping[str, TableSchema],
     references: Sequence[Reference],
 ) -> tuple[Reach, ...]:
-    """What each target row is made of: the reaches of a joined mapping; of a row-wise one each table by itself.
+    """Returns what each target row is made of: a joined mapping's reaches; for a row-wise one, each table by itself.
 
     Args: see ``analyse``. Runs no job.
 
@@ -161,7 +161,8 @@ def depends_on(
 
 
 def _between(references: Sequence[Reference], walk: PlanWalk) -> list[Reference]:
-    """Without those of a table to itself that is met once: it isn't joined with itself, whatever it refers to."""
+    """Leaves out references of a table to itself that is met once: it isn't joined with itself, whatever it refers
+    to."""
     return [one for one in references if one.child != one.parent or walk.tables[one.child.name] > 1]
 
 

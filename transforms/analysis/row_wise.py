@@ -41,7 +41,7 @@ _PLAIN = re.compile(
 """Classes that only look so."""
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
 _BY_CHANCE = {"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample", "LimitAndOffset"}
-"""Which rows these keep depends on all rows of the table, or on their order: no grain can hold that."""
+"""Nodes whose kept rows depend on all rows of the table, or on their order: no grain can hold that."""
 _SORTED = {"SortArray", "ArraySort"}
 _BY_ORDER = {"CollectList", "CollectSet", "First", "Last", "AnyValue"}
 """Aggregates that show in which order rows came, whatever Spark says of their determinism."""
@@ -103,7 +103,7 @@ class PlanWalk:
         return over
 
     def _whole(self, node: Any, kind: str) -> bool:
-        """Whether a node looks at all rows at once. Inside a correlated subquery they are those of one outer
+        """Tells whether a node looks at all rows at once. Inside a correlated subquery they are those of one outer
         row."""
         if kind == "Aggregate":
             return not self._correlated and node.groupingExpressions().size() == 0
@@ -208,7 +208,7 @@ def _constant(node: Any, kind: str) -> bool:
 
 
 def surely_repeatable(tree: Any, text: str | None = None) -> bool:
-    """Whether a whole expression tree is harmless, in two calls to the JVM instead of ten for every node of it.
+    """Tells whether a whole expression tree is harmless, in two calls to the JVM instead of ten for every node of it.
 
     Only a hint, on the safe side: whatever looks like a clock or a subquery, in a class name or in a literal, and
     whatever Spark holds to be nondeterministic, is walked node by node.

@@ -1,4 +1,4 @@
-"""What an executor looks at for :mod:`transforms.on_spark.executors`; runs there."""
+"""The probe of :mod:`transforms.on_spark.executors` that runs on an executor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def look(path: str, token: str, modules: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """This host's name, and what is wrong with modules and shared folder.
+    """Returns this host's name, and what is wrong with modules and shared folder.
 
     Args:
         path: a file that the driver has written.

@@ -1,5 +1,4 @@
-"""Whether a cluster's executors can do what jobs will ask of them, asked by one small job before the first
-real one.
+"""The check that a cluster's executors can do what jobs will ask of them: one small job before the first real one.
 
 What would otherwise fail in the middle of a batch, or wait for ever without a word, is refused here by name: no
 executor at all, another Python, missing modules, a state folder that is not the driver's.
@@ -33,7 +32,7 @@ _VERSION = "PYTHON_VERSION_MISMATCH"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one executor said: where it runs, and everything that is wrong there."""
+    """The answer of one executor: where it runs, and everything that is wrong there."""
 
     host: str
     problems: tuple[str, ...]
@@ -74,7 +73,7 @@ def check_executors(spark: SparkSession, shared: Path, modules: Sequence[str], w
 
 
 def count_executors(spark: SparkSession) -> int | None:
-    """How many executors there are now; None if Spark doesn't answer."""
+    """Returns how many executors there are now; None if Spark doesn't answer."""
     try:
         return _executors(spark)
     except (Py4JError, OSError):

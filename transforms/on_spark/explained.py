@@ -1,4 +1,4 @@
-"""What a checked mapping does, in words: kind, grain, links, where a change in a source table goes, open
+"""The description of a checked mapping in words: kind, grain, links, where a change in a source table goes, open
 columns."""
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class OneJob:
         )
 
     def takes(self, target: str) -> bool:
-        """Whether a target is among them."""
+        """Tells whether a target is among the job's."""
         return target in self._batches
 
     def submit(self, targets: Sequence[str]) -> Future[dict[str, pa.Table]]:

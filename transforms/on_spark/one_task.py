@@ -17,7 +17,7 @@ from transforms.on_spark.session import named_jvm_end
 
 
 def on_executor(spark: SparkSession | None, work: Callable[[], bytes], limit_s: float) -> bytes:
-    """What ``work`` returned, run as a job of one task. Any number of threads may do so at once.
+    """Runs ``work`` as a job of one task, and returns its result. Any number of threads may do so at once.
 
     Spark may run it more than once, and gives the result of one attempt.
 

@@ -37,7 +37,7 @@ from transforms.on_spark.unstarted import last_line, remedy_for
 
 _EXIT_S = 20.0
 _DYING_S = 10.0
-"""How long a JVM whose connections have broken may still be on its way out."""
+"""Seconds for which a JVM whose connections have broken may still be on its way out."""
 _HEAP_MAX_BYTES = 3 << 30
 _HEAP_MIN_BYTES = 512 << 20
 _PAGE = "4m"
@@ -118,7 +118,7 @@ def _differing(wanted: tuple[tuple[str, str], ...], running: tuple[tuple[str, st
 
 
 def is_cluster(master: str) -> bool:
-    """Whether tasks run in other processes than the driver's JVM, on this machine or others."""
+    """Tells whether tasks run in other processes than the driver's JVM, on this machine or others."""
     return _ONE_PROCESS.fullmatch(master) is None
 
 
@@ -236,7 +236,7 @@ def _died_of() -> str:
 
 
 def _stopped_by_itself() -> bool:
-    """Whether the JVM lives and Spark in it has stopped, though nobody here asked for it."""
+    """Tells whether the JVM lives and Spark in it has stopped, though nobody here asked for it."""
     context = SparkContext._active_spark_context
     if context is None or context._jsc is None:
         return False
@@ -247,7 +247,7 @@ def _stopped_by_itself() -> bool:
 
 
 def _jvm_exit_code(timeout_s: float) -> int | None:
-    """How the JVM ended, negative for a signal; None while it runs, or runs elsewhere."""
+    """Returns the JVM's exit code, negative for a signal; None while it runs, or runs elsewhere."""
     gateway = SparkContext._gateway
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None:
@@ -312,7 +312,7 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
 
 
 def _silence_python_side() -> None:
-    """What PySpark says is in the errors it raises; on the terminal it would say it twice, with a JVM stack."""
+    """Silences PySpark's loggers: its errors say the same; on the terminal it would stand twice, with a JVM stack."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     # py4j says with a stack, on the root logger, that its JVM is gone; the error it raises is told as well
@@ -327,7 +327,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _printed(log_path: Path, begins_at: int) -> str:
-    """What the log has of this start; nothing where it can't even be opened."""
+    """Returns what the log has of this start; empty where it can't even be opened."""
     try:
         with log_path.open("rb") as log:
             log.seek(begins_at)

@@ -84,7 +84,7 @@ class Slots:
         }
         self._filled: set[Path] = set()
         self.filled_bytes = 0
-        """What the rows of the last batch take in memory."""
+        """Bytes that the rows of the last batch take in memory."""
         for (name, size), content in self._empty.items():
             for side in SIDES:
                 self._put(self.path(side, name, size), content or ())
@@ -232,11 +232,11 @@ class StandingMapping:
         self._kept: dict[int, RDD[bytes]] = {}
         frame, self._remembers = self._planned(SLOT_BYTES)
         self.schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
-        """Of what ``run`` and ``batches`` give."""
+        """The schema of what ``run`` and ``batches`` give."""
         self._original = self._to_be_copied() if self._remembers else None
 
     def run(self, size: int = SLOT_BYTES) -> pa.Table:
-        """What ``map_delta`` would give for the rows now in the slots: the target's columns after ``SIDE``."""
+        """Returns what ``map_delta`` would for the rows now in the slots: the target's columns after ``SIDE``."""
         hand_settings_on(self._spark)
         if size != SLOT_BYTES:
             rows = self.batches(size)
@@ -249,7 +249,8 @@ class StandingMapping:
         return side_alone(pa.Table.from_batches(batches, self.schema))
 
     def batches(self, size: int = SLOT_BYTES) -> RDD[bytes] | None:
-        """What gives the slots' rows, mapped, as Arrow record batches whenever it is run, if that can be."""
+        """Returns an RDD that gives the slots' rows, mapped, as Arrow record batches whenever it is run; None if that
+        can't be."""
         frame, remembers = self._planned(size)
         if remembers or self._plan.kind is not MappingKind.ROW_WISE:
             return None
@@ -316,7 +317,7 @@ def side_alone(mapped: pa.Table) -> pa.Table:
 
 
 def _remembers(physical: str) -> bool:
-    """Whether a plan keeps slots' rows after its first run: in a shuffle, or in a broadcast.
+    """Tells whether a plan keeps slots' rows after its first run: in a shuffle, or in a broadcast.
 
     Spark broadcasts the source's side of a join with constants if it takes that for the smaller one.
     """

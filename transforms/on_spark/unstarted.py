@@ -1,4 +1,4 @@
-"""Why Spark's JVM didn't start, and what helps: the machine, the Java, or what the JVM printed last."""
+"""The reasons why Spark's JVM didn't start, and what helps: the machine, the Java, or what the JVM printed last."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_PRINT = {
 
 
 def remedy_for(error: Exception, printed: str) -> str:
-    """What to do, given what was raised here and what the JVM's log has of this start."""
+    """Returns what to do, given what was raised here and what the JVM's log has of this start."""
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return _FILES
     if isinstance(error, FileNotFoundError) and "java" in str(error.filename):
