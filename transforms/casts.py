@@ -80,7 +80,7 @@ def cast_column(
 
 
 def _below_long_end(column: Column, cast: Column, found: T.DataType, wanted: T.DataType) -> Column:
-    """Returns the condition that a floating-point number on either side is none that Spark takes for the greatest
+    """Returns the condition that no floating-point number on either side is what Spark takes for the greatest
     bigint."""
     if isinstance(found, T.LongType) and isinstance(wanted, _FLOATING):
         return cast < _LONG_END

@@ -37,8 +37,7 @@ _SCRIPT = b"#!"
 
 
 class PackagesUnavailable(MigratorError):
-    """The error that this machine can't have the packages (no apt, mirror, candidate); nothing is known of the
-    server."""
+    """The error that this machine can't have the packages (no apt, mirror, candidate): the server stays unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
-"""Expressions that compute a mapping's columns, read from the analysed plan: one text of the JVM's, not a call a
-node."""
+"""Expressions of a mapping's columns, read from the analysed plan: one text of the JVM's, not a call a node."""
 
 from __future__ import annotations
 

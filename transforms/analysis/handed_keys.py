@@ -49,7 +49,7 @@ class HandedKey:
 
 
 def handed_key(spark: SparkSession, plan: MappingPlan) -> HandedKey | None:
-    """Returns how a target's keys are told from source rows alone; None if they can't be. Runs no job."""
+    """Returns how a target's keys are told from source rows alone, or None if they can't be. Runs no job."""
     if plan.kind is not MappingKind.ROW_WISE or len(plan.schemas) != 1:
         return None
     ((name, schema),) = plan.schemas.items()

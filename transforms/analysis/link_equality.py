@@ -43,7 +43,7 @@ def compared_exactly(child: Column, parent: Column) -> bool:
 
 
 def _same_texts(child: Column, parent: Column) -> bool:
-    """Tells the same of columns that reach us as text or as bytes."""
+    """Tells whether columns that reach us as text or as bytes join only values that are equal to us."""
     declared = (child.source_type, parent.source_type)
     one_type = child.source_type == parent.source_type
     if all(map(_POSTGRES_TEXT.fullmatch, declared)) or (one_type and _SPELT_ONE_WAY.fullmatch(declared[0])):

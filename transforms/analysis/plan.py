@@ -161,7 +161,7 @@ def depends_on(
 
 
 def _between(references: Sequence[Reference], walk: PlanWalk) -> list[Reference]:
-    """Leaves out references of a table to itself that is met once: it isn't joined with itself, whatever it refers
+    """Leaves out a table's references to itself if it is met once: it isn't joined with itself, whatever it refers
     to."""
     return [one for one in references if one.child != one.parent or walk.tables[one.child.name] > 1]
 

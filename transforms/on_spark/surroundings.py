@@ -42,7 +42,7 @@ def pin_jvm(jvm: Any) -> None:
 
 
 def wrong_in_executors(spark: Any, tasks: int) -> list[str]:
-    """Returns what executors' JVMs have otherwise, as the options that say so; asked by one job of ``tasks``
+    """Returns what executors' JVMs have otherwise, as the options that say so; asked by one job of that many
     tasks."""
     asked = spark.range(0, tasks, 1, tasks).selectExpr(
         "java_method('java.util.Locale', 'getDefault') AS locale",

@@ -85,7 +85,7 @@ def _parts(connection: BufferedConnection, count: int, most_rows: int | None) ->
 
 
 def _missing(data: bytes) -> int:
-    """Returns the least bytes that complete the packet which ``data`` begins with (a large one is joined only
+    """Returns how many bytes are missing at least from the packet at the start of ``data`` (a large one is joined
     once)."""
     if len(data) < 4:
         return 1
