@@ -14,7 +14,7 @@ _SQL = act_sql(MYSQL_HISTORY, lambda _, __: "%s")
 
 
 def led(session: Session, settings: MysqlTarget, epoch: int) -> None:
-    """This process leads from now on."""
+    """Notes in the history that this process leads from now on."""
     note_lead(session.run, session.rows, _SQL, settings.migration, settings.user, epoch, settings.reason)
 
 

@@ -1,4 +1,4 @@
-"""What the server says when it refuses something, and what that means for us."""
+"""Refusals by the server: its message, and what that means for us."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Refusal(Exception):
         return f"{self.message} (error {self.code})"
 
     def retryable(self) -> bool:
-        """Whether another try without any change may succeed. The transaction may be over already."""
+        """Tells whether another try without any change may succeed. The transaction may be over already."""
         return self.code in _RETRYABLE
 
     def constraint(self) -> str:
@@ -54,7 +54,7 @@ class Refusal(Exception):
         return (found[1] or found[2]) if found else ""
 
     def duplicate(self) -> tuple[str, str]:
-        """Of a duplicate: the values as the server prints them, and the name of the index."""
+        """Returns a duplicate's values as the server prints them, and the name of the index; else two empty texts."""
         found = _DUPLICATE.match(self.message)
         if self.code != DUPLICATE or not found:
             return "", ""

@@ -1,4 +1,4 @@
-"""Which joined targets are in step with the mirror, and whether a target has rows: seen from outside the run."""
+"""State of targets, seen from outside the run: which joined ones are in step with the mirror, and which have rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def filled(settings: MysqlTarget) -> list[tuple[str, int]]:
 
 
 def holds_rows(settings: MysqlTarget, target: str) -> bool:
-    """Whether a target table has any row. Raises ``ConnectionFailed``."""
+    """Tells whether a target table has any row. Raises ``ConnectionFailed``."""
     with catalog(settings) as session:
         return bool(session.rows(f"SELECT 1 FROM {qualified(TableId(settings.database, target))} LIMIT 1"))
 

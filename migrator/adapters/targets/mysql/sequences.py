@@ -19,7 +19,7 @@ from migrator.model.sequence import Advance, NumberSequence
 from migrator.model.table import TableId
 
 _PATIENCE_S = 10
-"""How long a counter waits for its table: who wants to write it meanwhile waits behind us."""
+"""Seconds that a counter waits for its table's lock: who wants to write the table meanwhile waits behind us."""
 
 
 class MysqlNumbers:
@@ -49,7 +49,7 @@ class MysqlNumbers:
         return found
 
     def statement(self, advance: Advance) -> str:
-        """Neither goes back beyond a value that stands: InnoDB and SETVAL see to that themselves."""
+        """Returns the statement for one advance. InnoDB and SETVAL never go back beyond a value that stands."""
         if advance.sequence.kind == "sequence":
             return f"SELECT SETVAL({advance.sequence.name}, {advance.following}, 0)"
         return (

@@ -1,4 +1,4 @@
-"""Where the new MySQL or MariaDB database is and how it is written."""
+"""Settings of the new MySQL or MariaDB database: where it is and how it is written."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class MysqlTarget:
         return f"migrator {self.migration} {hashlib.sha256(self.database.encode()).hexdigest()[:12]} {epoch}"
 
     def session(self) -> Settings:
-        """What every session that writes needs."""
+        """Returns the server's settings that every writing session needs."""
         return {
             **WRITES,
             "innodb_lock_wait_timeout": str(self.lock_wait_s),

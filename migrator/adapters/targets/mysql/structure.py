@@ -1,4 +1,4 @@
-"""What the writer knows about a target table beyond ``TargetTable``: storage of columns, foreign keys,
+"""Facts that the writer knows about a target table beyond ``TargetTable``: storage of columns, foreign keys,
 uniqueness."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _INEXACT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "long
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How one column is stored.
+    """The storage of one column.
 
     Attributes:
         column: as the other stations see it.
@@ -35,7 +35,7 @@ class Storage:
 
     @property
     def exact(self) -> bool:
-        """Whether values that are one to the server always look the same: not texts, not 0.0 and -0.0."""
+        """Tells whether values that the server takes for equal always look the same: not texts, not 0.0 and -0.0."""
         return self.base not in _INEXACT
 
 
@@ -80,7 +80,7 @@ class Structure:
         return tuple(one for one in storages if one is not None and not one.exact)
 
     def key_compares(self) -> str:
-        """How these compare, for messages."""
+        """Describes how the key's inexact columns compare, for messages."""
         return ", ".join(
             f"{one.column.name} ({one.column.native_type})"
             + (f" by collation {one.collation}" if one.collation else "")

@@ -68,7 +68,7 @@ class Declared:
 
 
 def storage_of(declared: Declared) -> Storage:
-    """How the column is stored, and the Spark type its values are cast to."""
+    """Returns the column's storage, with the Spark type that its values are cast to."""
     base, kind = declared.data_type.lower(), declared.column_type
     text = f"{kind} CHARACTER SET {declared.character_set} COLLATE {declared.collation}"
     column = TargetColumn(

@@ -20,7 +20,7 @@ _MIRROR = (
     " WHERE table_schema = %s AND table_type = 'BASE TABLE' AND LEFT(table_name, %s) = %s ORDER BY 1"
 )
 _HARMLESS = (8, 0, 24)
-"""Before it, MySQL flushes the table it has looked at: a reader that takes long would hold up everybody else."""
+"""The first harmless version. Older MySQL flushes the table it looked at: a long reader would hold up all others."""
 
 
 class MysqlUpkeep:

@@ -1,4 +1,4 @@
-"""Whether a MySQL or MariaDB server still works on a session's statement, asked over another connection."""
+"""Check over another connection whether a MySQL or MariaDB server still works on a session's statement."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WatchedThread:
         self._unanswered = 0
 
     def works(self) -> bool:
-        """Whether the session still works on the call."""
+        """Tells whether the session still works on the call."""
         before, self._bytes = self._bytes, self._carried()
         if any(before.get(line, size) != size for line, size in self._bytes.items()):
             self._idle = self._unanswered = 0

@@ -1,1 +1,1 @@
-"""What is looked at in MySQL and MariaDB before a run."""
+"""Checks of a MySQL or MariaDB target before a run."""

@@ -22,7 +22,7 @@ _SEQUENCES = "`migrator sequences --apply`"
 def target_grants(
     settings: MysqlTarget, names: Sequence[str], joined: bool, numbered: bool = False
 ) -> Grants:
-    """What writing these tables needs; ``joined``: with the mirror's database, ``numbered``: with key maps."""
+    """Returns the grants for writing these tables; ``joined``: with the mirror, ``numbered``: with key maps."""
     user = account(settings.user)
 
     def table(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What stands in the way of writing to a MySQL or MariaDB target, all at once and with the statement that helps."""
+"""Preflight of a MySQL or MariaDB target: finds all obstacles to writing at once, with the statement that helps."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _lacking(session: Catalog, table: str, names: Sequence[str]) -> list[str]:
 
 
 def _ledger(session: Catalog, settings: MysqlTarget) -> tuple[bool, list[Finding]]:
-    """Whether the ledger says that something was applied; and what keeps us from reading it."""
+    """Returns whether the ledger records an applied segment, and findings when we may not read the ledger."""
     place = TableId(settings.database, MYSQL_LEDGER)
     if not session.rows(_ENGINE, [place.schema, place.name]):
         return False, []

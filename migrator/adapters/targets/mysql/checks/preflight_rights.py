@@ -36,7 +36,7 @@ _ASKED = {
 
 
 def mirror_rights(session: Catalog, settings: MysqlTarget) -> list[Finding]:
-    """What the login lacks on the mirror's database."""
+    """Finds the rights that the login lacks on the mirror's database."""
     database = mirror_database(settings.database)
     # A name that nobody has: what is asked for must not be possible.
     nobodys = TableId(database, f"migrator_preflight_{secrets.token_hex(8)}")
@@ -50,7 +50,7 @@ def mirror_rights(session: Catalog, settings: MysqlTarget) -> list[Finding]:
 
 
 def key_map_rights(session: Catalog, settings: MysqlTarget) -> list[Finding]:
-    """What the login lacks on the tables that keep new keys."""
+    """Finds the rights that the login lacks on the key maps, the tables that keep new keys."""
     findings = []
     for name in KEY_MAPS:
         table = TableId(settings.database, name)
@@ -84,7 +84,7 @@ def _explained(session: Catalog, table: TableId) -> list[str]:
 
 
 def _refused(session: Catalog, statement: str, right: str) -> bool:
-    """Whether the server refuses it for want of that right; for anything else it is right to refuse it."""
+    """Tells whether the server refuses a statement for want of that right; other refusals don't count."""
     try:
         session.rows(statement)
     except pymysql.err.MySQLError as error:

@@ -46,7 +46,7 @@ class JoinedWriter(JoinedParts[Prepared]):
         self._checked = checked
 
     def relax(self) -> None:
-        """From now on foreign keys aren't checked."""
+        """Turns the check of foreign keys off for all later writes."""
         self._checked = False
 
     def prepare(self, rows: Sequence[TargetRows]) -> list[Prepared]:

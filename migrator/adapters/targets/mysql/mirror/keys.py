@@ -1,4 +1,4 @@
-"""How rows of the mirror are found by values of any length in MySQL and MariaDB. Pure: no values inside.
+"""Keys and indexes that find the mirror's rows by values of any length in MySQL and MariaDB. Pure: no values inside.
 
 InnoDB indexes 3,072 bytes, and a source may have longer keys. So a key with bytes in it is found by their
 short form, in columns that the server computes: the bytes themselves below 64, else the first 32 and the
@@ -23,12 +23,12 @@ _INDEX_BYTES = 3000
 
 
 def by_bytes(schema: TableSchema) -> bool:
-    """Whether some column of the key is held as bytes."""
+    """Tells whether the mirror holds some column of the key as bytes."""
     return any(is_bytes(schema, name) for name in schema.key)
 
 
 def is_bytes(schema: TableSchema, name: str) -> bool:
-    """Whether a column is held as bytes."""
+    """Tells whether the mirror holds a column as bytes."""
     return sql_type(column_of(schema, name)) == BYTES
 
 
@@ -59,7 +59,7 @@ def short(value: str) -> str:
 
 
 def key_body(schema: TableSchema) -> list[str]:
-    """What the table's definition says beside its columns."""
+    """Returns the table's definition beside its own columns: its keys, and the columns that they need."""
     if not by_bytes(schema):
         return [f"PRIMARY KEY ({', '.join(map(place, schema.key))})"]
     row = f"{quoted(ROW)} BIGINT NOT NULL AUTO_INCREMENT"
@@ -67,7 +67,7 @@ def key_body(schema: TableSchema) -> list[str]:
 
 
 def lengthen(schema: TableSchema) -> str:
-    """What turns a table of the first format, whose key held few bytes, into one of the present."""
+    """Returns the ALTER clauses that turn a table of the first format, whose key held few bytes, into the present."""
     kept = [f"MODIFY {place(name)} {BYTES} NOT NULL" for name in schema.key if is_bytes(schema, name)]
     row = f"ADD {quoted(ROW)} BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
     shorts = [f"ADD {one}" for one in _shorts(schema)]

@@ -1,4 +1,4 @@
-"""How mirrored rows come to MySQL and MariaDB and back, inside a batch's transaction (``mirror.store``)."""
+"""Writes and reads mirrored rows in MySQL and MariaDB, inside a batch's transaction (``mirror.store``)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class MysqlMirror:
         self._session.run(f"RELEASE SAVEPOINT {_LOAD}")
 
     def _refused(self, code: int, load: Callable[[], None]) -> bool:
-        """Whether the server refuses this as well; it is undone."""
+        """Tells whether the server refuses this load with the same code. Undoes the load."""
         same = False
         try:
             load()
@@ -131,7 +131,7 @@ class MysqlMirror:
         return same
 
     def load_directly(self, table: Mirrored, parts: Iterator[pa.Table]) -> bool:
-        """Whether dump rows went straight into the mirror."""
+        """Loads dump rows straight into the mirror; undoes it and returns False when some exist already."""
         self._session.run(f"SAVEPOINT {_DIRECT}")
         try:
             for part in parts:
@@ -163,12 +163,12 @@ class MysqlMirror:
         return frozenset((str(name), str(digest)) for name, digest in rows)
 
     def mark_filled(self, target: JoinedTarget) -> None:
-        """From this transaction on the target is in step."""
+        """Notes that the target is in step with the mirror from this transaction on."""
         self._session.run(
             f"REPLACE INTO {control_table(self._database, 'filled')} VALUES (%s, %s, %s, %s)",
             [self._migration, target.table.id.name, target.digest(), self._segment],
         )
 
     def is_empty(self, table: TargetTable) -> bool:
-        """Whether the target table has no row."""
+        """Tells whether the target table has no row."""
         return not self._session.rows(f"SELECT 1 FROM {qualified(table.id)} LIMIT 1")

@@ -27,12 +27,12 @@ def mirror_database(database: str) -> str:
 
 
 def mirror_table(database: str, migration: str, table: TableId) -> TableId:
-    """Where a source table is mirrored."""
+    """Names the table that mirrors a source table."""
     return TableId(mirror_database(database), _plain(table.name, f"{migration}."))
 
 
 def number_table(database: str, migration: str, reach: Reach) -> TableId:
-    """Where the values of a computed grain are kept: the key of the grain's table, and ``number``."""
+    """Names the table that keeps a computed grain's values: the key of the grain's table, and ``number``."""
     return TableId(mirror_database(database), _plain(reach.name, f"{migration}.grain."))
 
 

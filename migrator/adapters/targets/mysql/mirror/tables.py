@@ -67,7 +67,7 @@ _LEFT = (
     "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND LOCATE(%s, table_name) = 1"
 )
 RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX"
-"""On the mirror's database."""
+"""Rights that the login needs on the mirror's database."""
 
 
 class MirrorTables:
@@ -172,7 +172,7 @@ class MirrorTables:
         return tuple(kept)
 
     def _lengthen(self, there: TableId, schema: TableSchema) -> None:
-        """Of the first format, where a key held no more bytes than an index takes."""
+        """Converts a table of the first format, where a key held no more bytes than an index takes."""
         if by_bytes(schema) and quoted(ROW) not in self._present(there):
             self._session.run(f"ALTER TABLE {qualified(there)} {lengthen(schema)}")
 

@@ -1,4 +1,4 @@
-"""From a server's refusal to a ``TargetError`` that names table, constraint or column, and the row's key.
+"""Turns a server's refusal into a ``TargetError`` that names table, constraint or column, and the row's key.
 
 The server names line and column of what it loads; of a duplicate it names the values. For the rest the row is found
 by trying halves of the staged rows inside a savepoint.

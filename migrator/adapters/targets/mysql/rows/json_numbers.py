@@ -42,7 +42,7 @@ def _rounded(text: str) -> str:
 
 
 def _loses(digits: str) -> bool:
-    """Whether the server prints the nearest float as another number."""
+    """Tells whether the server prints the nearest float as another number."""
     try:
         return Decimal(digits) != Decimal(repr(float(digits)))
     except ArithmeticError:  # no number of Python's, and none of the server's
