@@ -15,7 +15,7 @@ _TABLE = "migrator.history"
 
 
 def led(session: Session, settings: PostgresTarget, epoch: int) -> None:
-    """This process leads from now on."""
+    """Notes in the history that this process leads from now on."""
     sql = act_sql(_TABLE, lambda number, kind: f"${number}::{kind}")
     note_lead(session.run, session.rows, sql, settings.migration, settings.user, epoch, settings.reason)
 

@@ -1,4 +1,4 @@
-"""What the server says when it refuses something, and what that means for us."""
+"""Refusals by the server: its message, and what that means for us."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOREIGN_KEY_VIOLATIONS = frozenset({"23503", "23001"})
 SECOND_TIME = "21000"
 """ON CONFLICT DO UPDATE met one key twice in one statement."""
 UNKNOWN_NAMES = ("42P01", "42883", "42704", "3F000")
-"""No such table, function or operator, type, schema."""
+"""SQLSTATEs of unknown names: no such table, function or operator, type, schema."""
 LOCK_NOT_AVAILABLE = "55P03"
 NO_PRIVILEGE = "42501"
 INVALID_SETTING = "22023"
@@ -49,11 +49,11 @@ class Refusal(Exception):
         return " ".join(part for part in (self.message, self.detail, self.hint) if part)
 
     def retryable(self) -> bool:
-        """Whether another try without any change may succeed."""
+        """Tells whether another try without any change may succeed."""
         return self.sqlstate[:2] in _RETRYABLE_CLASSES
 
     def about_a_row(self) -> bool:
-        """Whether some row's content is to blame."""
+        """Tells whether some row's content is to blame."""
         return self.sqlstate[:2] in _ROW_CLASSES
 
     def copy_line(self) -> int | None:

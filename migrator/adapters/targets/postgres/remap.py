@@ -1,4 +1,4 @@
-"""Which joined targets are in step with the mirror, and whether a target has rows: seen from outside the run."""
+"""State of targets, seen from outside the run: which joined ones are in step with the mirror, and which have rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def filled(settings: PostgresTarget) -> list[tuple[str, int]]:
 
 
 def holds_rows(settings: PostgresTarget, target: str) -> bool:
-    """Whether a target table has any row. Raises ``ConnectionFailed``."""
+    """Tells whether a target table has any row. Raises ``ConnectionFailed``."""
     name = qualified(TableId(settings.schema, target))
     with _connected(settings) as connection:
         return connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None

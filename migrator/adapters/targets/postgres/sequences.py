@@ -158,7 +158,7 @@ def _read(connection: psycopg.Connection[Any], found: _Found) -> NumberSequence:
 
 
 def _plain(default: str) -> bool:
-    """Whether a default is the sequence's next value and nothing else, casts aside."""
+    """Tells whether a default is the sequence's next value and nothing else, casts aside."""
     inner, _, rest = default.strip("(").partition("::regclass)")
     return inner.startswith("nextval('") and all(
         part.strip(")") in ("", "integer", "smallint", "bigint", "numeric") for part in rest.split("::")

@@ -144,7 +144,7 @@ class Session:
             raise self._explained(error) from None
 
     def alive(self) -> bool:
-        """Whether the server still answers on this connection."""
+        """Tells whether the server still answers on this connection."""
         try:
             self._patiently(lambda: self._fetched("SELECT 1", ()))
         except manager.Error as error:

@@ -1,4 +1,4 @@
-"""Where the new PostgreSQL database is and how it is written."""
+"""Settings of the new PostgreSQL database: where it is and how it is written."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ class PostgresTarget:
         )
 
     def pins(self) -> dict[str, str]:
-        """What a writing session's settings are."""
+        """Returns a writing session's settings."""
         return {**_PINS, "lock_timeout": seconds(self.lock_wait_s)}
 
     def login(self) -> Login:
-        """Whose session it is."""
+        """Returns whose session it is: server, user and database."""
         return Login(self.address, self.user, self.database)
 
     def url(self) -> URL:

@@ -1,4 +1,4 @@
-"""What the writer knows about a target table beyond ``TargetTable``: storage of columns, foreign keys,
+"""Facts that the writer knows about a target table beyond ``TargetTable``: storage of columns, foreign keys,
 uniqueness."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from migrator.model.target import TargetColumn, TargetTable
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """How the server decides whether two values are one: by the operator and collation of an index or foreign key.
+    """The server's test whether two values are equal: operator and collation of an index or foreign key.
 
     Written out, because a bare ``=`` is another operator where the search path has one for the column's type, and
     values that were staged have another collation than the column.
@@ -35,7 +35,7 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How one column is stored.
+    """The storage of one column.
 
     Attributes:
         column: as the other stations see it.
@@ -85,7 +85,7 @@ class ForeignKey:
         yield from zip(self.parent_columns, self.child_columns, equalities, strict=True)
 
     def acts(self) -> bool:
-        """Whether deleting a parent row changes child rows by itself."""
+        """Tells whether deleting a parent row changes child rows by itself."""
         return self.on_delete in "cnd"
 
 
@@ -122,12 +122,12 @@ class Structure:
         )
 
     def key_is_exact(self) -> bool:
-        """Whether keys that are one always look the same."""
+        """Tells whether keys that the server takes for equal always look the same."""
         storages = [self.column(name) for name in self.table.key]
         return all(storage is not None and storage.equality.exact for storage in storages)
 
     def key_compares(self) -> str:
-        """How the key compares, of its columns that take different values for one; for messages."""
+        """Describes how those columns of the key compare that take different values for equal; for messages."""
         storages = [storage for name in self.table.key if (storage := self.column(name)) is not None]
         return ", ".join(
             f"{one.column.name} ({one.column.native_type})"

@@ -121,7 +121,7 @@ class PostgresTargetWriter:
             raise
 
     def staging(self, table: TargetTable, segment: int) -> Stage | None:
-        """How executors stage dump rows (see ``ports.target.Stager``). Only after ``open`` and ``tables``."""
+        """Returns how executors stage dump rows (see ``ports.target.Stager``). Only after ``open`` and ``tables``."""
         structure = self._structures.get(table.id)
         if self._epoch is None or not self._may_stage or structure is None or not staged.stageable(structure):
             return None

@@ -37,7 +37,7 @@ SELECT pg_catalog.current_setting('server_version_num')::int < 170000
              WHERE d.datname = pg_catalog.current_database())
 FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass(%s)
 """
-"""Before 17 nobody else can be given the right."""
+"""Query whether only the owner may vacuum a table: before version 17 nobody else can be given the right."""
 _MIRROR = """
 SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relkind = 'r' AND pg_catalog.starts_with(c.relname, %s) ORDER BY 1

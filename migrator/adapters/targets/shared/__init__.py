@@ -1,1 +1,1 @@
-"""What the targets that are SQL databases share besides the mirror: checks of mapped rows."""
+"""Checks of mapped rows: code that the SQL targets share besides the mirror."""

@@ -103,7 +103,7 @@ def one_key(table: TableId, key: Sequence[str], found: Sequence[object], compare
 
 
 def compared_by(columns: Sequence[Sequence[object]]) -> str:
-    """How a unique index compares, for messages: of each column its name, collation (or None) and type."""
+    """Describes how a unique index compares, for messages. Takes each column's name, collation (or None) and type."""
     told = [f"{name} by collation {collation} ({kind})" for name, collation, kind in columns if collation]
     return f"; the target compares {', '.join(told)}, which may take different texts for one" if told else ""
 
@@ -151,7 +151,7 @@ def vanishing(
 
 
 def only_changed(key: Sequence[str], before: pa.Table | None, after: pa.Table | None) -> bool:
-    """Whether every after row has a before row of its key, with other values; as far as can be told cheaply."""
+    """Tells, as far as is cheap, whether every after row has a before row of its key, with other values."""
     if before is None or after is None or before.column_names != after.column_names:
         return False
     if not set(key) <= {*after.column_names} or not before.select(key).equals(after.select(key)):

@@ -1,4 +1,4 @@
-"""Whether target tables still have the columns that rows were encoded for."""
+"""Check that target tables still have the columns that rows were encoded for."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is looked at in PostgreSQL before a run."""
+"""Checks of a PostgreSQL target before a run."""

@@ -31,7 +31,7 @@ _MAINTAIN = (
 def target_grants(
     settings: PostgresTarget, names: Sequence[str], joined: bool, upkeep: bool = True
 ) -> Grants:
-    """What writing these tables needs; ``joined``: with a mirror beside them, ``upkeep``: which are vacuumed."""
+    """Returns the grants for writing these tables; ``joined``: with a mirror, ``upkeep``: they are vacuumed."""
     role, database, schema = (
         quoted(settings.user),
         quoted(settings.database),

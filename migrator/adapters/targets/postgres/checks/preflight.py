@@ -1,4 +1,4 @@
-"""What stands in the way of writing to a PostgreSQL target, all at once and with the statement that helps."""
+"""Preflight of a PostgreSQL target: finds all obstacles to writing at once, with the statement that helps."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ WHERE n.nspname = %s AND c.relname = %s
 def tied_tables(
     connection: psycopg.Connection[Any], user: str, structures: Mapping[TableId, Structure]
 ) -> list[Finding]:
-    """What the role lacks to see whether foreign keys hold, which it turns off for its own transactions."""
+    """Finds rights the role lacks to see whether foreign keys hold: it turns them off for its own transactions."""
     findings = []
     ties = {
         other: key

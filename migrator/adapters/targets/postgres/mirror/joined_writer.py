@@ -39,7 +39,7 @@ class JoinedWriter(JoinedParts[Prepared]):
         self._prepared = prepared
 
     def relax(self) -> None:
-        """From now on foreign keys are off."""
+        """Turns foreign keys off for all later writes of the transaction."""
         self._writer.relax()
 
     def prepare(self, rows: Sequence[TargetRows]) -> list[Prepared]:

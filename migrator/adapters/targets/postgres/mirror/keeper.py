@@ -1,4 +1,4 @@
-"""What the target remembers of the mirror between batches."""
+"""State of the mirror that the target remembers between batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rows of the mirror are found by values of any length. Pure: identifiers are quoted by the caller.
+"""Keys and indexes that find the mirror's rows by values of any length. Pure: identifiers are quoted by the caller.
 
 A B-tree takes entries of some 2,700 bytes, and a source may hold longer keys and links. So of bytes their
 short form is indexed: themselves below 64 bytes, else the first 32 and the SHA-256 of all. Different values

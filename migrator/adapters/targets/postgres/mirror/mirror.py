@@ -1,4 +1,4 @@
-"""How mirrored rows come to PostgreSQL and back, inside a batch's transaction (``mirror.store``)."""
+"""Writes and reads mirrored rows in PostgreSQL, inside a batch's transaction (``mirror.store``)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class PostgresMirror:
         self._session.run(f"RELEASE SAVEPOINT {_LOAD}")
 
     def load_directly(self, table: Mirrored, parts: Iterator[pa.Table]) -> bool:
-        """Whether dump rows went straight into the mirror."""
+        """Loads dump rows straight into the mirror, and tells whether that succeeded."""
         self._session.run(f"SAVEPOINT {_LOAD}")
         place = mirror_table(self._migration, table.schema.id)
         for part in parts:
@@ -166,7 +166,7 @@ class PostgresMirror:
         return frozenset((str(name), str(digest)) for name, digest in rows)
 
     def mark_filled(self, target: JoinedTarget) -> None:
-        """From this transaction on the target is in step."""
+        """Notes that the target is in step with the mirror from this transaction on."""
         self._session.run(
             f"INSERT INTO {FILLED} VALUES ($1::text, $2::text, $3::text, $4::bigint) ON CONFLICT (migration, target)"
             " DO UPDATE SET digest = excluded.digest, segment = excluded.segment",
@@ -174,5 +174,5 @@ class PostgresMirror:
         )
 
     def is_empty(self, table: TargetTable) -> bool:
-        """Whether the target table has no row."""
+        """Tells whether the target table has no row."""
         return not self._session.rows(f"SELECT 1 FROM {qualified(table.id)} LIMIT 1")

@@ -72,12 +72,12 @@ _LEFT = (
 
 
 def mirror_table(migration: str, table: TableId) -> TableId:
-    """Where a source table is mirrored."""
+    """Names the table that mirrors a source table."""
     return TableId(SCHEMA, _fitting(f"{migration}.{table.name}"))
 
 
 def number_table(migration: str, reach: Reach) -> TableId:
-    """Where the values of a computed grain are kept: the key of the grain's table, and ``number``."""
+    """Names the table that keeps a computed grain's values: the key of the grain's table, and ``number``."""
     return TableId(SCHEMA, _fitting(f"{migration}.{reach.name}"))
 
 
@@ -118,7 +118,7 @@ def restored(rows: pa.Table, schema: TableSchema, names: Sequence[str]) -> pa.Ta
 
 
 def numbers_itself(schema: TableSchema, grain: Sequence[str]) -> bool:
-    """Whether a grain's value is its number: a whole number, never NULL, by which the key's index finds rows.
+    """Tells whether a grain's value is its number: a whole number, never NULL, by which the key's index finds rows.
 
     Such grains lie in the mirror side by side, and no other index has to be kept.
     """
@@ -243,7 +243,7 @@ def _make(
 
 
 def _bring_up_to_date(session: Session, place: TableId, schema: TableSchema, present: dict[str, str]) -> None:
-    """What the first format held as text becomes bytes, and a key of bytes is found by its short form."""
+    """Converts a table of the first format: its texts become bytes, and a key of bytes is found by its short form."""
     held, name = of_bytes(schema), qualified(place)
     if held & set(schema.key):
         for (constraint,) in session.rows(_PRIMARY, [name]):
@@ -281,7 +281,7 @@ def _indexes(session: Session, migration: str, targets: Sequence[JoinedTarget]) 
 
 
 def _grain_indexes(session: Session, migration: str, reaches: Sequence[Reach]) -> None:
-    """Those by the numbers of grains of columns, without those that nobody needs any more."""
+    """Makes the indexes by the numbers of grains of columns, and drops those that nobody needs any more."""
     wanted, unwanted = dict[str, tuple[TableId, str]](), dict[str, TableId]()
     for reach in reaches:
         for index in reach.roots():

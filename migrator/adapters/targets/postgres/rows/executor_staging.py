@@ -51,7 +51,7 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExecutorStaging:
-    """What a task calls with its mapped rows. Travels to executors inside the pickled job, the password with it.
+    """The callable that takes a task's mapped rows. Travels to executors in the pickled job, the password with it.
 
     Attributes:
         settings: the target.
@@ -133,7 +133,7 @@ def _prefix(migration: str) -> str:
 
 
 def stageable(structure: Structure) -> bool:
-    """Whether a table's dump rows may be merged before everything else of a batch.
+    """Tells whether a table's dump rows may be merged before everything else of a batch.
 
     Not where other columns than the key are unique: there a row of the log may have to make room first. Nor where
     keys that look different may be one: whether two source rows have one key takes the rest of the batch to see.
@@ -142,7 +142,7 @@ def stageable(structure: Structure) -> bool:
 
 
 def may_stage(session: Session) -> bool:
-    """Whether the role may make tables in our schema."""
+    """Tells whether the role may make tables in our schema."""
     return bool(session.one("SELECT has_schema_privilege('migrator', 'USAGE, CREATE')")[0])
 
 
@@ -197,7 +197,7 @@ def _lost(part: _Part) -> list[str]:
 
 
 def _inserted(session: Session, merge: Merge, loads: DirectLoads) -> bool:
-    """Whether plain inserts sufficed; False when some rows exist already."""
+    """Inserts all rows plainly; undoes it and returns False when some rows exist already."""
     session.run(f"SAVEPOINT {_INSERT}")
     try:
         session.run(merge.insert_all())

@@ -1,4 +1,4 @@
-"""From a server's refusal to a ``TargetError`` that names table, constraint or column, and the row's key.
+"""Turns a server's refusal into a ``TargetError`` that names table, constraint or column, and the row's key.
 
 The server names the key for uniqueness, and the line of a COPY; for the rest the row is found by trying
 halves of the staged rows inside a savepoint.

@@ -1,4 +1,4 @@
-"""Whether PostgreSQL would keep a value as it is. Without a word it rounds numbers and times, and cuts text.
+"""Checks whether PostgreSQL would keep a value as it is. Without a word it rounds numbers and times, and cuts text.
 
 Two answers. Some texts say by themselves that more is written than their type holds: digits behind the
 microseconds, blanks beyond ``varchar(n)``, a long ``name``. For the rest the server compares what its type
@@ -111,7 +111,7 @@ def _printed_otherwise(storage: Storage, value: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without quotes, blanks between parts, and zeros behind the last digit that counts."""
+    """Returns SQL for a text without quotes, blanks between parts, and zeros behind the last digit that counts."""
     quotes = f"pg_catalog.regexp_replace({text}, '[\"\\\\]|\\s+(?=[,)}}])', '', 'g')"
     zeros = f"pg_catalog.regexp_replace({quotes}, '(\\.\\d*?)0+(?!\\d)', '\\1', 'g')"
     return f"pg_catalog.regexp_replace({zeros}, '\\.(?!\\d)', '', 'g')"

@@ -167,7 +167,7 @@ class Merge:
         return f"{rows} WHERE true ON CONFLICT ({columns(self.structure.table.key)}) DO {action}"
 
     def updatable(self) -> bool:
-        """Whether ``update`` does what ``upsert`` does to rows that are there."""
+        """Tells whether ``update`` does what ``upsert`` does to rows that are there."""
         return bool(self._updated()) and all(self._exact(name) for name in self.structure.table.key)
 
     def update(self, span: tuple[int, int] | None = None) -> str:
@@ -320,7 +320,7 @@ class Merge:
         return [self._held(name, self._before_value(place)) for place, name in enumerate(key)]
 
     def _looks(self, alias: str, values: Sequence[str]) -> str:
-        """And a staged key looks like these values; of keys that are exact there is nothing to add."""
+        """Returns the condition that a staged key looks like these values; empty for exact keys."""
         if self.structure.key_is_exact():
             return ""
         return f" AND {_look_same(self._staged_key(alias), values)}"

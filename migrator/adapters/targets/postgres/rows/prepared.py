@@ -61,7 +61,7 @@ class Prepared:
         return self.structure.table.id
 
     def direct(self) -> bool:
-        """Whether the chunk rows may go into the target table itself.
+        """Tells whether the chunk rows may go into the target table itself.
 
         Not when new rows must not exist yet: a dump row of the same key would be there before them. Nor with
         doubted

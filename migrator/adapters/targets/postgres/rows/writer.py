@@ -33,7 +33,7 @@ from migrator.model.table import TableId
 
 _AVOIDED_BATCHES = 20
 _UPDATES_FROM_ROWS = 1000
-"""From how many rows on an update is worth the statements around it."""
+"""The number of rows from which an update is worth the statements around it."""
 _LOAD = quoted("migrator_load")
 _MERGE = quoted("migrator_merge")
 
@@ -45,7 +45,7 @@ class DirectLoads:
         self._left: dict[TableId, int] = {}
 
     def allowed(self, table: TableId) -> bool:
-        """Whether to try; counts the batches that were told no."""
+        """Tells whether to try a direct load; counts the batches that may not."""
         left = self._left.get(table, 0)
         if left:
             self._left[table] = left - 1
@@ -79,7 +79,7 @@ class BatchWriter:
 
     @property
     def relaxed(self) -> bool:
-        """Whether no foreign key can stand in the way: there are none, or they are off."""
+        """Tells whether no foreign key can stand in the way: there are none, or they are off."""
         return self._relaxed or not any(one.outgoing or one.incoming for one in self._known.values())
 
     def relax(self) -> None:
@@ -167,7 +167,7 @@ class BatchWriter:
                 raise one_key(one.id, one.structure.table.key, row, one.structure.key_compares())
 
     def _load_directly(self, one: Prepared) -> bool:
-        """Whether the chunk rows went straight into the table; False when some exist already."""
+        """Loads the chunk rows straight into the table; undoes it and returns False when some exist already."""
         self._session.run(f"SAVEPOINT {_LOAD}")
         try:
             self._session.load(one.id, one.for_target())
@@ -275,7 +275,7 @@ class BatchWriter:
             self._run(one, one.merge.upsert(one.strict))
 
     def _updated(self, one: Prepared) -> bool:
-        """Whether a plain update wrote all rows. It takes a fifth less than an upsert, which locks each row first.
+        """Tries a plain update; True if it wrote all rows. It takes a fifth less: an upsert locks each row first.
 
         Each row is looked up by the key's index, as an upsert does it: to join, the server may read the whole
         table. Where keys lie close together, that part of the index is read along with them: at most two rows

@@ -1,4 +1,4 @@
-"""What the mirrors of all targets share: how rows move, how changes are followed, how mapped rows are gathered.
+"""Code that all targets' mirrors share: it moves rows, follows changes and gathers mapped rows.
 
 A target's adapter adds its dialect of SQL (``Mirrored``), and how rows come and go (``MirrorStore``).
 """

@@ -90,11 +90,11 @@ class BatchMirror:
         return self._store.filled()
 
     def mark_filled(self, target: JoinedTarget) -> None:
-        """From this transaction on the target is in step."""
+        """Notes that the target is in step with the mirror from this transaction on."""
         self._store.mark_filled(target)
 
     def is_empty(self, table: TargetTable) -> bool:
-        """Whether the target table has no row."""
+        """Tells whether the target table has no row."""
         return self._store.is_empty(table)
 
     def whole(self, schema: TableSchema) -> Iterator[pa.Table]:

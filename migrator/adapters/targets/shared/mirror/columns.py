@@ -1,4 +1,4 @@
-"""What a mirror that is there already must have."""
+"""Checks of a mirror that is there already: what it must have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ The first one had keys no longer than an index takes, and text as text on Postgr
 it is found.
 """
 COMMENT = "migrator mirror, format "
-"""Of the table ``filled``, in front of the number. Without one it has the first format."""
+"""The comment of the table ``filled``, in front of the format's number. Without a comment it has the first format."""
 
 
 def refuse_newer(comment: str | None, where: str) -> None:

@@ -1,4 +1,4 @@
-"""Which mirrored tables a batch's changes are kept of."""
+"""The choice of mirrored tables whose changes in a batch are kept."""
 
 from __future__ import annotations
 

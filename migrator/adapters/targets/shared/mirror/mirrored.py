@@ -42,7 +42,7 @@ class Mirrored(ABC):
 
     @abstractmethod
     def places(self, names: Sequence[str], alias: str = "") -> list[str]:
-        """These columns in a temporary table, and in what the lookups below find."""
+        """Returns these columns' names in a temporary table, and in what the lookups below find."""
 
     @abstractmethod
     def typed(self, names: Sequence[str] | None = None) -> Typed:
@@ -143,7 +143,7 @@ class Mirrored(ABC):
 
     @abstractmethod
     def named(self, names: Sequence[str], alias: str) -> list[str]:
-        """These columns of the mirror's table itself."""
+        """Returns these columns' names in the mirror's table itself."""
 
     def same(self, one: str, other: str) -> str:
         """Two rows by place have one key."""

@@ -37,7 +37,7 @@ class JoinedParts(ABC, Generic[Rows]):
 
     @abstractmethod
     def relax(self) -> None:
-        """From now on foreign keys aren't looked at."""
+        """Turns foreign keys off for all later writes."""
 
     @abstractmethod
     def prepare(self, rows: Sequence[TargetRows]) -> list[Rows]:

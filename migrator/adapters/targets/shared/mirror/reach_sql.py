@@ -63,7 +63,7 @@ class ReachSql:
         return self._tables[self._reach.nodes[index].schema.id.name]
 
     def trace(self) -> Iterator[str]:
-        """From every changed row up to the grain's table, the farthest nodes first."""
+        """Traces every changed row up to the grain's table, the farthest nodes first."""
         for index in reversed(range(len(self._reach.nodes))):
             table = self._table(index)
             if table.staged:
@@ -96,11 +96,11 @@ class ReachSql:
         return f"INSERT INTO {self._up[index]} SELECT DISTINCT {values} FROM {rows}"
 
     def touched_keys(self) -> str:
-        """Of a computed grain: keys of the rows of its table that may have another number now."""
+        """Selects keys of those rows of a computed grain's table that may have another number now."""
         return f"SELECT DISTINCT {', '.join(self._keys())} FROM {self._up[0]}"
 
     def touched_numbers(self) -> str:
-        """Of a computed grain: keeps the numbers that touched rows have had. Its new ones come from
+        """Keeps the numbers that touched rows of a computed grain have had. Its new ones come from
         ``renumber``."""
         return (
             f"INSERT INTO {self._numbers_before} SELECT {', '.join(self._keys('x'))}, n.number"
@@ -117,11 +117,11 @@ class ReachSql:
         )
 
     def nothing(self) -> str:
-        """No number."""
+        """Selects no number."""
         return f"SELECT number FROM {self._part} WHERE false"
 
     def collect(self) -> Iterator[str]:
-        """From the grains of a slice down to every row they depend on, the grain's table first."""
+        """Collects every row that the grains of a slice depend on, from the grain's table down."""
         yield from self._collect_roots()
         for index, node in enumerate(self._reach.nodes):
             if node.above is None:

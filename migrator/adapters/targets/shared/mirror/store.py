@@ -1,4 +1,4 @@
-"""What the mirror needs of a target's adapter inside a batch's transaction."""
+"""The port through which the mirror uses a target's adapter inside a batch's transaction."""
 
 from __future__ import annotations
 
