@@ -25,7 +25,7 @@ def read_table(connection: Any, table: TableId) -> CatalogTable | None:
 
 
 def server_name(connection: Any) -> str:
-    """Which server this is: MariaDB has no UUID of a server, but replicas must have another ``server_id``."""
+    """Names the server: MariaDB has no UUID of a server, but replicas must have another ``server_id``."""
     ((host, port, server_id),) = query(connection, "SELECT @@hostname, @@port, @@GLOBAL.server_id")
     return f"{host}:{port} (server_id {server_id})"
 

@@ -1,4 +1,4 @@
-"""How MariaDB writes and prints rows."""
+"""The dialect in which MariaDB writes and prints rows."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def open_stream(source: BinlogSource, gtids: Mapping[int, Gtid]) -> PacketStream
 
 
 def _connect(source: BinlogSource, connections: list[Any]) -> Any:
-    """What the library calls to connect: first for the stream, then for its look at a server variable."""
+    """Connects for the library, called twice: first for the stream, then for its look at a server variable."""
     if not connections:
         connection = connect(source, read_timeout_s=HANDSHAKE_TIMEOUT_S, connection_class=_StreamConnection)
         connections.append(connection)

@@ -84,7 +84,7 @@ class DomainTrack:
         )
 
     def _is_known(self, gtid: Gtid) -> bool:
-        """Whether it was read before: only where the log is read from an earlier place, and up to ours."""
+        """Tells whether it was read before: only where the log is read from an earlier place, and up to ours."""
         if gtid.domain not in self._again:
             return False
         began = self._start[gtid.domain]
@@ -111,7 +111,7 @@ class DomainTrack:
         return gtid_text(self._gtids)
 
     def remember(self, undecided: Undecided) -> None:
-        """From here on, positions say this of undecided XA transactions."""
+        """Makes all later positions carry these undecided XA transactions."""
         self._undecided = undecided
         self._tokens.remember(undecided)
 
@@ -162,7 +162,7 @@ class DomainTrack:
 
 
 def told(event: Event) -> Proof | None:
-    """What a GTID event tells of its transaction, wherever it stands."""
+    """Returns what a GTID event tells of its transaction, wherever the event stands; None of other events."""
     if event.type != events.MARIADB_GTID:
         return None
     sequence, domain, _ = _HEAD.unpack_from(event.body)

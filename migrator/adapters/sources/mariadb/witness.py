@@ -41,7 +41,7 @@ class BinlogWitness:
     prepared: frozenset[int] = frozenset()
 
     def contains(self, transaction: TransactionId) -> bool:
-        """Whether the transaction lies at or before the snapshot's place; of an XA COMMIT: surely.
+        """Tells whether the transaction lies at or before the snapshot's place; of an XA COMMIT: surely.
 
         A snapshot stands between transactions, never inside one, so every place in a transaction after its
         beginning decides alike; the log reader uses the end of the GTID event, which it knows before the rows.
@@ -54,7 +54,7 @@ class BinlogWitness:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where in the log an open read view stands."""
+    """The place in the log where an open read view stands."""
 
     file: str
     position: int
@@ -83,7 +83,7 @@ def begin_snapshot(connection: Any) -> Snapshot:
 
 
 def _place(connection: Any) -> Snapshot:
-    """Where the open snapshot stands in the log; outside of one, where a snapshot would stand now."""
+    """Reads where the open snapshot stands in the log; outside of one, where a snapshot would stand now."""
     status = dict(query(connection, "SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))
     place = {name.lower(): value for name, value in status.items()}
     file = str(place.get("binlog_snapshot_file") or "")
