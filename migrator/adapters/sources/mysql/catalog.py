@@ -24,7 +24,7 @@ def read_table(connection: Any, table: TableId) -> CatalogTable | None:
 
 
 def server_name(connection: Any) -> str:
-    """Which server this is; no two servers have the same name."""
+    """Names the server by its UUID; no two servers have the same name."""
     ((uuid,),) = query(connection, "SELECT @@GLOBAL.server_uuid")
     return str(uuid)
 

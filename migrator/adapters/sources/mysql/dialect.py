@@ -1,4 +1,4 @@
-"""How MySQL writes and prints rows."""
+"""The dialect in which MySQL writes and prints rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from migrator.adapters.sources.binlog.rows.dialect import Dialect
 
 
 def _double_text(value: float) -> str:
-    """As MariaDB's, but minus zero keeps its sign."""
+    """Prints a double as MariaDB does, but minus zero keeps its sign."""
     text = value_text.double_text(value)
     return "-0" if text == "0" and str(value)[0] == "-" else text
 

@@ -39,11 +39,11 @@ class GtidSet:
         return place >= 0 and number <= intervals[place][1]
 
     def count(self) -> int:
-        """How many transactions."""
+        """Counts the set's transactions."""
         return sum(last - first + 1 for found in self.intervals.values() for first, last in found)
 
     def union(self, other: GtidSet) -> GtidSet:
-        """What either has."""
+        """Returns the transactions that either set has."""
         origins = {*self.intervals, *other.intervals}
         return GtidSet(
             {
@@ -53,7 +53,7 @@ class GtidSet:
         )
 
     def without(self, other: GtidSet) -> GtidSet:
-        """What the other one hasn't."""
+        """Returns this set's transactions that the other set hasn't."""
         found = {origin: list(intervals) for origin, intervals in self.intervals.items()}
         for origin, taken in other.intervals.items():
             for first, last in taken:
@@ -66,7 +66,7 @@ class GtidSet:
         return GtidSet({origin: tuple(left) for origin, left in found.items() if left})
 
     def within(self, other: GtidSet) -> bool:
-        """Whether the other set has everything that this one has."""
+        """Tells whether the other set has everything that this one has."""
         return self.union(other).count() == other.count()
 
     def __str__(self) -> str:
@@ -196,7 +196,7 @@ class GrowingSet:
         return any(first <= number <= last for first, last in reversed(self._intervals.get(origin, [])))
 
     def is_next(self, origin: Origin, number: int) -> bool:
-        """Whether a transaction is the one after the last one that was added; then the set doesn't have it."""
+        """Tells whether a transaction is the one after the last one that was added; then the set doesn't have it."""
         return self._last == (origin, number - 1)
 
     def add(self, origin: Origin, number: int) -> None:

@@ -80,7 +80,7 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
 
 
 def logs_cascades(connection: Any) -> bool:
-    """Whether the server logs the rows that foreign keys cascade to: since 9.6 the SQL layer does it, if
+    """Tells whether the server logs the rows that foreign keys cascade to: since 9.6 the SQL layer does it, if
     asked to."""
     return variable(connection, "innodb_native_foreign_keys") == "0"
 

@@ -19,7 +19,7 @@ _GNO = slice(events.HEADER_BYTES + 17, events.HEADER_BYTES + 25)
 _IMMEDIATE_AT = 42
 _TIME_BYTES = 7
 _TIMES_FOLLOW = 1 << 55
-"""In the time of the commit here: the time of the first commit elsewhere follows."""
+"""Flag in the time of the commit here: the time of the first commit elsewhere follows."""
 _COMMIT_HERE, _FIRST_COMMIT = 6, 7
 """Fields of a tagged GTID event."""
 
@@ -105,7 +105,7 @@ class SetTrack:
         return str(self._gtids)
 
     def remember(self, undecided: Undecided) -> None:
-        """From here on, positions say this of undecided XA transactions."""
+        """Makes all later positions carry these undecided XA transactions."""
         self._tokens.remember(undecided)
 
     def in_file(self, name: str) -> None:
@@ -154,12 +154,12 @@ class SetTrack:
 
 
 def transaction_id(origin: Origin, number: int) -> TransactionId:
-    """What a witness decides about."""
+    """Returns the transaction's id as a witness takes it."""
     return (origin[0], int.from_bytes(origin[1].encode(), "big"), number)
 
 
 def told(event: Event) -> Proof | None:
-    """What a GTID event tells of its transaction, wherever it stands; None without a GTID."""
+    """Returns what a GTID event tells of its transaction, wherever the event stands; None without a GTID."""
     if event.type == events.MYSQL_TAGGED_GTID:
         origin, number, committed_us = _tagged(event.body)
     elif event.type == events.MYSQL_GTID:
@@ -174,7 +174,7 @@ def told(event: Event) -> Proof | None:
 
 
 def _committed_us(event: bytes, body_at: int = 0) -> int:
-    """Of a GTID event: when it was committed first (mysql::binlog::event::Gtid_event).
+    """Reads from a GTID event when its transaction was committed first (mysql::binlog::event::Gtid_event).
 
     Behind the number: a type, two logical times of 8 bytes, the time of the commit in this log, of 7 bytes,
     and on a replica the one on the first server, which is what the headers' seconds are of, too; 0: that

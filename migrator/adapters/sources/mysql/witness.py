@@ -23,7 +23,7 @@ class GtidWitness:
     intervals: Mapping[TransactionId, tuple[Interval, ...]]
 
     def contains(self, transaction: TransactionId) -> bool:
-        """Whether the transaction was visible before the read view was opened."""
+        """Tells whether the transaction was visible before the read view was opened."""
         number = transaction[-1]
         intervals = self.intervals.get(transaction[:-1])
         if not intervals:
