@@ -1,1 +1,1 @@
-"""Who leads, and what is asked of the leader."""
+"""Leadership, and the requests to the leader."""

@@ -1,1 +1,1 @@
-"""Where captured segments rest."""
+"""Stores of captured segments."""

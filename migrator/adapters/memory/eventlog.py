@@ -25,7 +25,7 @@ Step = Callable[[str], None]
 
 @dataclass(slots=True)
 class MemoryEventLog:
-    """What the directory is to the files adapter: share one between writers and readers.
+    """The counterpart of the files adapter's directory: share one between writers and readers.
 
     Attributes:
         manifests: by number; a test may remove one to play a lost file.
@@ -84,7 +84,7 @@ class MemorySegmentWriter:
         return self._last
 
     def awaited(self) -> bool:
-        """Not known here."""
+        """Returns True always: it isn't known here."""
         return True
 
     def total_bytes(self) -> int:

@@ -9,7 +9,7 @@ from migrator.ports.leadership import Lease
 
 
 class MemoryElection:
-    """Who leads, and the highest epoch granted."""
+    """The present lease, and the highest epoch granted."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -46,12 +46,12 @@ class MemoryLeadership:
             return self._lease
 
     def held(self) -> bool:
-        """Whether the lease of the last ``acquire`` still holds."""
+        """Tells whether the lease of the last ``acquire`` still holds."""
         with self._election.lock:
             return self._lease is not None and self._election.lease == self._lease
 
     def sure(self) -> bool:
-        """As ``held``."""
+        """Answers as ``held`` does."""
         return self.held()
 
     def stand_by(self, timeout_s: float) -> str:
@@ -59,7 +59,7 @@ class MemoryLeadership:
         return self.holder()
 
     def holder(self) -> str:
-        """Who leads now; empty when nobody does."""
+        """Names who leads now; empty when nobody does."""
         with self._election.lock:
             return "" if self._election.lease is None else self._election.lease.owner
 

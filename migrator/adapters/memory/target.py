@@ -89,7 +89,7 @@ class MemoryTarget:
         return [known[name] for name in names]
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
-        """There is no mirror in memory. Raises ``TargetError`` when one is needed."""
+        """Raises ``TargetError`` when a mirror is needed: there is none in memory."""
         if targets:
             raise TargetError("a target in memory takes row-wise mappings only", remedy="use PostgreSQL")
 

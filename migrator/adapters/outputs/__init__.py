@@ -1,1 +1,1 @@
-"""Where mapped changes go besides a target."""
+"""Outputs of mapped changes besides a target."""

@@ -78,7 +78,7 @@ class LocalLeadership:
         return lease
 
     def held(self) -> bool:
-        """Whether the lock is still ours: not released, and its file still the one that others would lock."""
+        """Tells whether the lock is still ours: not released, and its file still the one that others would lock."""
         if self._handle is None:
             return False
         try:
@@ -91,7 +91,7 @@ class LocalLeadership:
         return True
 
     def sure(self) -> bool:
-        """As ``held``: the kernel gives the lock to nobody else while we have it."""
+        """Answers as ``held`` does: the kernel gives the lock to nobody else while we have it."""
         return self.held()
 
     def stand_by(self, timeout_s: float) -> str:
@@ -103,11 +103,11 @@ class LocalLeadership:
         return leads
 
     def standbys(self) -> tuple[str, ...]:
-        """Who stands by on this machine."""
+        """Names the processes that stand by on this machine."""
         return self._standby.all()
 
     def holder(self) -> str:
-        """Who leads now, by looking only; empty when nobody does."""
+        """Names who leads now, by looking only; empty when nobody does."""
         try:
             handle = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Who stands by on one machine: a locked file each, which the kernel unlocks when its process ends."""
+"""The processes that stand by on one machine: a locked file each, which the kernel unlocks when its process ends."""
 
 from __future__ import annotations
 

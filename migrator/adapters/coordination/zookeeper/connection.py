@@ -94,7 +94,7 @@ class ZooKeeperSession:
         return self._client
 
     def connected(self) -> bool:
-        """Whether the ensemble can be asked, as far as is known."""
+        """Tells whether the ensemble can be asked, as far as is known."""
         return self._client is not None and not self._closed and bool(self._client.connected)
 
     def ask(self, pending: Pending, timeout_s: float | None = None) -> Any:

@@ -89,7 +89,7 @@ class _Grant:
             self._ended.wait(self.session.timeout_s * _RENEW_EVERY)
 
     def _renewal(self) -> bool:
-        """Whether the ensemble says that we lead. Raises ``ConnectionFailed`` when it says nothing."""
+        """Renews our lead; False if we lost it. Raises ``ConnectionFailed`` when it says nothing."""
 
         def renewed(client: Any) -> Any:
             renewal = client.transaction()
@@ -159,7 +159,7 @@ class ZooKeeperLeadership:
             session.close()
 
     def holder(self) -> str:
-        """Who leads now, by looking only; empty when nobody does."""
+        """Names who leads now, by looking only; empty when nobody does."""
         return _holder(self._session_now())
 
     # -- inside -------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class ZooKeeperLeadership:
 
 
 def seen(session: ZooKeeperSession) -> tuple[str, tuple[str, ...]]:
-    """Who leads (empty: nobody) and who stands by, for onlookers."""
+    """Names who leads (empty: nobody) and who stands by, for onlookers."""
     found, folder = [], session.path("standbys")
     with contextlib.suppress(NoNodeError):
         for name in sorted(session.ask(lambda client: client.get_children_async(folder))):

@@ -57,7 +57,7 @@ class ZooKeeperRequests:
             ) from error
 
     def _written(self, book: RequestBook, version: int) -> bool:
-        """Whether nobody else was faster."""
+        """Writes the requests; returns False when somebody else was faster."""
         content = json.dumps(requests_to_json(book), separators=(",", ":")).encode()
         if len(content) > _MOST_BYTES:
             raise RequestError(

@@ -260,7 +260,7 @@ class FileBatchReader:
 
 
 def _admit(newest: dict[TableId, TableSchema], manifest: Manifest) -> bool:
-    """Whether the segment's log images can be netted with those before; notes the newest schema per table."""
+    """Tells whether the segment's log images can be netted with those before; notes the newest schema per table."""
     for file in manifest.files:
         if file.kind is FileKind.LOG:
             before = newest.get(file.schema.id)

@@ -1,4 +1,4 @@
-"""How much an event log holds, for backpressure: asked at every turn of the capture loop, so counted now and
+"""Size of an event log in bytes, for backpressure: asked at every turn of the capture loop, so counted now and
 then."""
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ class DiskUse:
         return self._bytes
 
     def add(self, written_bytes: int) -> None:
-        """So much was written since; the next count sees it anyway."""
+        """Adds bytes written since the last count; the next count sees them anyway."""
         self._bytes += written_bytes

@@ -1,4 +1,4 @@
-"""What a writer and a batch reader in the same process tell each other of the newest segments.
+"""News of the newest segments between a writer and a batch reader in the same process.
 
 A hint and never a way of its own: a batch is still made from manifests that are durable and visible, of files that
 are there. It only saves polling, and decoding again what this process encoded a moment ago. A reader in another
@@ -16,7 +16,7 @@ from migrator.model.segment import FileKind, Manifest, SegmentFile
 from migrator.ports.eventlog import TableData
 
 MOST_BYTES = 64 << 20
-"""Of the buffers that held rows lie in."""
+"""The limit of the buffers, in bytes, that held rows lie in."""
 
 
 class FreshSegments:
@@ -36,7 +36,7 @@ class FreshSegments:
         self._held: dict[int, tuple[int, dict[str, pa.Table]]] = {}
 
     def announce(self, manifest: Manifest, data: tuple[TableData, ...]) -> None:
-        """This segment exists from now on; ``data`` is what its files were written from, in their order."""
+        """Announces that this segment exists now; ``data`` is what its files were written from, in their order."""
         rows = {
             file.path: each.rows
             for file, each in zip(manifest.files, data, strict=True)
@@ -77,10 +77,10 @@ class FreshSegments:
             self._held = {number: held for number, held in self._held.items() if number > up_to}
 
     def awaited(self) -> bool:
-        """Whether the reader has taken all there is. True as long as nobody has read at all."""
+        """Tells whether the reader has taken all there is. True as long as nobody has read at all."""
         with self._condition:
             return self._taken is None or self._taken >= self._newest
 
     def held_bytes(self) -> int:
-        """Of all rows that are held."""
+        """Counts the bytes of all rows that are held."""
         return sum(size_bytes for size_bytes, _ in self._held.values())

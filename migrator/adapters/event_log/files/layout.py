@@ -25,7 +25,7 @@ _DATA = re.compile(r"(\d{10})-(\d+)-(\d+)\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything of one event log is. ``directory`` is absolute."""
+    """The paths of everything in one event log. ``directory`` is absolute."""
 
     directory: Path
 

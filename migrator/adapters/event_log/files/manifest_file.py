@@ -27,7 +27,7 @@ START_OVER = (
     "restore the event log from a backup, or move its directory away and start again: "
     "capture then goes on from the target's ledger as long as the source still holds its log from there"
 )
-"""What helps against a damaged event log."""
+"""The remedy for a damaged event log."""
 
 
 def encode_manifest(layout: Layout, manifest: Manifest) -> tuple[bytes, str]:

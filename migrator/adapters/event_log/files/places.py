@@ -101,7 +101,7 @@ def first_needed(layout: Layout) -> int | None:
 
 
 def _abandoned(path: Path) -> bool:
-    """Whether a passing reader is gone; removes what it left."""
+    """Tells whether a passing reader is gone; removes what it left."""
     try:
         handle = os.open(lock_path(path), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -67,7 +67,7 @@ class FileSegmentReader:
             ) from error
 
     def place(self) -> ReaderPlace | None:
-        """Where this reader stands (see the port). Raises ``EventLogError`` for a damaged file."""
+        """Reads where this reader stands (see the port). Raises ``EventLogError`` for a damaged file."""
         stored = read_place(self._path)
         return stored.place if stored is not None else None
 

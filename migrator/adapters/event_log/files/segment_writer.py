@@ -225,7 +225,7 @@ class FileSegmentWriter:
         )
 
     def awaited(self) -> bool:
-        """Whether a reader in this process has read all there is; True where that isn't known."""
+        """Tells whether a reader in this process has read all there is; True where that isn't known."""
         return self._fresh is None or self._fresh.awaited()
 
     def _created(self, manifest: Manifest, content: SegmentContent) -> Manifest:

@@ -107,7 +107,7 @@ def _refused(damage: DamageError, first: str) -> EventLogError:
 
 
 def _continues(layout: Layout, ledger: Ledger) -> bool:
-    """Whether the event log goes on from where the ledger stands."""
+    """Tells whether the event log goes on from where the ledger stands."""
     applied = read_manifest(layout, ledger.segment) if ledger.segment else None
     following = read_manifest(layout, ledger.segment + 1)
     return not continues(ledger, newest_manifest(layout), applied, following)

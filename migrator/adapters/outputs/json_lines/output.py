@@ -115,7 +115,7 @@ class JsonLinesStream:
             raise refused("the output can't be written", "standard output", error) from error
 
     def commit(self, segment: int) -> int:
-        """What was written is the reader's affair."""
+        """Returns 0: lines that were written are the reader's affair."""
         return 0
 
     def close(self) -> None:
