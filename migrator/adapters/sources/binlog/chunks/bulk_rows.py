@@ -31,7 +31,7 @@ Batch = list[pa.Array]
 """``binary`` arrays of one length, one a column."""
 
 _BATCH_BYTES = 1 << 21
-"""Of rows that are cut at once: few enough to stay in the cache, and so many that thousands share a call's
+"""Bytes of rows that are cut at once: few enough to stay in the cache, and so many that thousands share a call's
 price."""
 _START = len(PAD)
 _HEAD = struct.Struct("<I")
@@ -70,7 +70,7 @@ def read_batches(connection: BufferedConnection, sql: str) -> BulkResult:
 
 
 class Reception:
-    """What was received of a result and isn't cut yet; the head of the result was read.
+    """The bytes that were received of a result and aren't cut yet; the head of the result was read.
 
     Args:
         source: gives the bytes.
@@ -111,7 +111,7 @@ class Reception:
             self._receive()
 
     def _size(self, at: int) -> int:
-        """Of the payload of the packet at ``at``, which isn't complete; 0 while even that is unknown."""
+        """Returns the payload size of the packet at ``at``, which isn't complete; 0 while even that is unknown."""
         known = self._stop - at >= _HEAD.size
         return _HEAD.unpack_from(self._data, at)[0] & LARGEST_PACKET if known else 0
 

@@ -171,11 +171,11 @@ class BinlogChunkReader(ABC):
 
     @abstractmethod
     def _server_name(self, connection: Any) -> str:
-        """Which server this is, in the words of the log reader."""
+        """Names the server, in the words of the log reader."""
 
     @abstractmethod
     def _prepare_session(self, connection: Any) -> None:
-        """What a new connection needs."""
+        """Prepares the session of a new connection."""
 
     @abstractmethod
     def _begin_view(self, connection: Any) -> Witness:

@@ -89,7 +89,7 @@ class EventParser:
 
     @property
     def checksums(self) -> bool:
-        """Whether the present file's events are known to have them."""
+        """Tells whether the present file's events are known to have checksums."""
         return self._checksum is True
 
     def parse(self, raw: bytes) -> Event:
@@ -140,17 +140,17 @@ def parse_rotate(event: Event) -> tuple[str, int]:
 
 
 def of_its_thread(event: Event) -> bool:
-    """Whether a statement depends on its session: its tables may be temporary ones, whatever they are named
+    """Tells whether a statement depends on its session: its tables may be temporary ones, whatever they are named
     like."""
     return bool(event.flags & _FLAG_THREAD_SPECIFIC)
 
 
 def is_begin(event: Event) -> bool:
-    """Whether a statement is just ``BEGIN``. Asked before all others, and so without taking it apart."""
+    """Tells whether a statement is just ``BEGIN``. Asked before all others, and so without taking it apart."""
     return event.body.endswith(b"\0BEGIN") and query_text_at(event) == len(event.body) - len(b"BEGIN")
 
 
 def query_text_at(event: Event) -> int:
-    """Where the text of a QUERY or EXECUTE_LOAD_QUERY event begins: behind its status and its database."""
+    """Finds where the text of a QUERY or EXECUTE_LOAD_QUERY event begins: behind its status and its database."""
     fixed = 13 if event.type == QUERY else 26
     return fixed + int.from_bytes(event.body[11:13], "little") + event.body[8] + 1

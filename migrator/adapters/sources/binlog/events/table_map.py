@@ -72,7 +72,7 @@ class LoggedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """What one TABLE_MAP event says."""
+    """The content of one TABLE_MAP event."""
 
     table: TableId
     columns: tuple[LoggedColumn, ...]

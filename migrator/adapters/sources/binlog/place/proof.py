@@ -38,7 +38,7 @@ class Proof:
     before: str = ""
 
     def text(self) -> str:
-        """What a token says of it; GTIDs have no character that JSON escapes."""
+        """Returns the proof as a token's text; GTIDs have no character that JSON escapes."""
         return proof_text(self.gtid, self.at, self.before)
 
 
@@ -48,7 +48,7 @@ def proof_text(gtid: str, at: int, before: str = "") -> str:
 
 
 def proof_of(parts: Mapping[str, Any]) -> Proof | None:
-    """What a token's document tells; None in earlier versions', and before the first transaction.
+    """Reads the proof from a token's document; None in earlier versions', and before the first transaction.
 
     Raises ``TypeError`` and ``ValueError`` for what isn't ours.
     """

@@ -1,4 +1,4 @@
-"""Where in the log a reader stands: the engine's own GTIDs behind one small port."""
+"""The place in the log where a reader stands: the engine's own GTIDs behind one small port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrator.model.position import Position
 
 
 class Opening(NamedTuple):
-    """What a GTID event says of the transaction that it begins.
+    """The facts of a GTID event about the transaction that it begins.
 
     Attributes:
         name: its GTID, for messages.
@@ -59,7 +59,7 @@ class Track(Protocol):
         ...
 
     def remember(self, undecided: Undecided) -> None:
-        """From here on, positions say this of undecided XA transactions."""
+        """Makes all later positions carry these undecided XA transactions."""
         ...
 
     def in_file(self, name: str) -> None:

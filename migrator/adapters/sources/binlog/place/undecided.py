@@ -26,7 +26,7 @@ Xid = tuple[int, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """What a place in the log remembers of XA transactions.
+    """The undecided XA transactions that a place in the log remembers.
 
     Attributes:
         read_from: the GTIDs before the first undecided transaction with captured rows, as the server writes them;
@@ -80,12 +80,12 @@ class Tokens:
         self._last = text
 
     def token(self, gtids: str, offset: int) -> str:
-        """As the function of this name; GTIDs have no character that JSON escapes."""
+        """Returns what the function of this name does; GTIDs have no character that JSON escapes."""
         return f'{{"gtid": "{gtids}"{self._file}{offset}{self._last}{self._more}'
 
 
 def undecided_of(parts: Mapping[str, Any]) -> Undecided:
-    """What a token's document says of undecided transactions. Raises ``TypeError``."""
+    """Reads the undecided transactions from a token's document. Raises ``TypeError``."""
     read_from = parts.get("from")
     foreign = tuple(parts.get("foreign", ()))
     return Undecided(None if read_from is None else str(read_from), foreign, parts.get("cascades"))

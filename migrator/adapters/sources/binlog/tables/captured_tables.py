@@ -145,7 +145,7 @@ class CapturedTables:
         return statement
 
     def _loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
-        """Whether the index that a captured table's key comes from is among these, which are gone."""
+        """Tells whether the index that a captured table's key comes from is among these, which are gone."""
         return self._key_indexes.get(table, "PRIMARY").lower() in {name.lower() for name in indexes}
 
     def known(self, shape: bytes) -> LoggedTable | None:
@@ -153,7 +153,7 @@ class CapturedTables:
         return self._layouts.get(shape)
 
     def is_nobodys(self, shape: bytes) -> bool:
-        """Whether such a layout came by before, and is of a table that nobody captures."""
+        """Tells whether a layout came by before and is of a table that nobody captures."""
         return self._layouts.get(shape, _NOT_SEEN) is None
 
     def logged(self, body: bytes, track: Track) -> LoggedTable | None:

@@ -20,7 +20,7 @@ _FORMER = "former"
 
 
 def noted_former(notes: LogNotes, tables: Sequence[TableId]) -> dict[TableId, int]:
-    """Up to where names led to other tables, as earlier readers found. It is noted again: asking gives notes up."""
+    """Reads the places up to which names led to other tables. They are noted again: asking gives notes up."""
     found = {}
     for table in tables:
         text = notes.of(table) or notes.given_up(table)

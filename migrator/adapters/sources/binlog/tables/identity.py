@@ -1,4 +1,4 @@
-"""Which table a name stands for: the log itself says when another table takes it.
+"""Identity of the table that a name stands for: the log itself says when another table takes the name.
 
 MySQL and MariaDB have no number of a table that outlives ALTER and TRUNCATE, and their log tells tables by
 name. But whatever gives a name to another table stands in the log as a statement: DROP, CREATE, RENAME, ALTER
@@ -19,7 +19,7 @@ _CAN_BE_FORMER = frozenset((StatementKind.EMPTIED, StatementKind.TRUNCATED, Stat
 
 
 class FormerTables:
-    """Up to which place of the log captured names led to other tables than now.
+    """The places of the log up to which captured names led to other tables than now.
 
     Args:
         up_to: for each such name the order of the last statement that gave it to another table.
@@ -29,18 +29,18 @@ class FormerTables:
         self._up_to = dict(up_to or {})
 
     def waits(self, track: Track) -> bool:
-        """Whether such a statement is still to come after the place where the track stands."""
+        """Tells whether such a statement is still to come after the place where the track stands."""
         if self._up_to:
             here = track.position().order
             self._up_to = {table: order for table, order in self._up_to.items() if here < order}
         return bool(self._up_to)
 
     def has(self, table: TableId, track: Track) -> bool:
-        """Whether the open transaction has the name for a former table."""
+        """Tells whether the open transaction has the name for a former table."""
         return self.waits(track) and table in self._up_to
 
     def passes(self, statement: Statement, tables: Sequence[TableId], track: Track) -> bool:
-        """Whether a statement that is refused was about former tables only, of which no row is left anywhere.
+        """Tells whether a statement that is refused was about former tables only, of which no row is left anywhere.
 
         ``tables``: what it is about.
         """

@@ -25,7 +25,7 @@ def changes_of(event: Event, table: LoggedTable) -> list[RowChange]:
 
 
 def images_at(kind: int, body: bytes) -> tuple[int, int, bytes]:
-    """Where the rows begin, the number of columns, and the bitmaps of the columns present. Raises
+    """Finds where the rows begin, the number of columns, and the bitmaps of the columns present. Raises
     ``IndexError``."""
     at = _columns_at(kind, body)
     columns = body[at]
@@ -43,7 +43,7 @@ def _columns_at(kind: int, body: bytes) -> int:
 
 
 def whole_images_at(kind: int, body: bytes, table: LoggedTable) -> int:
-    """Where the rows of a row event begin. Raises ``SourceError`` unless every column is present."""
+    """Finds where the rows of a row event begin. Raises ``SourceError`` unless every column is present."""
     at = _columns_at(kind, body)
     whole = table.whole_update if kind in events.UPDATE_ROWS else table.whole
     if body.startswith(whole, at):
