@@ -57,9 +57,9 @@ def _check_whole(column: Column, value: Any) -> None:
 
 
 def _check_predicate(connection: Any, table: TableSchema, predicate: str) -> None:
-    """After the grammar, the server: both forms must be right. Within CASE no closing parenthesis ends the
-    expression, within WHERE no aggregate is allowed. So what passes is one expression over one row. (The connection
-    takes no second statement.)
+    """Checks the predicate by the grammar, then on the server: both forms must be right. Within CASE no closing
+    parenthesis ends the expression, within WHERE no aggregate is allowed. So what passes is one expression over one
+    row. (The connection takes no second statement.)
     """
     grammatical(predicate, table, "`")
     name = quote_table(table.id)

@@ -14,7 +14,7 @@ _MONITOR = {"mysql": "REPLICATION CLIENT", "mariadb": "BINLOG MONITOR"}
 
 
 def source_grants(source: BinlogSource, kind: str, names: Sequence[str]) -> Grants:
-    """What reading these tables and the log needs."""
+    """Returns the grants that reading these tables and the log needs."""
     user = account(source.user)
     tables = [TableId(source.database, name) for name in names]
     needed = [f"GRANT REPLICATION SLAVE ON *.* TO {user}"]

@@ -1,4 +1,4 @@
-"""How busy a MySQL or MariaDB server is: threads that run, and how far it is behind where it is a replica itself.
+"""The load of a MySQL or MariaDB server: threads that run, and how far it is behind where it is a replica itself.
 
 A primary doesn't know how far its replicas are behind.
 """
@@ -19,7 +19,8 @@ _RUNNING = {
     True: "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'THREADS_RUNNING'",
     False: "SELECT VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Threads_running'",
 }
-"""By whether it is MariaDB. MySQL's is there without the rest of its performance schema, too."""
+"""Queries for the number of threads that run, by whether the server is MariaDB. MySQL's table is there without the
+rest of its performance schema, too."""
 _SCHEDULER = "@@GLOBAL.event_scheduler = 'ON'"
 """The scheduler of events counts as a thread that runs even while it only waits for the next one."""
 _OWN = """SELECT count(*) FROM information_schema.PROCESSLIST

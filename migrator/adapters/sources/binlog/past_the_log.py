@@ -1,4 +1,4 @@
-"""Who may write past the log: ``SET sql_log_bin = 0`` takes a session's changes out of it, and nothing tells.
+"""Accounts that may write past the log: ``SET sql_log_bin = 0`` takes a session's changes out of it, unnoticed.
 
 MySQL: "Restricting session system variables" needs SESSION_VARIABLES_ADMIN, SYSTEM_VARIABLES_ADMIN or SUPER.
     MariaDB: BINLOG ADMIN, and on 10.11 SUPER as well.
@@ -48,7 +48,7 @@ def who_may_write_past_the_log(connection: Any, where: str) -> Iterator[Finding]
 
 
 def _sees_accounts(connection: Any) -> bool:
-    """Without SELECT on the database ``mysql`` everybody sees oneself only."""
+    """Returns whether the login sees other accounts. Without SELECT on the database ``mysql`` it sees itself only."""
     return (
         int(query(connection, "SELECT COUNT(DISTINCT GRANTEE) FROM information_schema.USER_PRIVILEGES")[0][0])
         > 1

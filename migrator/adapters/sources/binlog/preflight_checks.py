@@ -1,4 +1,4 @@
-"""What preflight looks for in both engines. Each check yields findings; nothing is changed."""
+"""The preflight checks of both engines. Each check yields findings; nothing is changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from migrator.model.table import OURS, OURS_ONLY, TableId
 
 SHORT_RETENTION_S = 86_400
 _USUAL_PACKET = 16 * 2**20
-"""Both servers' default is this or more, in bytes."""
+"""Bytes: both servers' default is this or more."""
 _ACCESS_DENIED = 1227
 _DENIED = frozenset({1044, 1142, 1143, _ACCESS_DENIED})
 Setting = tuple[str, tuple[str, ...], str, str]
@@ -51,7 +51,7 @@ def settings(connection: Any, where: str, wanted: Collection[Setting]) -> Iterat
 
 
 def own_server_id(connection: Any, source: BinlogSource) -> Iterator[Finding]:
-    """No replica may have its source's id."""
+    """Yields a finding when our server_id is the server's: no replica may have its source's id."""
     if variable(connection, "server_id") == str(source.server_id):
         yield Finding(
             "server_id",

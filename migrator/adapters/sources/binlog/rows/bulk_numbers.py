@@ -27,7 +27,7 @@ _LIMB_DIGITS = 18
 
 
 def number_of(logged: LoggedColumn, column: Column, dialect: Dialect) -> Convert | None:
-    """How a numeric column is converted; None when only by its text."""
+    """Returns the conversion of a numeric column in bulk; None when it is converted only by its text."""
     if logged.type in _WIDTHS:
         return _integer(logged, column)
     if logged.type == types.NEWDECIMAL and column.decimal() == (logged.meta, logged.scale):

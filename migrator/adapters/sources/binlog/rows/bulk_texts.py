@@ -28,7 +28,7 @@ _BYTES = (types.BIT, types.GEOMETRY, types.VECTOR)
 
 
 def text_of(logged: LoggedColumn, column: Column, charsets: Charsets) -> Convert | None:
-    """How a column of bytes, text or time is converted; None when only value by value."""
+    """Returns the conversion of a column of bytes, text or time in bulk; None when only value by value."""
     kind, digits = logged.type, logged.meta
     if kind == types.YEAR and column.type == "int16":
         return _years()

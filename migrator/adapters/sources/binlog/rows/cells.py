@@ -78,7 +78,7 @@ class Cells:
         )
 
     def taken(self, values: pa.Array, places: Numbers) -> pa.Array:
-        """For each value the one of ``values`` at its place. Raises ``IndexError`` for a place beyond them."""
+        """Takes for each value the one of ``values`` at its place. Raises ``IndexError`` for a place beyond them."""
         if self.valid is None:
             return values.take(pa.array(places.astype(np.int64)))
         spread = np.zeros(self.rows, np.int64)

@@ -87,7 +87,7 @@ def _ucs2(raw: bytes) -> str:
 
 
 def is_supported(charset: str, one_byte: Collection[str]) -> bool:
-    """Whether columns of this character set can be decoded."""
+    """Returns whether columns of this character set can be decoded."""
     return charset == BINARY or charset in (*UNICODE_CODECS, *multibyte.CHARSETS, *one_byte)
 
 

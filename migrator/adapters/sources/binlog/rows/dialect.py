@@ -1,4 +1,4 @@
-"""Where the two engines write or print rows differently."""
+"""The differences between the two engines in how they write or print rows."""
 
 from __future__ import annotations
 

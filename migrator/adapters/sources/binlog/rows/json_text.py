@@ -32,7 +32,7 @@ _NUMBERS = {_INT16: "<h", _UINT16: "<H", _INT32: "<i", _UINT32: "<I", _INT64: "<
 _TIMESTAMP, _DATE, _TIME, _DATETIME, _NEWDECIMAL = 7, 10, 11, 12, 246
 _FRACTION_BITS = 24
 _LINE = 76
-"""After so many characters the server breaks a line of base64."""
+"""Characters after which the server breaks a line of base64."""
 
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}

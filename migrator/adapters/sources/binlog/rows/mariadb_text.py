@@ -18,7 +18,7 @@ from migrator.adapters.sources.binlog.rows import value_text
 
 _ZLIB = 8
 _TIME_LIMIT_S = 838 * 3600 + 59 * 60 + 60
-"""What the old TIME with a fraction is stored relative to, so that it sorts as bytes."""
+"""Seconds: the old TIME with a fraction is stored relative to this, so that it sorts as bytes."""
 _OLD_DATETIME_BYTES = (8, 6, 6, 7, 7, 7, 8)
 _OLD_TIME_BYTES = (3, 4, 4, 5, 5, 5, 6)
 

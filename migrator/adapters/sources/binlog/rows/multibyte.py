@@ -16,7 +16,7 @@ _FOUR_BYTES = "gb18030"
 _FOUR_BYTE_STEPS = (12_600, 1_260, 10, 1)
 """A four-byte code of gb18030 is a number: bytes from 81, 30, 81, 30 in a mixed radix of (126,) 10, 126, 10."""
 _SUPPLEMENTARY = 0x90
-"""From this first byte on the four-byte codes are the code points from 10000 on, one after the other."""
+"""First byte from which on the four-byte codes are the code points from U+10000 on, one after the other."""
 _LAST_PLANE_ZERO = 0x84
 _BATCH = 65_536
 

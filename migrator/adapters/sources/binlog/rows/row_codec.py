@@ -42,12 +42,12 @@ from migrator.model.event import Images, Key, Operation, RowChange, Value
 from migrator.model.table import Column, TableSchema
 
 BATCH_BYTES = 16 << 20
-"""Of images that are decoded at once: Arrow's offsets have 32 bits, and the processor's cache is small."""
+"""Bytes of images that are decoded at once: Arrow's offsets have 32 bits, and the processor's cache is small."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How one wanted column is read: at its place in the log's rows, in bulk if there is a way, else as text."""
+    """The reading of one wanted column: at its place in the log's rows, in bulk if there is a way, else as text."""
 
     place: int
     column: Column
@@ -254,7 +254,7 @@ class RowCodec:
 
 
 class _Layout:
-    """Where the values of images stand, column by column: ``cells`` of each column, ``ends`` of the images."""
+    """The places of the values of images, column by column: ``cells`` of each column, ``ends`` of the images."""
 
     def __init__(self, data: bytes, starts: Numbers, plans: Sequence[ColumnPlan]):
         rows, width = len(starts), (len(plans) + 7) // 8

@@ -42,7 +42,7 @@ ADDRESSES = {
 
 
 class ColumnPlan:
-    """How one column is read: either a ``struct`` format, or the width of its length prefix; and the text from it.
+    """The reading of one column: a ``struct`` format, or the width of its length prefix; and the text from it.
 
     ``width``: the bytes of a value of fixed width, else 0.
     """
@@ -128,7 +128,7 @@ class Generator:
         return ColumnPlan("", 1, f"{self.name(text)}({{}})")
 
     def _old_time(self, column: LoggedColumn, declared: str | None) -> ColumnPlan:
-        """Its fraction digits stand in the catalog only."""
+        """Plans a column of an old temporal type: its fraction digits stand in the catalog only."""
         if declared is None or "mariadb-5.3" not in declared:
             raise SourceError(
                 f"column {column.name} has a type that can't be read from the log",
@@ -189,7 +189,7 @@ class Generator:
 
 
 def _length_bytes(longest: int) -> int:
-    """Of the length before a value that has at most so many bytes."""
+    """Returns the bytes of the length before a value that has at most ``longest`` bytes."""
     return 1 if longest < 256 else 2
 
 

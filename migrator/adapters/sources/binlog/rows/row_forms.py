@@ -1,4 +1,4 @@
-"""How a row event with complete images begins, so that one look tells that nothing about it is unusual."""
+"""The beginning of a row event with complete images: one look at it tells that nothing about it is unusual."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKS = {
     Operation.UPDATE: bytes([UPDATE]),
     Operation.DELETE: bytes([DELETE]),
 }
-"""What a change begins with (see ``row_codec``)."""
+"""The byte that a change begins with, by operation (see ``row_codec``)."""
 POST_HEADER = 8
 """Table number and flags."""
 _NO_EXTRA_DATA = (2).to_bytes(2, "little")
@@ -42,7 +42,7 @@ class RowForm(NamedTuple):
 
 
 HEAD_AT = events.HEADER_BYTES + POST_HEADER
-"""Where a head stands, in the event with its header."""
+"""The place of a head, in the event with its header."""
 
 
 def forms_of(whole: bytes, whole_update: bytes) -> dict[int, RowForm]:

@@ -158,7 +158,7 @@ def double_text(value: float) -> str:
 
 
 DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""Of a group of so many decimal digits."""
+"""Bytes of a group of decimal digits, by the number of digits."""
 
 
 def decimal_bytes(precision: int, scale: int) -> int:
@@ -168,7 +168,7 @@ def decimal_bytes(precision: int, scale: int) -> int:
 
 
 def decimal_groups(precision: int, scale: int) -> list[int]:
-    """How many digits each group of a stored DECIMAL has: nine, and fewer at both ends."""
+    """Returns the number of digits in each group of a stored DECIMAL: nine, and fewer at both ends."""
     whole_groups, whole_rest = divmod(precision - scale, 9)
     part_groups, part_rest = divmod(scale, 9)
     groups = [*([whole_rest] if whole_rest else []), *[9] * whole_groups]

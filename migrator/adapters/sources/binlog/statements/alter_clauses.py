@@ -43,7 +43,7 @@ def clauses_of(words: Sequence[str]) -> list[str]:
 
 
 def why_refused(clause: str, logs_cascades: bool) -> str:
-    """Why a clause of an ALTER TABLE can't be carried on; empty when it can."""
+    """Returns why a clause of an ALTER TABLE can't be carried on; empty when it can."""
     shown = clause[:120]
     if _HARMLESS.match(clause) is None or _OTHER_ENGINE.search(_STRING.sub("''", clause)):
         return f"ALTER TABLE ... {shown}: it may change rows or columns without row events"

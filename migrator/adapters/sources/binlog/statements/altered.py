@@ -1,4 +1,4 @@
-"""What DDL changes of the things that make rows cascade: foreign keys, triggers, names."""
+"""The changes by DDL of the things that make rows cascade: foreign keys, triggers, names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from migrator.model.table import TableId
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """What DDL changes of the things that make rows cascade.
+    """The changes by one DDL statement of the things that make rows cascade.
 
     Attributes:
         table: of an ALTER TABLE.
@@ -38,7 +38,7 @@ class Altered:
 
 
 def altered(query: QueryText) -> Altered:
-    """What a statement alters, whatever table it is about; nothing of one that ``judge`` can't read."""
+    """Returns what a statement alters, whatever table it is about; nothing of one that ``judge`` can't read."""
     try:
         cursor = Words(words_of(query), query.database)
     except Unreadable:

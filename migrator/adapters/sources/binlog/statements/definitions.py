@@ -15,7 +15,7 @@ _DEFINED = frozenset(
      "TABLESPACE", "TEMPORARY", "TRIGGER", "UNDO", "USER", "VIEW")
 )
 # fmt: on
-"""What may be defined; what is done to tables is judged by their names, see ``statements``."""
+"""The things that may be defined; what is done to tables is judged by their names, see ``statements``."""
 _HEAD = 15
 """Words in front of the kind: OR REPLACE, ALGORITHM = MERGE, DEFINER = name @ host, SQL SECURITY INVOKER,
 UNIQUE."""
@@ -23,7 +23,7 @@ _DEFINE = frozenset(("CREATE", "ALTER", "DROP", "RENAME"))
 
 
 def is_unknown(words: Sequence[str]) -> bool:
-    """Whether a statement that writes no rows is a definition of which it isn't known what becomes of tables.
+    """Returns whether a statement that writes no rows is a definition whose effect on tables isn't known.
 
     Args:
         words: of a statement that isn't one of those that drop, empty, rename or alter a table by its name.

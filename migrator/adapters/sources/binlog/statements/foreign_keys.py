@@ -27,7 +27,7 @@ _IDLE = ("RESTRICT", "NO ACTION")
 _MOST = "CASCADE"
 _ACTION = "(CASCADE|SET NULL|SET DEFAULT|RESTRICT|NO ACTION)"
 _RULES = re.compile(rf"\)(?: ON DELETE {_ACTION})?(?: ON UPDATE {_ACTION})?,?$")
-"""How a foreign key's line of SHOW CREATE TABLE ends."""
+"""The end of a foreign key's line of SHOW CREATE TABLE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class ForeignKey:
     on_update: str
 
     def acts(self) -> bool:
-        """Whether the server changes children by itself."""
+        """Returns whether the server changes children by itself."""
         return self.on_delete not in _IDLE or self.on_update not in _IDLE
 
     def rules(self) -> str:
-        """Its actions as they are declared."""
+        """Returns the key's actions as they are declared, without those that change nothing."""
         rules = (("DELETE", self.on_delete), ("UPDATE", self.on_update))
         return " ".join(f"ON {verb} {rule}" for verb, rule in rules if rule not in _IDLE)
 
@@ -65,7 +65,7 @@ class ForeignKey:
 
 @dataclass(slots=True)
 class Watch:
-    """What changes of a parent may cascade unseen: the constraint that does it, by what is changed."""
+    """The changes of a parent that may cascade unseen: the constraint that does it, by what is changed."""
 
     delete: str = ""
     update: dict[str, str] = field(default_factory=dict)
@@ -134,7 +134,7 @@ def _statement(connection: Any, table: TableId) -> str:
 
 
 def rules(statement: str, name: str) -> tuple[str, str]:
-    """What a foreign key does on DELETE and on UPDATE, as a table's statement says it.
+    """Returns what a foreign key does on DELETE and on UPDATE, as a table's statement says it.
 
     A key that isn't found there is taken for one that does the most: who reads on would miss what it does.
     """
@@ -182,7 +182,7 @@ def find_cascades(
     captured: Collection[TableId],
     triggers: Iterable[Trigger],
 ) -> Cascades:
-    """Which changes of which tables change captured rows unseen.
+    """Finds which changes of which tables change captured rows unseen.
 
     ``below`` are the changes that InnoDB makes by itself, to a table that nobody captures, and that go on
     from there: no trigger runs for those.
@@ -205,7 +205,7 @@ def find_cascades(
 def _silent(
     key: ForeignKey, captured: Collection[TableId], below: Mapping[TableId, Watch]
 ) -> tuple[str, str]:
-    """Why a delete and why an update of the parent's key matter; empty where they don't."""
+    """Returns why a delete and why an update of the parent's key matter; empty where they don't."""
     own = f"{key.child} constraint {key.name} {key.rules()}"
     if key.child in captured:
         return own if key.on_delete not in _IDLE else "", own if key.on_update not in _IDLE else ""
