@@ -24,7 +24,7 @@ _FIXED = {
 }  # fmt: skip
 """Bytes of each status variable that always has as many; from 128 on they are MariaDB's."""
 _TOO_MANY = 254
-"""In place of the number of databases that a statement wrote to: more than are listed."""
+"""Mark in place of the number of databases that a statement wrote to: more than are listed."""
 _ANY = 10**9
 """The version of a server that doesn't tell: it runs every executable comment."""
 _ANSI_QUOTES, _NO_BACKSLASH_ESCAPES = 0x4, 0x100000
@@ -43,7 +43,7 @@ _SPACED = frozenset(
 
 
 ANY_SERVER = Lexer()
-"""For texts that come from no log."""
+"""The lexer for texts that come from no log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _in_utf8(raw: bytes, text: str) -> str | None:
 
 
 def made_by_server(query: QueryText) -> bool:
-    """Whether the text says that the server has written it."""
+    """Returns whether the text says that the server has written it."""
     return _BY_THE_SERVER in query.text
 
 

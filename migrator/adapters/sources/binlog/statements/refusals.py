@@ -1,4 +1,4 @@
-"""What stops the log reader, by name. The assembler adds the place in the log."""
+"""The errors that stop the log reader, by name. The assembler adds the place in the log."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _NOT_OF_MARIADB = range(50700, 100000)
 
 @dataclass(frozen=True, slots=True)
 class Lexer:
-    """How the server that ran a statement reads it.
+    """The ways in which the server that ran a statement reads it.
 
     Attributes:
         mariadb: whether it is a MariaDB.
@@ -36,7 +36,7 @@ class Lexer:
     blanks: str = ""
 
     def runs(self, marked: bool, version: int) -> bool:
-        """Whether an executable comment is code. ``marked``: it begins with ``/*M!``."""
+        """Returns whether an executable comment is code. ``marked``: it begins with ``/*M!``."""
         if marked and not self.mariadb:
             return False
         if version > self.version:
@@ -89,7 +89,7 @@ def unquoted(word: str, ansi_quotes: bool = True) -> str:
 
 
 def _ends_dashes(char: str, lexer: Lexer) -> bool:
-    """Whether two dashes before it begin a comment: before space and control characters, of which sets differ."""
+    """Returns whether dashes before it begin a comment: before space and control characters; their sets differ."""
     if char > "~" and char not in lexer.blanks:
         raise Unreadable(f"whether there is a comment behind -- depends on {char!r}")
     return char <= " " or char in lexer.blanks
@@ -102,7 +102,7 @@ def _behind(text: str, end: str, at: int) -> int:
 
 
 def _comment(text: str, at: int, lexer: Lexer) -> tuple[int, bool]:
-    """Where reading goes on at a comment, and whether that is inside of it."""
+    """Returns where reading goes on at a comment, and whether that is inside of it."""
     marked = text.startswith("/*M!", at)
     if not marked and not text.startswith("/*!", at):
         return _behind(text, "*/", at + 2), False

@@ -32,12 +32,13 @@ _DEFINED = (
     "SELECT CONCAT('foreign key ', CONSTRAINT_NAME) FROM information_schema.REFERENTIAL_CONSTRAINTS"
     " WHERE UNIQUE_CONSTRAINT_SCHEMA <> %s AND CONSTRAINT_SCHEMA = %s",
 )
-"""What other databases define that names ours, or that may run any text; the servers' own are harmless."""
+"""Queries for what other databases define that names ours, or that may run any text; the servers' own definitions
+are harmless."""
 
 
 def read_ways(connection: Any, database: str) -> str:
-    """By what a statement of another database may reach this one's rows, or that the login can't see it; or
-    empty."""
+    """Returns by what a statement of another database may reach this one's rows, or that the login can't see it;
+    empty for nothing."""
     rights = {
         str(right)
         for (right,) in rows_of(

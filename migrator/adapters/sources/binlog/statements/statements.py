@@ -49,7 +49,7 @@ _INDEX_GONE = re.compile(
 
 
 class StatementKind(Enum):
-    """What a statement means for the log reader."""
+    """The meaning of a statement for the log reader."""
 
     BEGIN = "begin"
     COMMIT = "commit"
@@ -134,7 +134,7 @@ def words_of(query: QueryText) -> list[str]:
 def judge(
     query: QueryText, database: str, captured: IsCaptured, logs_cascades: bool = False, ways: str = ""
 ) -> Statement:
-    """What the statement means.
+    """Returns what the statement means.
 
     Args:
         query: the statement.
@@ -232,7 +232,7 @@ def _defined(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
 
 
 def is_ours(names: Iterable[str], captured: IsCaptured) -> bool:
-    """Whether one of these words names the migrated database."""
+    """Returns whether one of these words names the migrated database."""
     return any(captured(TableId(unquoted(name), "")) is not None for name in names)
 
 

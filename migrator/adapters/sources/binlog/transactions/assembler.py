@@ -114,7 +114,7 @@ class TransactionAssembler:
         return self._track.position()
 
     def only_progress(self) -> bool:
-        """Whether all that finished since the last ``take`` is of no interest, but for the place reached."""
+        """Returns whether all that finished since the last ``take`` is of no interest, but for the place reached."""
         return self._progress and not self._records
 
     def take(self) -> list[LogRecord]:
@@ -149,7 +149,7 @@ class TransactionAssembler:
         return self._rows >= self._part_rows
 
     def holds_more(self) -> bool:
-        """Whether there is an event inside of one that was taken."""
+        """Returns whether there is an event to handle inside of one that was taken."""
         return self._feed.holds_more()
 
     def close(self) -> None:

@@ -46,18 +46,18 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeys:
-    """What the catalog says when reading begins; empty where the server logs what foreign keys do."""
+    """The catalog's foreign keys and triggers when reading begins; empty where the server logs what foreign keys do."""
 
     keys: Sequence[ForeignKey] = ()
     triggers: Sequence[Trigger] = ()
 
     def cascades(self, captured: Collection[TableId]) -> Cascades:
-        """What of it is to be watched."""
+        """Returns those that are to be watched."""
         return find_cascades(self.keys, captured, self.triggers)
 
 
 def read_cascading(connection: Any, database: str) -> ForeignKeys:
-    """What the catalog of a server that doesn't log cascades says now."""
+    """Reads what the catalog of a server that doesn't log cascades says now."""
     return ForeignKeys(read_foreign_keys(connection, database), read_triggers(connection, database))
 
 
@@ -96,7 +96,7 @@ class CascadeGuard:
         self._parents.clear()
 
     def digest(self) -> str:
-        """What is watched, for the places from here on."""
+        """Returns the digest of what is watched, for the places from here on."""
         return self._cascades.digest()
 
     def go_on(self, digest: str | None, where: str) -> None:
@@ -114,11 +114,11 @@ class CascadeGuard:
 
     @property
     def idle(self) -> bool:
-        """Whether no table is watched."""
+        """True when no table is watched."""
         return not self._watches
 
     def watches(self, table: TableId) -> bool:
-        """Whether row events of a table are to be checked."""
+        """Returns whether row events of a table are to be checked."""
         return self._folded(table) in self._watches
 
     def new_file(self) -> None:
@@ -157,7 +157,7 @@ class CascadeGuard:
                     raise _stop(table, f"updated in {changed}", watch.update[changed])
 
     def _layout(self, body: bytes, watch: Watch) -> LoggedTable:
-        """How the watched columns are read."""
+        """Returns the layout that the watched columns are read by."""
         shape = body[6:]
         if shape not in self._layouts:
             layout = parse_table_map(body, self._dialect.character)

@@ -41,7 +41,7 @@ class EventFeed:
         self._inner.append(inside)
 
     def holds_more(self) -> bool:
-        """Whether ``step`` has something to do."""
+        """Returns whether ``step`` has something to do."""
         return bool(self._inner)
 
     def feed(self, raw: Sequence[bytes], at: int, full: Callable[[], bool]) -> int:

@@ -62,7 +62,7 @@ from migrator.ports.log_notes import LogNotes
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What is asked of the server once, when reading begins.
+    """The facts that the server is asked for once, when reading begins.
 
     Attributes:
         charsets: of the server.
@@ -78,7 +78,7 @@ _TYPE_AT = 4
 _PROGRESS_EVERY_S = 0.02
 """Each place told costs more than the reading of a transaction that nobody wants."""
 _DECIDED_S = 2.0
-"""How long a first start waits for XA transactions in one attempt; attempts are repeated."""
+"""Time that a first start waits for XA transactions in one attempt; attempts are repeated."""
 
 
 class BinlogReader(ABC):
@@ -204,7 +204,7 @@ class BinlogReader(ABC):
     def _former(
         self, begin: Position, end: Position, statements: StatementReader, tables: CapturedTables
     ) -> FormerTables:
-        """What the log up to ``end`` has of tables that had a captured name before; see ``former_tables``."""
+        """Returns what the log up to ``end`` has of tables that had a captured name before; see ``former_tables``."""
         names = tables.names()
         answered = [table for table in names if self._notes.answered(table)]
         if answered and begin < end:
@@ -280,7 +280,7 @@ class BinlogReader(ABC):
         self._stirred = self._stirred or any(each[_TYPE_AT] not in HEARTBEATS for each in self._raw)
 
     def _early(self, deadline: float) -> bool:
-        """Whether the next place may wait for more, so soon after the last one that was told."""
+        """Returns whether the next place may wait for more, so soon after the last one that was told."""
         return time.monotonic() < min(deadline, self._progress_at + _PROGRESS_EVERY_S)
 
     def _taken(self, assembler: TransactionAssembler) -> list[LogRecord]:
@@ -289,7 +289,7 @@ class BinlogReader(ABC):
         return assembler.take()
 
     def _first_place(self, connection: Any, before: Position) -> Position:
-        """Where a first start begins: at a place before which everything is visible, and no outcome is open.
+        """Returns where a first start begins: at a place before which all is visible, and no outcome is open.
 
         1. X is prepared; its rows are in the log before our start, so nobody will ever have them;
         2. the dump reads X's keys as they were, because X is not committed;
@@ -354,7 +354,7 @@ class BinlogReader(ABC):
 
     @abstractmethod
     def _server_name(self, connection: Any) -> str:
-        """Which server this is, in the words of the chunk reader."""
+        """Returns the name of this server, in the words of the chunk reader."""
 
     @abstractmethod
     def _visible(self, connection: Any) -> Position:
@@ -379,7 +379,7 @@ class BinlogReader(ABC):
 
     @abstractmethod
     def _read_again(self, begin: Position, server: str) -> Proof | None:
-        """What the log has in the place of the last transaction before ``begin``; None: nothing.
+        """Reads what the log has in the place of the last transaction before ``begin``; None: nothing.
 
         Raises what opening and reading the log raise.
         """

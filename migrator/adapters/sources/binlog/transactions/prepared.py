@@ -73,7 +73,7 @@ def _table_number(event: Event) -> int:
 
 
 class PreparedTransactions:
-    """Those whose outcome hasn't come by.
+    """The XA transactions whose outcome hasn't come by.
 
     Args:
         known: what the place that reading begins at remembers of them.
@@ -115,11 +115,11 @@ class PreparedTransactions:
         return self._held.pop(name, None)
 
     def knows(self, xid: Xid) -> bool:
-        """Whether its XA PREPARE came by."""
+        """Returns whether the XA PREPARE of this transaction came by."""
         return xid_text(xid) in self._held or xid_text(xid) in self._foreign
 
     def undecided(self) -> Undecided:
-        """What a place to resume from has to remember."""
+        """Returns what a place to resume from has to remember."""
         first = next((held.before for held in self._held.values()), None)
         return Undecided(first if self._looking_back is None else self._looking_back, tuple(self._foreign))
 

@@ -62,7 +62,7 @@ class WatermarkTable:
 
     @staticmethod
     def is_mine(body: bytes) -> bool:
-        """Whether a TABLE_MAP event is the watermark table's."""
+        """Returns whether a TABLE_MAP event is the watermark table's."""
         return table_of(body)[1] == WATERMARK_TABLE
 
     def seen(self, table_map: bytes, event: Event) -> list[LogRecord]:

@@ -33,14 +33,14 @@ _BODY = slice(HEADER_BYTES, -4)
 _AROUND_BODY = HEADER_BYTES + CHECKSUM_BYTES
 _BEGIN = slice(-10, -4)
 _TEXT_OF_QUERY = slice(HEADER_BYTES + 8, -4)
-"""And the lengths before it: what stands in front of them is the session's number and a time."""
+"""The text and the lengths before it: what stands in front of them is the session's number and a time."""
 _TIME_AND_END = struct.Struct("<I9xI")
-"""Of an event: its time, and where in its file it ends."""
+"""The time of an event, and where in its file it ends."""
 _MOST_ROWS = 100
-"""Of a transaction, an event of a table that nobody captures being one.
-In a larger one the events are not what costs, and its end may not have arrived."""
+"""Rows of a transaction; an event of a table that nobody captures counts as one.
+In a larger transaction the events are not what costs, and its end may not have arrived."""
 _OTHER_FORM = (IndexError, ValueError, struct.error)
-"""It goes on in what hasn't arrived yet, or has bytes that make no sense."""
+"""Errors of a transaction that goes on in what hasn't arrived yet, or has bytes that make no sense."""
 _new = tuple.__new__
 """Half the time of calling the class."""
 
@@ -129,7 +129,7 @@ class WholeTransactions:
     def _runs(
         self, raw: Sequence[bytes], at: int, announced: Container[int]
     ) -> tuple[int, list[ChangeRun], int] | None:
-        """Where XID stands, the changes before it, and their number; None if something is in the way."""
+        """Returns where XID stands, the changes before it, and their number; None if something is in the way."""
         runs: list[ChangeRun] = []
         table: LoggedTable | None = None
         number = b""
@@ -157,7 +157,7 @@ class WholeTransactions:
         return None
 
     def _passes(self, table_map: bytes) -> bool:
-        """Whether it is of a table that came by before, and that neither rows nor watermarks are wanted of."""
+        """Returns whether it is of a table that came by before, with neither rows nor watermarks that are wanted."""
         if not self._tables.is_nobodys(table_map[_SHAPE]):
             return False
         return self._watermarks is None or not self._watermarks.is_mine(table_map[_BODY])

@@ -17,7 +17,7 @@ from migrator.connections.mysql.settings import BinlogSource, named
 from migrator.errors import ConnectionFailed, GapError, MigratorError, SourceError
 
 _HEARTBEATS = 4
-"""In the time after which silence counts as death."""
+"""Heartbeats in the time after which silence counts as death."""
 HANDSHAKE_TIMEOUT_S = 60.0
 _GATHER_S = 0.005
 _FATAL_READING_LOG = 1236
@@ -27,7 +27,7 @@ _ERROR = b"\xff"
 
 
 def heartbeat_s(source: BinlogSource) -> float:
-    """How often the server is to say that it is alive when its log has nothing new."""
+    """Returns the seconds between the server's signs of life when its log has nothing new."""
     return source.silence_s / _HEARTBEATS
 
 
