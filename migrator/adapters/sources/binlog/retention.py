@@ -16,7 +16,7 @@ _REMEDY = (
 
 
 def binlog_retention(source: BinlogSource, position: Callable[[], Position]) -> Retention:
-    """Returns the retention that the server tells now; no rights are needed. Raises ``ConnectionFailed``, ``SourceError``.
+    """Returns what the server tells now; no rights are needed. Raises ``ConnectionFailed``, ``SourceError``.
 
     Which of its files are still there only ``SHOW BINARY LOGS`` would tell, which needs more rights than
     reading the log does. MySQL purges by time unless ``binlog_expire_logs_auto_purge`` is off.

@@ -46,7 +46,7 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeys:
-    """The catalog's foreign keys and triggers when reading begins; empty where the server logs what foreign keys do."""
+    """The catalog's foreign keys and triggers as reading begins; empty where the server logs what foreign keys do."""
 
     keys: Sequence[ForeignKey] = ()
     triggers: Sequence[Trigger] = ()
