@@ -22,7 +22,7 @@ from verify.tables.coverage import read_coverage
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def status(config: Path, as_json: bool) -> None:
-    """Shows what is dumped, captured and applied, from the event log and the ledger; works while a run is going on."""
+    """Shows what is dumped, captured and applied, from the event log and the ledger; works while a run goes on."""
     settings = configuration.load(config)
     found = wiring.status(settings)
     if as_json:
