@@ -53,7 +53,16 @@ class Started:
     def __init__(self, project: Project, *arguments: str, terminal: bool = False):
         self.said = project.config.parent / f"said-{'-'.join(arguments)}"
         self.said.unlink(missing_ok=True)
-        command = [sys.executable, "-c", _COMMAND, *arguments, "--config", str(project.config)]
+        command = [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-c",
+            _COMMAND,
+            *arguments,
+            "--config",
+            str(project.config),
+        ]
         self._master: int | None = None
         if terminal:
             self._master, slave = pty.openpty()
@@ -84,7 +93,12 @@ class Started:
                     break
             os.close(self._master)
             self._master = None
-        code = self.process.wait(180)  # a machine that is busy starts Spark in a minute, and ends it then
+        try:
+            code = self.process.wait(180)  # a machine that is busy starts Spark in a minute, and ends it then
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)  # has it say where each thread stands
+            self.process.wait(30)
+            raise AssertionError(f"it doesn't end: {self.said.read_text(errors='replace')}") from None
         return code, (shown or self.said.read_bytes()).decode(errors="replace")
 
     def kill(self) -> None:
