@@ -25,9 +25,11 @@ pytestmark = pytest.mark.spark
 
 ROWS = 500
 # Tells how many threads are left when the interpreter is about to be taken apart, after all that it waits for
-# itself.
+# itself. Signals are as a login has them: tests that run behind nohup inherit an ignored SIGHUP, which stays ignored.
 _COMMAND = """
-import _thread, atexit
+import _thread, atexit, signal
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 atexit.register(lambda: print("left:", _thread._count(), flush=True))
 from migrator.cli import main
 main()
