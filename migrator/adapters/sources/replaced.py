@@ -1,4 +1,4 @@
-"""What leads on from a table that was replaced by another one of its name."""
+"""The way on from a table that was replaced by another one of its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from migrator.model.table import TableId
 
 
 def all_rows_read(tables: Sequence[TableId], before: Sequence[str] = ()) -> str:
-    """How to go on with the tables that the names lead to now, for the end of a remedy.
+    """Says how to go on with the tables that the names lead to now, for the end of a remedy.
 
     ``before``: statements that have to be run first.
     """

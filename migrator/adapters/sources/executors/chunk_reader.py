@@ -25,11 +25,11 @@ RunThere = Callable[[Callable[[], bytes]], bytes]
 """Runs a picklable function by one task on an executor. Raises ``MigratorError`` when Spark can't; it is
 retryable if asking at once again may help."""
 REST_S = 60.0
-"""How long the driver reads after executors couldn't."""
+"""Seconds for which the driver reads after executors couldn't."""
 
 
 class Executors:
-    """What the workers of one run know together of the executors. Any thread may use it.
+    """Knowledge of the executors that the workers of one run share. Any thread may use it.
 
     Args:
         run: runs a function there.
@@ -48,7 +48,7 @@ class Executors:
         self._again_at_s = 0.0
 
     def may_read(self) -> bool:
-        """Whether to ask them for the next chunk."""
+        """Tells whether to ask them for the next chunk."""
         with self._lock:
             if not self._failed:
                 return True

@@ -21,7 +21,7 @@ from migrator.ports.source import ChunkReader
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """What a task calls. Travels inside the pickled job, with the connection settings that ``make`` holds.
+    """A callable for tasks. It travels inside the pickled job, with the connection settings that ``make`` holds.
 
     Attributes:
         make: makes the reader, on the executor. Never shown: the password is part of it.

@@ -19,7 +19,7 @@ from migrator.connections.postgres.session import Login
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 
 RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
-"""Whether the server is a standby."""
+"""Asks whether the server is a standby."""
 
 _NO_FREE_CONNECTION = "the source has no free connection"
 _REMEDY_ENVIRONMENT = (
@@ -74,7 +74,7 @@ _OF_LIBPQ = dict(
         strict=True,
     )
 )
-"""What libpq says by itself -> what, remedy."""
+"""Messages of libpq itself -> what, remedy."""
 
 
 def conninfo(source: PostgresSource, purpose: str, **more: Any) -> str:
@@ -116,7 +116,7 @@ def connect(source: PostgresSource, purpose: str, **more: Any) -> psycopg.Connec
 
 
 def login(source: PostgresSource) -> Login:
-    """Whose session it is."""
+    """The login that the session belongs to."""
     return Login(source.address, source.user, source.database)
 
 

@@ -18,7 +18,7 @@ from migrator.model.grants import Grants
 
 
 def source_grants(source: PostgresSource, names: Sequence[str]) -> Grants:
-    """What reading these tables needs, with the publication and the replica identities that a log reader needs."""
+    """Returns the rights to read these tables, and the publication and replica identities that the log needs."""
     role, tables = name_of(source.user), [table_id(source, name) for name in names]
     needed = [f"GRANT CONNECT ON DATABASE {name_of(source.database)} TO {role}"]
     schemas = dict.fromkeys(table.schema for table in tables)
@@ -50,7 +50,7 @@ def source_grants(source: PostgresSource, names: Sequence[str]) -> Grants:
 
 
 def _watermark(role: str) -> list[str]:
-    """For the table that somebody else made (docs/operating.md, watermark placement)."""
+    """Returns the rights for a watermark table that somebody else made (docs/operating.md, watermark placement)."""
     return [
         f"GRANT USAGE ON SCHEMA {CONTROL_SCHEMA} TO {role}",
         f"GRANT SELECT ON {CONTROL_SCHEMA}.alembic_version TO {role}",

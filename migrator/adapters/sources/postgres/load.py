@@ -1,4 +1,4 @@
-"""How busy a PostgreSQL server is: sessions that are active, and how far its standbys are behind in replaying."""
+"""The load of a PostgreSQL server: sessions that are active, and how far its standbys are behind in replaying."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def position_up_to(lsn: int, system: str) -> Position:
 
 
 def server_name(system: str, timeline: int | None) -> str:
-    """Which server this is: a promoted standby has its old primary's system identifier and another timeline.
+    """Names the server: a promoted standby has its old primary's system identifier and another timeline.
 
     Args:
         system: system identifier.

@@ -210,7 +210,7 @@ def _publication(
     database: str,
     role: str,
 ) -> Iterator[Finding]:
-    """What ``prepare`` could not do by itself."""
+    """Lists what ``prepare`` could not do by itself."""
     captured = list(tables)
     if source.placement == WATERMARK:
         captured.append(WATERMARK_ID)

@@ -104,7 +104,7 @@ def _access(query: Query, table: TableId, reflected: ReflectedTable, role: str) 
 
 
 def _identity(query: Query, reflected: ReflectedTable) -> Iterator[Finding]:
-    """Of the table and, for a partitioned one, of every partition: the log has what each leaf says."""
+    """Asks about the table and, for a partitioned one, of every partition: the log has what each leaf says."""
     for schema, name, kind, persistence in query(_IDENTITY, [reflected.oid]):
         member = TableId(schema, name)
         if kind not in ("r", "p") or persistence != "p":

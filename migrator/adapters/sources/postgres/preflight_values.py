@@ -23,7 +23,7 @@ from migrator.model.table import TableId
 
 _SMALL_BYTES = 32 << 20
 _LAST = "294247-01-10 04:00:54.775807"
-"""What 2^63 - 1 microseconds after 1970 are."""
+"""The moment 2^63 - 1 microseconds after 1970."""
 _FACTS = """
 SELECT coalesce((SELECT sum(pg_catalog.pg_relation_size(t.relid)) FROM pg_catalog.pg_partition_tree(c.oid) t),
                 pg_catalog.pg_relation_size(c.oid))::int8,
@@ -49,7 +49,7 @@ WHERE s.attname = ANY($2::text[])
 def text_column_findings(
     source: PostgresSource, query: Query, tables: Sequence[TableId]
 ) -> Iterator[Finding]:
-    """What ``text_columns`` names that isn't there, or needs no such thing."""
+    """Lists what ``text_columns`` names that isn't there, or needs no such thing."""
     known = {table.name: table for table in tables}
     for name, columns in sorted(source.text_columns.items()):
         if name not in known:
@@ -116,7 +116,7 @@ def _sampled(query: Query, reflected: ReflectedTable, columns: Sequence[Reflecte
 
 
 def _late(value: str) -> bool:
-    """Whether a moment, as the server prints it in UTC, is later than the last one held. Six digits of a year
+    """Tells whether a moment, as the server prints it in UTC, is later than the last one held. Six digits of a year
     are."""
     return (
         value[:1].isdigit()
@@ -148,5 +148,5 @@ def _quoted_toml(name: str) -> str:
 
 
 def _lacks(logical: str) -> bool:
-    """Whether PostgreSQL has values of a type that the logical type doesn't."""
+    """Tells whether PostgreSQL has values of a type that the logical type doesn't."""
     return logical.startswith("decimal(") or logical in ("timestamp", "timestamptz")

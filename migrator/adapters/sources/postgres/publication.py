@@ -65,7 +65,7 @@ def published(query: Query, name: str) -> tuple[bool, bool, set[TableId]] | None
 
 
 def is_right(query: Query, name: str, tables: Sequence[TableId]) -> bool:
-    """Whether the publication exists with exactly these tables, whole, and all operations."""
+    """Tells whether the publication exists with exactly these tables, whole, and all operations."""
     return published(query, name) == (True, True, set(tables))
 
 
@@ -133,7 +133,7 @@ def create_statement(name: str, tables: Sequence[TableId], options: str = _OPTIO
 
 
 def mending_statement(query: Query, name: str, tables: Sequence[TableId]) -> str:
-    """What makes the publication what it has to be, from what it is now, as preflight prints it."""
+    """Returns the statements, as preflight prints them, that make the publication what it has to be."""
     found, options = published(query, name), options_of(query)
     if found is None:
         return create_statement(name, tables, options)

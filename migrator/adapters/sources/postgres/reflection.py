@@ -35,7 +35,7 @@ WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'p', 
 """
 LOGGED = """(a.attgenerated = '' OR
   a.attgenerated = 's' AND pg_catalog.current_setting('server_version_num')::int4 >= 180000)"""
-"""Whether the log can have a column, as SQL."""
+"""A condition for columns that the log can have, as SQL."""
 _COLUMNS = f"""
 SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
        pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated <> '',
@@ -140,7 +140,7 @@ def psycopg_query(connection: Any) -> Query:
 
 
 def at_one_moment(connection: Any, ask: Callable[[Query], Result]) -> Result:
-    """What questions find that all see one state of the catalog.
+    """Answers to questions that all see one state of the catalog.
 
     Why: between two questions a table may be replaced by another, whose columns would then be taken for the first
     one's. After an error the connection is of no use any more.
@@ -230,7 +230,7 @@ def operator_path(query: Query, key: Iterable[ReflectedColumn]) -> str:
 
 
 def describe_types(query: Query, types: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
-    """For each (type OID, modifier): the type as declared, and its logical type."""
+    """Returns for each (type OID, modifier): the type as declared, and its logical type."""
     domains = domains_of(query)
     described = []
     for oid, modifier in types:

@@ -1,4 +1,4 @@
-"""How much WAL the server keeps for the migration's slot, and how much it would keep at most."""
+"""The amount of WAL that the server keeps for the migration's slot, and how much it would keep at most."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REMEDY = "raise max_slot_wal_keep_size on the source, or help the migration to 
 
 
 def slot_retention(source: PostgresSource, position: Callable[[], Position]) -> Retention:
-    """What the server tells of the slot now. Raises ``ConnectionFailed``, ``SourceError``."""
+    """Asks the server about the slot now. Raises ``ConnectionFailed``, ``SourceError``."""
     end = position()
     try:
         with connect(source, "retention") as connection:

@@ -1,4 +1,4 @@
-"""How far the sequences of a PostgreSQL source have got."""
+"""The values that the sequences of a PostgreSQL source have reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the old PostgreSQL database is and how it is read."""
+"""The place of the old PostgreSQL database and how it is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoices:
-    """What is chosen about the columns of a table.
+    """Choices about the columns of a table.
 
     Attributes:
         as_text: those that travel as the text of their values, since their logical type can't hold all of them.
@@ -138,7 +138,7 @@ class PostgresSource:
                 )
 
     def choices(self, table: TableId) -> ColumnChoices:
-        """What is chosen about a table's columns. Change tables never had generated ones."""
+        """Returns what is chosen about a table's columns. Change tables never had generated ones."""
         named = self.text_columns.get(table.name, frozenset()) if table.schema == self.schema else frozenset()
         return ColumnChoices(named, self.log == SERVER_LOG)
 

@@ -1,4 +1,4 @@
-"""What to say of a change whose old row isn't whole in the log."""
+"""Errors about a change whose old row isn't whole in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What captures a table's changes on the server: whether all of it is there, and whether it ever was not.
+"""Facts about what captures a table's changes on the server: whether all of it is there, and whether it ever was not.
 
 A trigger that was disabled for a moment, or replaced, leaves no trace in what it captures. But it leaves one in the
 catalog: every change of a catalog row gives it a new ``xmin``. So a digest over the rows concerned, kept in the
@@ -164,7 +164,7 @@ def undisturbed(
 
 
 def missing_for(choices: Choices, query: Query, table: TableId) -> list[str]:
-    """What has to be done before changes of this table are captured, which replaced another one; none if nothing.
+    """Tells what to do before changes of this table, which replaced another one, are captured; none if nothing.
 
     Raises ``SchemaError`` where it can't be captured at all.
     """
@@ -186,7 +186,7 @@ def missing_for(choices: Choices, query: Query, table: TableId) -> list[str]:
 
 
 def findings(query: Query, table: ReflectedTable) -> Iterator[Finding]:
-    """What is missing or wrong, for a table to be captured from now on."""
+    """Lists what is missing or wrong, for a table to be captured from now on."""
     name, changes = str(table.schema.id), reflect(query, change_table(table.schema.id))
     if table.kind == "p":
         problem = "it is partitioned: a TRUNCATE or DETACH of a partition would go unnoticed by its triggers"

@@ -224,7 +224,7 @@ class ChangeTableLogReader:
     def _checked(
         self, connection: Any, place: Place, known: dict[str, str] | None
     ) -> tuple[dict[str, str], LastChange]:
-        """That these are the change tables that were read, that capture went on undisturbed, and that nothing
+        """Checks that these are the change tables that were read, that capture went on undisturbed, and that nothing
         needed was deleted. Raises GapError, SchemaError.
         """
         with _read_only(connection):
@@ -330,7 +330,7 @@ class ChangeTableLogReader:
             )
 
     def _condition(self, place: Place, table: ReflectedTable) -> str:
-        """Of the rows that a poll has of a table, without what another one of its name left (see ``identity``)."""
+        """Returns a poll's rows of a table, without what another one of its name left (see ``identity``)."""
         former = self._former.get(table.schema.id, place.at)
         return _polled(replace(place, at=max(place.at, former, key=ended)))
 
@@ -342,7 +342,7 @@ class ChangeTableLogReader:
 
 
 def _polled(place: Place) -> str:
-    """Of the rows that a poll has."""
+    """Picks among the rows that a poll has."""
     if place.to is None:
         raise SourceError("no poll was begun", where=text(place.at))
     return between(place.at, place.to)

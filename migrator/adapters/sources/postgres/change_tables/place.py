@@ -29,7 +29,7 @@ from migrator.model.position import Position
 
 
 def ended(snapshot: SnapshotWitness) -> int:
-    """How many transaction ids ended, as of a snapshot."""
+    """Counts the transaction ids that ended, as of a snapshot."""
     return snapshot.xmax - len(snapshot.xip)
 
 
@@ -40,7 +40,7 @@ def text(snapshot: SnapshotWitness) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Which server, and which of its lives: a promoted standby has the same identifier and another timeline."""
+    """Names the server and its life: a promoted standby has the same identifier and another timeline."""
 
     system: str
     timeline: int
@@ -94,7 +94,7 @@ class Place:
 
     @classmethod
     def parse(cls, position: Position) -> Place:
-        """From a position's token. Raises SourceError if it isn't one of ours."""
+        """Reads a position's token. Raises SourceError if it isn't one of ours."""
         try:
             token = json.loads(position.token)
             server = Server(str(token["system"]), int(token["timeline"]))
@@ -113,10 +113,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PollWitness:
-    """What a read view contains of the polls, each of which counts as one transaction with its order as id."""
+    """The polls that a read view contains, each of which counts as one transaction with its order as id."""
 
     order: int
 
     def contains(self, transaction: TransactionId) -> bool:
-        """Whether the view shows all of that poll; False also where it shows a part of it."""
+        """Tells whether the view shows all of that poll; False also where it shows a part of it."""
         return transaction[0] <= self.order

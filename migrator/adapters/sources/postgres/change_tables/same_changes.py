@@ -53,17 +53,17 @@ class LastChange:
     high: int = 0
 
     def parts(self) -> list[str | int]:
-        """What a token says of it."""
+        """Returns the part of a token that tells of it."""
         return list(astuple(self))
 
     @classmethod
     def of(cls, parts: Sequence[Any]) -> LastChange:
-        """From a token's document. Raises ``TypeError`` and ``ValueError`` for what isn't ours."""
+        """Reads a token's document. Raises ``TypeError`` and ``ValueError`` for what isn't ours."""
         schema, table, number, transaction, digest, high = parts
         return cls(str(schema), str(table), int(number), int(transaction), str(digest), int(high))
 
     def text(self) -> str:
-        """In words."""
+        """Says the same in words."""
         if not self.table:
             return "no change"
         return f"change {self.number} of transaction {self.transaction} in {self.schema}.{self.table} as the last one"
@@ -99,7 +99,7 @@ def check_same(
     forgotten: int,
     address: str,
 ) -> None:
-    """That the change tables are those that were read. Raises ``GapError``.
+    """Checks that the change tables are those that were read. Raises ``GapError``.
 
     Args:
         connection: in a snapshot of its own.

@@ -1,4 +1,4 @@
-"""What is visible now, and whether it would survive a crash of the server.
+"""The view of what is visible now, and whether it would survive a crash of the server.
 
 A transaction with ``synchronous_commit = off`` is visible before its commit record is on disk. A crash then forgets
 it, and its id is given out again: a poll that had delivered it would take the new transaction for the old one. So a
@@ -28,7 +28,7 @@ SELECT pg_catalog.pg_current_snapshot()::text,
        pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8),
        (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000)::int8
 """
-"""On a standby the server refuses it (SQLSTATE 55000): it has neither insert position nor running transactions."""
+"""A question that a standby refuses (SQLSTATE 55000): it has neither insert position nor running transactions."""
 FLUSHED = "SELECT pg_catalog.pg_current_wal_flush_lsn()::text"
 NUDGE = "SELECT pg_catalog.pg_current_xact_id()::text"
 """An empty transaction with an id: after its commit the server soon writes its log to disk up to there. Needed only
@@ -55,23 +55,23 @@ class View:
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> View:
-        """From a row of ``VIEW``."""
+        """Reads a row of ``VIEW``."""
         snapshot, inserted, page_bytes, segment_bytes, flushed, system, timeline, clock_us = row
         end = without_page_header(parse_lsn(inserted), page_bytes, segment_bytes)
         server = Server(system, int(timeline, 16))
         return cls(server, SnapshotWitness.parse(snapshot), end, parse_lsn(flushed), clock_us)
 
     def order(self) -> int:
-        """How many transactions ended."""
+        """The number of transactions that ended."""
         return ended(self.snapshot)
 
     def place(self) -> Place:
-        """Where everything that it shows was delivered."""
+        """The place where everything that it shows was delivered."""
         return Place(self.server, self.snapshot)
 
 
 def on_disk(execute: Callable[[str], Any], view: View, until: float) -> bool:
-    """Whether the server's log is on disk up to the view's end, waiting for it until then (monotonic seconds).
+    """Tells whether the server's log is on disk up to the view's end, waiting for it until then (monotonic seconds).
 
     Args:
         execute: runs a statement and returns the first column of its first row.
@@ -103,4 +103,4 @@ def not_on_disk(address: str) -> ConnectionFailed:
 _LOOKS_BEFORE_NUDGE = 3
 _MOMENT_S = 0.01
 FLUSH_S = 30.0
-"""How long to wait for the disk where nothing else can be done meanwhile."""
+"""Seconds to wait for the disk where nothing else can be done meanwhile."""

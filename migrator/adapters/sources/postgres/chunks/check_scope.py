@@ -46,8 +46,8 @@ def _check_key(connection: Any, table: TableSchema, key: Key) -> None:
 
 
 def _check_predicate(connection: Any, table: TableSchema, predicate: str) -> None:
-    """After the grammar, the server: both forms must be right. Within CASE no closing parenthesis ends the
-    expression, within WHERE no aggregate is allowed. So what passes is one expression over one row.
+    """Has the server check what the grammar has passed: both forms must be right. Within CASE no closing parenthesis
+    ends the expression, within WHERE no aggregate is allowed. So what passes is one expression over one row.
     """
     grammatical(predicate, table, '"')
     name = quoted(table.id)

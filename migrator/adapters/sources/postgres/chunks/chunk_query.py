@@ -49,7 +49,7 @@ class ChunkQuery:
         return ChunkQuery(replace(self._schema, key=columns), self.table, self._operators)
 
     def settings(self) -> str:
-        """What the open transaction must be told before keys are compared in it; nothing if empty.
+        """Returns the statement that the open transaction needs before keys are compared in it; nothing if empty.
 
         pg_catalog comes first: for its own types nobody's operators count but its own.
         """

@@ -212,7 +212,7 @@ def _tell(cursor: Any, query: ChunkQuery) -> None:
 
 
 def _checked(schema: TableSchema, table: ReflectedTable, place: str) -> None:
-    """That the table still has the schema's columns and key. More columns may have been added since."""
+    """Checks that the table still has the schema's columns and key. More columns may have been added since."""
     columns = {reflected.column.name: reflected.column for reflected in table.columns}
     for wanted in schema.columns:
         found = columns.get(wanted.name)

@@ -1,4 +1,4 @@
-"""What a chunk reads: a range of keys, and of a dump request also listed keys, or the rows a predicate holds for.
+"""The rows that a chunk reads: a range of keys; of a dump request also listed keys, or rows a predicate holds for.
 
 A predicate is asked of a bounded range of keys only: the key at which ``limit_rows`` rows end is found first
 (``ChunkRequest.ahead``). So a predicate that few rows satisfy never makes a chunk scan the table in one go.

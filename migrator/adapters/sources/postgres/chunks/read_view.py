@@ -52,7 +52,7 @@ SELECT pg_catalog.pg_is_in_recovery(),
 
 @dataclass(frozen=True, slots=True)
 class ReadView:
-    """What the snapshot of a chunk says in terms of the log that is read beside it.
+    """A chunk's snapshot in terms of the log that is read beside it.
 
     Attributes:
         witness: which of the log's transactions it contains.
@@ -67,7 +67,7 @@ class ReadView:
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """How to take read views beside a log.
+    """A way to take read views beside a log.
 
     Attributes:
         before: called outside of a transaction before each view; what it returns is handed to ``take``.
@@ -81,7 +81,7 @@ class Views:
 
 
 def before_view(cursor: Any) -> ReplayWitness | None:
-    """To be called outside of a transaction, before the view is taken: on a standby its witness, else None."""
+    """Returns, called outside of a transaction and before the view is taken: on a standby its witness, else None."""
     cursor.execute(_BEFORE)
     standby, replayed = cursor.fetchone()
     return ReplayWitness(parse_lsn(replayed or "0/0")) if standby else None

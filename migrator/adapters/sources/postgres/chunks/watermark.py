@@ -58,7 +58,7 @@ class PostgresMessageWriter:
 
 
 def mark_writer(source: PostgresSource) -> Callable[[], WatermarkWriter] | None:
-    """What makes the writer of the configured placement; None where nothing is written."""
+    """Returns what makes the writer of the configured placement; None where nothing is written."""
     if source.placement == WATERMARK:
         return lambda: PostgresWatermarkWriter(source)
     if source.placement == MESSAGE:

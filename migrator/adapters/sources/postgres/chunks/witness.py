@@ -19,12 +19,12 @@ _XID_RANGE = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class ReplayWitness:
-    """On a standby: everything whose commit record ends at or before ``replayed`` (an LSN) is visible."""
+    """The witness of a standby: everything whose commit record ends at or before ``replayed`` (an LSN) is visible."""
 
     replayed: int
 
     def contains(self, transaction: TransactionId) -> bool:
-        """Whether the read view shows the transaction, given xid and start of its commit record.
+        """Tells whether the read view shows the transaction, given xid and start of its commit record.
 
         ``replayed`` is the end of a record, so what starts before it ends there at the latest. A transaction
         that was read from a primary has no place in its id: False, which is never wrong.
@@ -44,7 +44,7 @@ class SnapshotWitness:
 
     @classmethod
     def parse(cls, text: str) -> SnapshotWitness:
-        """From ``xmin:xmax:xip,xip,...``. Raises SourceError for anything else."""
+        """Reads ``xmin:xmax:xip,xip,...``. Raises SourceError for anything else."""
         try:
             xmin, xmax, running = text.split(":")
             return cls(int(xmin), int(xmax), frozenset(int(xid) for xid in running.split(",") if xid))
@@ -52,7 +52,7 @@ class SnapshotWitness:
             raise SourceError(f"{text!r} is not a snapshot", cause=str(error)) from error
 
     def contains(self, transaction: TransactionId) -> bool:
-        """Whether the snapshot shows the transaction, given the 32-bit xid of its Begin.
+        """Tells whether the snapshot shows the transaction, given the 32-bit xid of its Begin.
 
         The log gives only the low 32 bits; running transactions lie within 2^31 of each other, so the 64-bit
         xid meant is the one nearest to ``xmax``. True only for transactions that committed: ask for no

@@ -1,4 +1,4 @@
-"""Which table a name stands for: its number in the server's catalog (``pg_class.oid``).
+"""The table that a name stands for: its number in the server's catalog (``pg_class.oid``).
 
 A rename, another schema, a renamed schema or database, TRUNCATE, VACUUM FULL and every rewrite keep it; a
 table that is made anew gets another. The log tells relations by it, too. So what was dumped is known by its
@@ -28,7 +28,7 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::int8:
 _SCHEMA = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1"
 
 Preparing = Callable[[Query, TableId], Sequence[str]]
-"""What has to be run before changes of a table are captured; nothing if it is as it must be."""
+"""Finds the statement to run before changes of a table are captured; nothing if it is as it must be."""
 
 
 def table_numbers(query: Query, tables: Sequence[TableId]) -> dict[TableId, int]:

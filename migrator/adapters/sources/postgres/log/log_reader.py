@@ -249,7 +249,7 @@ class PostgresLogReader:
         return self._asking_catalog(lambda query: look_up(query)(relation, table, transaction))
 
     def _begin_with_tables(self) -> None:
-        """Which tables the first look has found are those that the log is read of, and chunks."""
+        """Checks that the tables which the first look has found are those that the log is read of, and chunks."""
         self._unlogged.first_seen_at(lambda: self._place().order)
         self._relations.follow(self._unlogged.numbers(), self._unlogged.former())
         self._same.follows(self._unlogged.numbers())
@@ -368,7 +368,7 @@ class PostgresLogReader:
         self._skipping = self._partial = False
 
     def _hand_out_part(self) -> None:
-        """What is collected of the open transaction, as a part that isn't the last.
+        """Hands on what is collected of the open transaction, as a part that isn't the last.
 
         Its token can't be known before Commit: it is the commit record's start, from which the server would
         send this transaction again.

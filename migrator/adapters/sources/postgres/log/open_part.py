@@ -41,7 +41,7 @@ class OpenPart:
         self.count += 1
 
     def take(self) -> tuple[ChangeRun, ...]:
-        """What was collected; begins anew."""
+        """Hands on what was collected, and begins anew."""
         self._end_run()
         runs, self._runs = tuple(self._runs), []
         self.count = self.bytes = self._run_begins = 0

@@ -94,7 +94,7 @@ class Tree:
     emptied: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """For the notes; a file that is a partition's first isn't told."""
+        """Returns the text for the notes; a file that is a partition's first isn't told."""
         rows: list[list[Any]] = []
         for oid, each in sorted(self.partitions.items()):
             rows.append([oid, each.name, each.version, *([each.file] if each.file != oid else [])])
@@ -111,8 +111,8 @@ class Tree:
 
 @dataclass(slots=True)
 class _Seen:
-    """What one look finds of a table. ``adopted``: tables before they were partitions; ``recent``: partitions since
-    the slot's place; ``writers``: whose transaction wrote a partition's row in ``pg_class``."""
+    """The findings of one look at a table. ``adopted``: tables before they were partitions; ``recent``: partitions
+    since the slot's place; ``writers``: whose transaction wrote a partition's row in ``pg_class``."""
 
     tree: Tree
     adopted: set[int] = field(default_factory=set)
@@ -168,7 +168,7 @@ class PartitionWatch:
         return seen.tree
 
     def next(self, query: Query, table: TableId, known: Tree, seen: _Seen | None) -> Tree:
-        """What is known after this look. Raises SchemaError, named, for what came or went."""
+        """Returns what is known after this look. Raises SchemaError, named, for what came or went."""
         now = seen.tree.partitions if seen is not None else {}
         for oid, each in now.items():
             new = oid not in known.partitions or known.partitions[oid].version != each.version
@@ -205,7 +205,7 @@ class PartitionWatch:
         return replace(known, emptied=emptied)
 
     def undecided(self) -> bool:
-        """Whether something waits for the log."""
+        """Tells whether something waits for the log."""
         return bool(self._doubts)
 
     def decide_at(self, place: Position) -> None:
@@ -237,7 +237,7 @@ def _unexplained(query: Query, table: TableId, known: Tree, seen: _Seen) -> dict
 
 
 def _with_old_rows(query: Query, table: TableId, oids: list[int], bound: int) -> set[int]:
-    """Which of these partitions surely have a row of before; the log must not wait for locks of others."""
+    """Tells which of these partitions surely have a row of before; the log must not wait for locks of others."""
     ((before,),) = query(_WAITS, [])
     query(_WAIT, [_BRIEFLY])
     try:

@@ -135,7 +135,7 @@ class Truncate(NamedTuple):
 
 
 class LogicalMessage(NamedTuple):
-    """What ``pg_logical_emit_message`` wrote."""
+    """A message that ``pg_logical_emit_message`` wrote."""
 
     transactional: bool
     lsn: int

@@ -16,7 +16,7 @@ _PROGRESS_EVERY_S = 0.02
 
 
 class ReadyRecords:
-    """In the log's order; of places that follow each other only the last."""
+    """Adds a record in the log's order; of places that follow each other only the last."""
 
     def __init__(self) -> None:
         self._records: list[LogRecord] = []
@@ -41,11 +41,11 @@ class ReadyRecords:
             self._records.append(LogProgress(position))
 
     def only_progress(self) -> bool:
-        """Whether there is nothing but a place."""
+        """Tells whether there is nothing but a place."""
         return len(self._records) == 1 and isinstance(self._records[0], LogProgress)
 
     def wait_until(self, until: float) -> float:
-        """Until when, at most ``until``, more is worth waiting for; by the monotonic clock."""
+        """Returns until when, at most ``until``, more is worth waiting for; by the monotonic clock."""
         if not self._records:
             return until
         return min(until, self._progress_at + _PROGRESS_EVERY_S) if self.only_progress() else 0.0

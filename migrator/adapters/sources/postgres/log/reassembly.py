@@ -66,7 +66,7 @@ class _Collected:
         self._undone.add(_U32.pack(subtransaction))
 
     def messages(self) -> Iterator[bytes]:
-        """What was not undone, as it would come unstreamed."""
+        """Returns what was not undone, as it would come unstreamed."""
         self._file.seek(0)
         read = self._file.read
         while head := read(_U32.size):
@@ -123,7 +123,7 @@ class Reassembly:
                 return found
 
     def _sorted(self) -> list[bytes]:
-        """What was received and is to be handed on, up to the end of a streamed transaction."""
+        """Returns what was received and is to be handed on, up to the end of a streamed transaction."""
         found: list[bytes] = []
         received = self._received
         while received and self._whole is None:
@@ -186,7 +186,7 @@ class Reassembly:
             raise self._full(error) from error
 
     def _ended(self, xid: int) -> _Collected | None:
-        """What was collected of a transaction, which is forgotten; None if it holds no message."""
+        """Returns what was collected of a transaction, which is forgotten; None if it holds no message."""
         if self._current is not None or xid not in self._open:
             raise self._senseless(f"transaction {xid} ends that isn't open")
         return self._open.pop(xid)

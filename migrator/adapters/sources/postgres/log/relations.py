@@ -1,4 +1,4 @@
-"""What the log reader knows about the relations of its stream: which are captured, and with which row
+"""The log reader's knowledge of the relations of its stream: which are captured, and with which row
 schema.
 """
 
@@ -37,7 +37,7 @@ class Captured:
 
     @property
     def schema(self) -> TableSchema:
-        """Its row schema."""
+        """The relation's row schema."""
         return self.codec.schema
 
 
@@ -128,7 +128,7 @@ class Relations:
         self._former = dict(former)
 
     def is_other(self, relation: Relation, place: int) -> bool:
-        """Whether the relation has the name of a captured table at that place of the log, and is another one."""
+        """Tells whether the relation has a captured table's name at that place of the log, and is another one."""
         name = TableId(relation.schema, relation.name)
         known = name in self._known and relation.oid not in self._tables
         return known and place > self._former.get(name, -1)
@@ -142,13 +142,13 @@ class Relations:
         return self._captured.get(oid)
 
     def touched(self, message: object) -> bool:
-        """Whether a message that no codec reads tells of a change of captured tables."""
+        """Tells whether a message that no codec reads tells of a change of captured tables."""
         if isinstance(message, Truncate):
             return any(map(self.captured, message.relation_oids))
         return isinstance(message, RowMessage) and self.captured(message.relation_oid) is not None
 
     def is_watermark(self, oid: int) -> bool:
-        """Whether the relation is our own watermark table."""
+        """Tells whether the relation is our own watermark table."""
         return oid in self._watermark
 
     def see(
@@ -218,7 +218,7 @@ class Relations:
             del self.codecs[head]
 
     def in_doubt(self) -> bool:
-        """Whether ``check_again`` has something to look at."""
+        """Tells whether ``check_again`` has something to look at."""
         return bool(self._in_doubt)
 
     def check_again(self) -> None:

@@ -64,7 +64,7 @@ class ReplicationStream:
         self._connection.close()
 
     def identify(self) -> ServerLog:
-        """Which log this is."""
+        """Names the log."""
         ((system, timeline, flushed, _),) = self._simple("IDENTIFY_SYSTEM")
         return ServerLog(str(system), int(str(timeline)), parse_lsn(str(flushed)))
 
@@ -74,7 +74,7 @@ class ReplicationStream:
         return str(content)
 
     def on_standby(self) -> bool:
-        """Whether the server replays another one's log."""
+        """Tells whether the server replays another one's log."""
         return self._simple("SELECT pg_catalog.pg_is_in_recovery()") == [("t",)]
 
     def slot(self) -> SlotState | None:
@@ -237,7 +237,7 @@ class ReplicationStream:
             raise self._lost(str(error)) from error
 
     def _ended(self) -> MigratorError:
-        """Why the server ended the stream."""
+        """Explains why the server ended the stream."""
         while (result := self._pg.get_result()) is not None:
             if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.NONFATAL_ERROR):
                 return self._failure(result)
@@ -266,5 +266,5 @@ class ReplicationStream:
 
 
 def wal_end(keepalive: bytes) -> int:
-    """Up to where the server has nothing more to send, said by a keepalive."""
+    """The place up to which the server has nothing more to send, said by a keepalive."""
     return int(_U64.unpack_from(keepalive, 1)[0])

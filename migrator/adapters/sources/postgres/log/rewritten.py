@@ -61,7 +61,7 @@ class Structure:
     types: Mapping[str, str] = field(default_factory=dict)
 
     def became(self, later: Structure) -> str:
-        """What was done to rows that both looks' table had; empty if nothing."""
+        """Tells what was done to rows that both looks' table had; empty if nothing."""
         for name, (number, version) in self.columns.items():
             now = later.columns.get(name)
             if now is None:
@@ -78,7 +78,7 @@ class Structure:
         return ""
 
     def to_json(self) -> list[Any]:
-        """To be noted."""
+        """Returns the text to be noted."""
         return [
             self.oid,
             self.file,

@@ -67,7 +67,7 @@ class RowCodec:
         object.__setattr__(self, "_binary", places)
 
     def heads(self, relation_oid: int) -> tuple[bytes, ...]:
-        """How the messages begin that the codec reads: whatever begins otherwise is for somebody else to judge."""
+        """The beginnings of messages that the codec reads: what begins otherwise is for somebody else to judge."""
         tail = struct.pack("!H", self._width)
         return tuple(
             struct.pack("!cI", kind, relation_oid) + image + tail
@@ -163,7 +163,7 @@ class _OldIncomplete(Exception):
 
 
 class _Column(NamedTuple):
-    """Where one column's values lie, and of which kind each is: a numpy array each, one entry an image."""
+    """The places of one column's values, and of which kind each is: a numpy array each, one entry an image."""
 
     starts: Any
     ends: Any
@@ -171,7 +171,7 @@ class _Column(NamedTuple):
 
 
 class _Walk(NamedTuple):
-    """Where everything lies in many messages.
+    """The places of everything in many messages.
 
     Attributes:
         buffer: the messages.

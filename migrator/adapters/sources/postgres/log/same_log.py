@@ -38,7 +38,7 @@ class LastChange:
 
 
 def named(position: Position) -> tuple[bool, LastChange | None]:
-    """Whether a position tells of such a transaction (earlier versions' don't), and which. Raises
+    """Returns the transaction that a position tells of, if it does (earlier versions' don't). Raises
     ``SourceError``."""
     _, mark, text = position.token.partition(_MARK)
     if not text:
@@ -51,7 +51,7 @@ def named(position: Position) -> tuple[bool, LastChange | None]:
 
 
 def durable_lsn(position: Position) -> int:
-    """Up to where the server may forget its log once this position is durable: not the transaction that it
+    """Returns up to where the server may forget its log once this position is durable: not the transaction that it
     names."""
     lsn, _ = token_parts(position)
     _, last = named(position)

@@ -64,7 +64,7 @@ def _check_same(known: TableSchema, old: Column, new: Column, where: str) -> Non
 
 
 def _same_or_wider(old: str, new: str) -> bool:
-    """Whether values keep their text. Only a longer limit is sure to: any other change rewrites rows
+    """Tells whether values keep their text. Only a longer limit is sure to: any other change rewrites rows
     unlogged.
     """
     if old == new:

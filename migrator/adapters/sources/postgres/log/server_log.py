@@ -1,4 +1,4 @@
-"""Which log a server has: the system's identity, and the timelines that its history is made of.
+"""The log that a server has: the system's identity, and the timelines that its history is made of.
 
 A standby that is promoted begins a new timeline at the place F that it had replayed. Its log and the old primary's
 are the same up to F and differ behind it, under the same numbers. A position behind F, of the old timeline, names a
@@ -19,7 +19,7 @@ History = Callable[[int], str]
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """What IDENTIFY_SYSTEM says: system identifier, timeline, and the place up to which the log is flushed.
+    """The answer to IDENTIFY_SYSTEM: system identifier, timeline, and the place up to which the log is flushed.
 
     ``timeline`` is 0 where it isn't part of a position: on a standby, which may be promoted while it is read,
     and in tokens of earlier versions.
@@ -30,11 +30,11 @@ class ServerLog:
     flushed: int = 0
 
     def label(self) -> str:
-        """What a token says about the server."""
+        """Returns what a token says about the server."""
         return f"{self.system}{_SEPARATOR}{self.timeline}" if self.timeline else self.system
 
     def misses(self, label: str, lsn: int, history: History) -> str:
-        """Why this log doesn't lead to ``lsn`` of the log that ``label`` names; empty if it does."""
+        """Says why this log doesn't lead to ``lsn`` of the log that ``label`` names; empty if it does."""
         system, _, number = label.partition(_SEPARATOR)
         timeline = int(number) if number.isdigit() else 0
         if system != self.system:
@@ -53,13 +53,13 @@ class ServerLog:
 
 
 def has_timeline(label: str) -> bool:
-    """Whether a token's label is of a primary's log, by this or a later version than those that name no
+    """Tells whether a token's label is of a primary's log, by this or a later version than those that name no
     timeline."""
     return _SEPARATOR in label
 
 
 def _left_at(history: str, timeline: int) -> int | None:
-    """Where a history leaves a timeline for the next one: its lines are ``timeline, place, reason``."""
+    """Finds where a history leaves a timeline for the next one: its lines are ``timeline, place, reason``."""
     for line in history.splitlines():
         words = line.split()
         if len(words) >= 2 and words[0] == str(timeline):

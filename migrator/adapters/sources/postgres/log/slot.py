@@ -31,7 +31,7 @@ _WAL_FILE = re.compile(r"\b[0-9A-F]{24}\b")
 
 @dataclass(frozen=True, slots=True)
 class SlotState:
-    """What ``pg_replication_slots`` says about our slot.
+    """The row of ``pg_replication_slots`` about our slot.
 
     ``confirmed`` is the LSN it goes back to; ``lost`` is empty for a slot that holds its log, else why it doesn't;
     ``unfit`` is empty unless somebody made it otherwise than we do: with two_phase, PREPARE would already send rows
@@ -55,7 +55,7 @@ class SlotState:
         copied: str | None = None,
         read_by: str | None = None,
     ) -> SlotState:
-        """From ``confirmed_flush_lsn``, ``wal_status``, ``invalidation_reason`` (before 17: ``conflicting``), what
+        """Reads ``confirmed_flush_lsn``, ``wal_status``, ``invalidation_reason`` (before 17: ``conflicting``), what
         doesn't suit us, whether it is a standby's copy, and ``active_pid``.
         """
         lost = "wal_status is 'lost'" if status == "lost" else ""
@@ -141,7 +141,7 @@ def lost_slot(source: PostgresSource, cause: str) -> GapError:
 
 
 def stopped_log(source: PostgresSource, sqlstate: str, words: str) -> MigratorError | None:
-    """Why the server gives no log, if the slot or the publication is to blame; None if neither is.
+    """Says why the server gives no log, if the slot or the publication is to blame; None if neither is.
 
     The words are in the server's language, and its code is the same for both: so the slot is looked at. One
     that the server had to find before it came to a publication, and that holds its log, isn't to blame.

@@ -87,7 +87,7 @@ class _Label:
     version: str
 
     def became(self, later: _Label) -> str:
-        """What was done to it, if it was renamed."""
+        """Tells what was done to it, if it was renamed."""
         if later.text != self.text:
             return f"{self.text!r} of {self.type} was renamed to {later.text!r}"
         if later.version != self.version and later.order == self.order:
@@ -135,17 +135,17 @@ class UnloggedChanges:
         self.look_at_values(query, tables)
 
     def look_at_values(self, query: Query, tables: Sequence[TableId]) -> None:
-        """What became of rows without a change of them. Raises SchemaError, named."""
+        """Checks what became of rows without a change of them. Raises SchemaError, named."""
         self._look_at_labels(query, tables)
         self._look_at_choices(tables)
         self._look_at_columns(query, tables)
 
     def numbers(self) -> dict[TableId, int]:
-        """Which tables are captured, by their numbers."""
+        """Returns which tables are captured, by their numbers."""
         return dict(self._numbers)
 
     def former(self) -> dict[TableId, Any]:
-        """Up to which place of the log another table may have had the name of one that is captured.
+        """Returns up to which place of the log another table may have had the name of one that is captured.
 
         Of what ``first_seen_at`` was told.
         """
@@ -169,7 +169,7 @@ class UnloggedChanges:
             self._first_seen.clear()
 
     def look_at_numbers(self, query: Query, tables: Sequence[TableId]) -> None:
-        """Whether each name leads to the table that was dumped. Raises SchemaError, named."""
+        """Checks that each name leads to the table that was dumped. Raises SchemaError, named."""
         found = table_numbers(query, tables)
         for table in tables:
             known, number = self._known_number(self._notes.of(table)), found.get(table)
@@ -225,7 +225,7 @@ class UnloggedChanges:
         self._notes.note(_PUBLICATION, json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
 
     def _noted_memberships(self, wanted: Container[TableId]) -> dict[TableId, str]:
-        """As the last reader saw them, of tables that are still captured."""
+        """Returns the tables as the last reader saw them, of those that are still captured."""
         noted = json.loads(self._notes.of(_PUBLICATION) or "[]")
         listed = {TableId(schema, name): version for schema, name, version in noted}
         return {table: version for table, version in listed.items() if table in wanted}
@@ -250,7 +250,7 @@ class UnloggedChanges:
             self._note(table, _TREE, self._partitions.emptied(table, known, xid).to_json())
 
     def undecided(self) -> bool:
-        """Whether what a look found waits for the log to explain it."""
+        """Tells whether what a look found waits for the log to explain it."""
         return self._partitions.undecided()
 
     def decide_at(self, place: Position) -> None:
@@ -291,7 +291,7 @@ class UnloggedChanges:
             self._note(table, _ENUMS, _noted(labels))
 
     def _look_at_choices(self, tables: Sequence[TableId]) -> None:
-        """Not of the source, but of the configuration: a column would have values of two types."""
+        """An error not of the source, but of the configuration: a column would have values of two types."""
         for table in tables:
             noted, chosen = _parsed(self._notes.of(table)), self._source.choices(table).as_text
             if noted.get(_COLUMNS) and frozenset(noted.get(_AS_TEXT, ())) != chosen:
