@@ -37,7 +37,8 @@ _SCRIPT = b"#!"
 
 
 class PackagesUnavailable(MigratorError):
-    """The error that this machine can't have the packages (no apt, mirror, candidate): the server stays unknown."""
+    """The error that this machine can't have the packages (no apt, mirror, candidate): it says nothing about the
+    server."""
 
 
 @dataclass(frozen=True, slots=True)
