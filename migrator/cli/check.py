@@ -6,7 +6,9 @@ import click
 
 from migrator.cli.options import OnSpark, on_spark
 from migrator.errors import MigratorError, readable
-from migrator.run.commands.grain_proof import REMEDY, prove
+from migrator.model.finding import Finding
+from migrator.run.commands.fits import unfit
+from migrator.run.commands.grain_proof import REMEDY, Verdict, prove
 from migrator.run.migration import Parts, plans, preflight
 from migrator.wiring import parts as wiring
 from transforms.analysis.plan import MappingPlan
@@ -14,6 +16,10 @@ from transforms.on_spark.explained import grain, links
 
 GRAIN_ROWS = 200
 """Number of rows of its table of which the grains are tried, unless somebody says otherwise."""
+
+
+VALUE_SECONDS = 5.0
+"""How long each source table is looked through for values that don't fit, unless somebody says otherwise."""
 
 
 @click.command()
@@ -24,21 +30,25 @@ GRAIN_ROWS = 200
     type=click.IntRange(0, 10_000),
     help="Try the grains of so many source rows of each joined target; 0: none.",
 )
+@click.option(
+    "--value-seconds",
+    default=VALUE_SECONDS,
+    show_default=True,
+    type=click.FloatRange(0, 36_000),
+    help="Look through each source table for so long for values that the new schema can't hold; 0: not at all.",
+)
 @on_spark
-def check(project: OnSpark, grain_rows: int) -> int:
+def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
     """Preflight: everything that stands in the way of a run, all at once, each with its remedy. Changes nothing.
 
     Of joined targets some grains are mapped together and apart: a row that comes out otherwise shows a wrong grain.
+    Some rows of each table, and those that the source suspects, are mapped and tried by the target.
     """
     settings = project.settings
     parts = wiring.parts(settings, project.master, project.options)
     findings = preflight(parts)
     for finding in findings:
-        label = click.style("refuses", fg="red") if finding.fatal else click.style("warning", fg="yellow")
-        remedy = readable(finding.remedy)
-        click.echo(
-            f"{label}  {finding.check}: {finding.subject}\n    {finding.problem}\n    remedy: {remedy}"
-        )
+        _print(finding)
     problems = [problem for problem in [wiring.revision_problem(settings)] if problem]
     for problem in problems:
         click.echo(
@@ -48,18 +58,28 @@ def check(project: OnSpark, grain_rows: int) -> int:
         click.echo(f"note     mapping: {file.name} is no part of it: no line of it says `-- target: <table>`")
     fatal = sum(finding.fatal for finding in findings) + len(problems)
     if not fatal:
-        fatal += _check_mapping(parts, grain_rows)
+        more, values = _check_mapping(parts, grain_rows, value_seconds)
+        findings += values
+        fatal += more + sum(finding.fatal for finding in values)
     click.echo(f"{fatal} refusal(s), {sum(not finding.fatal for finding in findings)} warning(s)")
     return 2 if fatal else 0
 
 
-def _check_mapping(parts: Parts, grain_rows: int) -> int:
-    """Prints what the mapping does; how many reasons there are why it can't be used."""
+def _print(finding: Finding) -> None:
+    label = click.style("refuses", fg="red") if finding.fatal else click.style("warning", fg="yellow")
+    remedy = readable(finding.remedy)
+    click.echo(f"{label}  {finding.check}: {finding.subject}\n    {finding.problem}\n    remedy: {remedy}")
+
+
+def _check_mapping(parts: Parts, grain_rows: int, value_seconds: float) -> tuple[int, list[Finding]]:
+    """Prints what the mapping does; how many reasons there are why it can't be used, and values that don't fit."""
     try:
-        schemas, _, found = plans(parts)
+        schemas, tables, found = plans(parts)
     except MigratorError as error:
         click.echo(f"{click.style('refuses', fg='red')}  mapping: " + "\n    ".join(error.lines()))
-        return 1
+        return 1, []
+    values: list[Finding] = []
+    targets = {table.id.name: table for table in tables}
     keys = {schema.id.name: schema.key for schema in schemas}
     wrong = 0
     for plan in found.values():
@@ -68,22 +88,27 @@ def _check_mapping(parts: Parts, grain_rows: int) -> int:
         for reach in plan.reaches:
             ways = "; ".join(text for _, text in links(reach))
             click.echo(f"             grain {grain(reach)}{f'; links {ways}' if ways else ''}")
-        if plan.reaches and grain_rows:
-            wrong += _try_grains(parts, plan, grain_rows)
-    return wrong
+        verdict = prove(parts, plan, grain_rows) if plan.reaches and grain_rows else None
+        if verdict is not None and _print_grains(plan, verdict):
+            wrong += 1
+            continue
+        sampled = None if verdict is None else verdict.rows
+        for finding in unfit(parts, plan, targets[plan.target.name], value_seconds, sampled):
+            _print(finding)
+            values.append(finding)
+    return wrong, values
 
 
-def _try_grains(parts: Parts, plan: MappingPlan, rows: int) -> int:
-    """Prints whether rows depend on one grain each, as far as a sample shows; 1 if they don't."""
-    verdict = prove(parts, plan, rows)
+def _print_grains(plan: MappingPlan, verdict: Verdict) -> bool:
+    """Prints whether rows depend on one grain each, as far as a sample shows; whether they don't."""
     if verdict.wrong:
         label = click.style("refuses", fg="red")
         click.echo(f"{label}  grain: {plan.target.name}\n    {verdict.wrong}\n    remedy: {readable(REMEDY)}")
-        return 1
+        return True
     if verdict.untried:
         click.echo(
             f"{click.style('warning', fg='yellow')}  grain: {plan.target.name} wasn't tried: {verdict.untried}"
         )
     else:
         click.echo(f"             {verdict.grains} grains tried, together and apart")
-    return 0
+    return False

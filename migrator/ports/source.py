@@ -8,11 +8,12 @@ from typing import Protocol
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
 from migrator.model.event import LogRecord, MarkKind
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.load import Load
 from migrator.model.position import Position
 from migrator.model.reach import Reference
 from migrator.model.requests.request import Scope
-from migrator.model.table import TableSchema
+from migrator.model.table import Column, TableSchema
 
 
 class SourceCatalog(Protocol):
@@ -40,6 +41,13 @@ class SourceCatalog(Protocol):
 
     def check_scope(self, table: TableSchema, scope: Scope) -> None:
         """Asks the source whether it can read these rows. Raises ``RequestError`` naming field, value and cause."""
+        ...
+
+    def doubted(self, column: Column, rule: Rule) -> str:
+        """SQL over a row's columns that is true, among others, of values that break a rule of a target column.
+
+        Empty where the source can't be asked.
+        """
         ...
 
     def position(self) -> Position:

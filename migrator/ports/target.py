@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from migrator.errors import TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import Link
@@ -101,6 +103,18 @@ class Target(Protocol):
 
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """Reflects the named tables. Raises ``TargetError`` naming those that don't exist."""
+        ...
+
+    def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
+        """What each of the table's columns takes, by name, as far as it can be said in rules."""
+        ...
+
+    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+        """What the table would say to mapped rows, tried where nobody sees it; None if it takes them.
+
+        ``rows``: a ``pyarrow.Table`` of columns that it has, the key's among them. Foreign keys aren't asked, nor
+        rows that the table has. Raises ``ConnectionFailed``, ``TargetError`` where rows can't be tried.
+        """
         ...
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from migrator.errors import FencedError, TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
 from migrator.model.progress import Checkpoint
@@ -87,6 +88,14 @@ class MemoryTarget:
         if missing:
             raise TargetError(f"target tables don't exist: {', '.join(missing)}", remedy="create them")
         return [known[name] for name in names]
+
+    def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
+        """It takes whatever is mapped."""
+        return {}
+
+    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+        """It takes whatever is mapped."""
+        return None
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
         """Raises ``TargetError`` when a mirror is needed: there is none in memory."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from migrator.errors import TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.ledger import Ledger
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.key_maps import KeyMaps
@@ -51,6 +53,20 @@ class NumberedTarget:
         found = self._target.tables(names)
         self._tables |= {table.id.name: table for table in found}
         return [self._as_text(table) for table in found]
+
+    def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
+        """See the port; of surrogates nothing, whose numbers are given later."""
+        chosen = self._surrogates.get(table.id.name, {})
+        found = self._target.holds(self._tables.get(table.id.name, table))
+        return {name: rules for name, rules in found.items() if name not in chosen}
+
+    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+        """See the port. No number is given: each key has another one here."""
+        given = self._tables.get(table.id.name, table)
+        for column in _among(given, self._surrogates.get(table.id.name, {}), rows):
+            keys = rows[column.name].combine_chunks().dictionary_encode()
+            rows = _set(rows, column.name, keys.indices.cast(_NUMBERS[column.spark_type]))
+        return self._target.refused(given, rows)
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
         """See the port."""

@@ -50,22 +50,24 @@ class Verdict:
         grains: how many were tried.
         wrong: the target row that depends on several grains, and how; empty if none was found.
         untried: why none could be tried; empty if they were.
+        rows: the target rows of the grains tried; None of none.
     """
 
     grains: int
     wrong: str = ""
     untried: str = ""
+    rows: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
+class Grains:
     """Some grains of one reach: rows by node, and of each row that has a value of the grain that one's number."""
 
     reach: Reach
     rows: Sequence[pa.Table]
     numbers: Mapping[int, Sequence[int]]
 
-    def grains(self) -> int:
+    def count(self) -> int:
         """Returns the number of different grains."""
         return len({number for numbers in self.numbers.values() for number in numbers})
 
@@ -96,12 +98,19 @@ def prove(parts: Parts, plan: MappingPlan, rows: int) -> Verdict:
     try:
         trial_rows = TrialRows(parts.spark(), reader, plan)
         mapping = TrialMap(parts.spark(), plan, trial_rows)
-        samples: list[_Sample] = []
+        samples: list[Grains] = []
         for reach in plan.reaches:
-            samples.append(_sample(mapping, reach, rows, sum(one.grains() for one in samples)))
-        grains = sum(one.grains() for one in samples)
+            firsts = {
+                root: trial_rows.first(reach.nodes[root].schema.id.name, rows) for root in reach.roots()
+            }
+            samples.append(grains_of(mapping, reach, firsts, sum(one.count() for one in samples)))
+        grains = sum(one.count() for one in samples)
+        if not grains:
+            return Verdict(0)
         with named_jvm_end():
-            return Verdict(grains, _difference(mapping, samples) if grains > 1 else "")
+            together = mapped_grains(mapping, samples, lambda _: True)
+            wrong = _difference(mapping, samples, together) if grains > 1 else ""
+            return Verdict(grains, wrong, rows=together)
     except SourceError as error:
         if error.retryable:
             raise
@@ -112,9 +121,16 @@ def prove(parts: Parts, plan: MappingPlan, rows: int) -> Verdict:
         reader.close()
 
 
-def _sample(mapping: TrialMap, reach: Reach, limit: int, before: int) -> _Sample:
-    """Whole grains, with all rows linked to them; ``before``: how many grains have a number already."""
-    own = _roots(mapping, reach, limit)
+def grains_of(mapping: TrialMap, reach: Reach, firsts: Mapping[int, pa.Table], before: int = 0) -> Grains:
+    """Whole grains, with all rows linked to them.
+
+    Args:
+        mapping: of the target.
+        reach: of the grains.
+        firsts: rows of tables that have the grain, by the node's index; of these the grains are.
+        before: how many grains have a number already.
+    """
+    own = _roots(mapping, reach, firsts)
     values = {index: tuples(rows, columns) for index, (rows, columns) in own.items()}
     every = dict.fromkeys(value for found in values.values() for value in found)
     known = {value: before + number for number, value in enumerate(every)}
@@ -126,38 +142,38 @@ def _sample(mapping: TrialMap, reach: Reach, limit: int, before: int) -> _Sample
         above = rows[node.above].select(list(node.above_columns))
         rows.append(mapping.source.linked(node.schema.id.name, node.columns, above))
     numbers = {index: [known[value] for value in found] for index, found in values.items()}
-    return _Sample(reach, rows, numbers)
+    return Grains(reach, rows, numbers)
 
 
-def _roots(mapping: TrialMap, reach: Reach, limit: int) -> dict[int, tuple[pa.Table, list[str]]]:
-    """Returns, by node that has the grain, all rows of the grains of its table's first rows, and the grain's
+def _roots(
+    mapping: TrialMap, reach: Reach, firsts: Mapping[int, pa.Table]
+) -> dict[int, tuple[pa.Table, list[str]]]:
+    """Returns, by node that has the grain, all rows of the grains of its table's rows in ``firsts``, and the grain's
     columns."""
-    source, root = mapping.source, reach.root
-    table, columns = root.schema.id.name, list(reach.grain)
+    source, columns = mapping.source, list(reach.grain)
     if columns:
-        roots = {index: reach.nodes[index].schema.id.name for index in reach.roots()}
-        firsts = [
-            source.first(name, limit).select(reach.grain_of(index)).rename_columns(columns)
-            for index, name in roots.items()
-        ]
-        wanted = pa.concat_tables(firsts, promote_options="permissive")
+        wanted = pa.concat_tables(
+            [rows.select(reach.grain_of(index)).rename_columns(columns) for index, rows in firsts.items()],
+            promote_options="permissive",
+        )
         return {
-            index: (source.linked(name, reach.grain_of(index), wanted), list(reach.grain_of(index)))
-            for index, name in roots.items()
+            index: (
+                source.linked(reach.nodes[index].schema.id.name, reach.grain_of(index), wanted),
+                list(reach.grain_of(index)),
+            )
+            for index in reach.roots()
         }
-    first = source.first(table, limit)
-    whole, columns = mapping.numbered(reach, source.whole(table)), [NUMBER]
-    wanted = mapping.numbered(reach, first)[NUMBER]
-    own = whole.filter(pc.is_in(whole[NUMBER], wanted.combine_chunks())).filter(pc.field(NUMBER).is_valid())
+    whole, columns = mapping.numbered(reach, source.whole(reach.root.schema.id.name)), [NUMBER]
+    numbers = mapping.numbered(reach, firsts[0])[NUMBER]
+    own = whole.filter(pc.is_in(whole[NUMBER], numbers.combine_chunks())).filter(pc.field(NUMBER).is_valid())
     return {0: (own, columns)}
 
 
-def _difference(mapping: TrialMap, samples: Sequence[_Sample]) -> str:
+def _difference(mapping: TrialMap, samples: Sequence[Grains], together: pa.Table) -> str:
     """The first target row that comes out otherwise in halves; empty if none does."""
-    together = _mapped(mapping, samples, lambda _: True)
     names, key = together.column_names, mapping.plan.target.key
     for halving in range(_HALVINGS):
-        left, right = (_mapped(mapping, samples, partial(_on_side, halving, side)) for side in (0, 1))
+        left, right = (mapped_grains(mapping, samples, partial(_on_side, halving, side)) for side in (0, 1))
         whole, apart = Counter(_rows(together)), Counter([*_rows(left), *_rows(right)])
         for row in [*(whole - apart), *(apart - whole)]:
             return _told(names, key, row, whole, apart)
@@ -169,7 +185,7 @@ def _on_side(halving: int, side: int, number: int) -> bool:
     return ((number if halving == 0 else crc32(str(number).encode()) >> halving) & 1) == side
 
 
-def _mapped(mapping: TrialMap, samples: Sequence[_Sample], chosen: Callable[[int], bool]) -> pa.Table:
+def mapped_grains(mapping: TrialMap, samples: Sequence[Grains], chosen: Callable[[int], bool]) -> pa.Table:
     """The target rows of some grains, without what rows make that stand for other grains too, by half."""
     every: dict[str, pa.Table] = {}
     own: dict[str, pa.Table] = {}

@@ -7,7 +7,7 @@ two tables may be some moments apart.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -73,6 +73,26 @@ class TrialRows:
             rows = self._with_values(table, read)
         # what the source holds for equal may be more than what is equal: its collations
         return rows.filter(pa.array([one in wanted for one in tuples(rows, columns)], pa.bool_()))
+
+    def where(self, table: str, condition: Callable[[], str]) -> Iterator[tuple[pa.Table, bool]]:
+        """The rows for which an SQL condition holds, chunk by chunk, and whether it is the last chunk.
+
+        Each is asked of a bounded range of keys: no read takes longer than one of a dump. ``condition`` is called
+        for each chunk.
+        """
+        schema = self._plan.schemas[table]
+        after: Key | None = None
+        end: Key | None = None
+        final = False
+        while not final:
+            scope = Scope(predicate=condition())
+            asked = ChunkRequest(
+                next(self._numbers), schema.id, after, _PAGE_ROWS, scope=scope, end=end, ahead=True
+            )
+            request = self._reader.bounded(asked, schema)
+            chunk = self._reader.read(request, schema)
+            final, after, end = chunk.final, chunk.last_key, request.end
+            yield self._with_values(table, pa.concat_tables([chunk.rows]).cast(arrow_schema(schema))), final
 
     def whole(self, table: str) -> pa.Table:
         """Every row of a table. Raises ``SourceError`` where there are more than ``MOST_ROWS``."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from migrator.errors import ConnectionFailed, FencedError, MigratorError
+from migrator.errors import ConnectionFailed, FencedError, MigratorError, TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.event import LogRecord
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
@@ -161,6 +163,14 @@ class SureTarget:
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """See the port."""
         return self._target.tables(names)
+
+    def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
+        """See the port."""
+        return self._target.holds(table)
+
+    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+        """See the port."""
+        return self._target.refused(table, rows)
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
         """See the port."""

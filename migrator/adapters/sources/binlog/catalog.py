@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from migrator.adapters.sources.binlog.check_scope import check_scope
+from migrator.adapters.sources.binlog.chunks.doubted import condition
 from migrator.adapters.sources.binlog.tables.captured_tables import CatalogTable
 from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
 from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
@@ -14,6 +15,7 @@ from migrator.connections.mysql.sql import query
 from migrator.errors import SourceError
 from migrator.model.event import MarkKind
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.position import Position
 from migrator.model.reach import Reference
 from migrator.model.requests.request import Scope
@@ -181,6 +183,10 @@ class BinlogCatalog(ABC):
         connection = connect(self._source)
         with named_errors(self._source, "the rows to dump can't be checked"), connection:
             check_scope(connection, table, scope)
+
+    def doubted(self, column: Column, rule: Rule) -> str:
+        """SQL that is true of values that may break a rule of a target column; empty where it can't be asked."""
+        return condition(column, rule)
 
     def position(self) -> Position:
         """A place at or after every transaction visible now."""

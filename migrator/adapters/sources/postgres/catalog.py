@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from migrator.adapters.sources.postgres.chunks.check_scope import check_scope
+from migrator.adapters.sources.postgres.chunks.doubted import condition
 from migrator.adapters.sources.postgres.chunks.read_view import present_position
 from migrator.adapters.sources.postgres.connection import connect, query_failure
 from migrator.adapters.sources.postgres.log.relations import WATERMARK_ID
@@ -24,10 +25,11 @@ from migrator.adapters.sources.postgres.reflection import psycopg_query, reflect
 from migrator.adapters.sources.postgres.settings import WATERMARK, PostgresSource
 from migrator.errors import SourceError
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.position import Position
 from migrator.model.reach import Reference
 from migrator.model.requests.request import Scope
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import Column, TableId, TableSchema
 
 _ESTIMATE = """
 SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::int8
@@ -151,6 +153,10 @@ class PostgresCatalog:
         self._with_connection(
             "the rows to dump can't be checked", lambda connection: check_scope(connection, table, scope)
         )
+
+    def doubted(self, column: Column, rule: Rule) -> str:
+        """See ``SourceCatalog.doubted``."""
+        return condition(column, rule)
 
     def position(self) -> Position:
         """See ``SourceCatalog.position``; ``read_view`` has the reasons."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from migrator.adapters.targets.postgres import history
 from migrator.adapters.targets.postgres import ledger as ledgers
+from migrator.adapters.targets.postgres.checks.dry_run import refused
+from migrator.adapters.targets.postgres.checks.holds import holds
 from migrator.adapters.targets.postgres.checks.preflight import preflight
 from migrator.adapters.targets.postgres.mirror.joined_writer import JoinedWriter
 from migrator.adapters.targets.postgres.mirror.keeper import MirrorKeeper
@@ -24,6 +27,7 @@ from migrator.adapters.targets.shared.unchanged import check_unchanged
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
 from migrator.model.table import TableId
@@ -81,6 +85,24 @@ class PostgresTargetWriter:
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """Reflects the named tables of the target's schema. Raises ``TargetError`` naming those missing."""
         return [one.table for one in self._reflect(names)]
+
+    def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
+        """What each column takes (see ``ports.target``)."""
+        structure = self._structure(table)
+        with catalog(self._settings) as connection:
+            return holds(connection, structure)
+
+    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+        """What the table would say to rows (see ``ports.target``). Changes nothing."""
+        try:
+            return refused(self._settings, self._structure(table), rows)
+        except ConnectionLost as lost:
+            raise self._lost(lost) from None
+
+    def _structure(self, table: TargetTable) -> Structure:
+        if table.id not in self._structures:
+            self._reflect([table.id.name])
+        return self._structures[table.id]
 
     def open(self, epoch: int) -> Ledger:
         """Takes the ledger over, making it first if needed; ends older sessions that hold its lock.

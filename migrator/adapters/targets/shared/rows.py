@@ -14,6 +14,21 @@ from migrator.model.target import TargetTable
 _SHOWN = 60
 
 
+def renamed(error: TargetError, copy: TableId, table: TableId) -> TargetError:
+    """An error of a copy of a table as if it were the table's."""
+
+    def text(words: str) -> str:
+        return words.replace(str(copy), str(table)).replace(copy.name, table.name)
+
+    return TargetError(
+        text(error.what),
+        where=text(error.where),
+        cause=text(error.cause),
+        remedy=error.remedy,
+        retryable=error.retryable,
+    )
+
+
 def duplicate(table: TableId, key: str) -> TargetError:
     """The mapping returned one key twice."""
     return TargetError(

@@ -61,13 +61,19 @@ class BatchWriter:
             for one in ordered:
                 self._check_written(one)
 
+    def insert(self, one: Prepared, there: bool) -> None:
+        """Inserts rows into a table that nobody else sees, and that has none; not ``there``: only stages them."""
+        self._load(one, there)
+        if there:
+            self._run(one, one.merge.after, one.merge.insert_new)
+
     def check_foreign_keys(self) -> None:
         """Checks every foreign key of all target tables. Raises ``TargetError`` naming key and value."""
         keys = {key for one in self._known.values() for key in (*one.outgoing, *one.incoming)}
         for key in sorted(keys, key=lambda one: (one.child, one.name)):
             self._refuse_orphans(key, orphan(key, self._child_key(key)), self._child_key(key))
 
-    def _load(self, one: Prepared) -> None:
+    def _load(self, one: Prepared, there: bool = True) -> None:
         loads = ["{0}", *(encoded.load for encoded in one.encoded)]
         for staged, first, last in one.staged():
 
@@ -86,7 +92,7 @@ class BatchWriter:
                 self._session.load(name, rows.column_names, loads, rows)
         for statement in one.merge.net_chunk():
             self._session.run(statement)
-        if not one.replaces:  # of a table that is filled anew, rows of an earlier mapping are there
+        if there and not one.replaces:  # of a table that is filled anew, rows of an earlier mapping are there
             for query in one.merge.clashes():
                 for row in self._session.rows(query):
                     raise one_key(one.id, one.structure.table.key, row, one.structure.key_compares())

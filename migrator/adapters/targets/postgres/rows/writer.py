@@ -128,6 +128,17 @@ class BatchWriter:
                 raise explained(self._session, refused.refusal, refused.prepared) from None
             self._merge_relaxed(ordered, refused)
 
+    def insert(self, one: Prepared) -> None:
+        """Inserts rows into a table that nobody else sees, and that has none."""
+        self._session.run(f"SAVEPOINT {_LOAD}")
+        self._load(one)
+        self._session.run(f"SAVEPOINT {_MERGE}")
+        try:
+            self._run(one, one.merge.insert_all())
+        except _Refused as refused:
+            self._session.run(f"ROLLBACK TO SAVEPOINT {_MERGE}")
+            raise explained(self._session, refused.refusal, refused.prepared) from None
+
     def check_foreign_keys(self) -> None:
         """Checks every foreign key of all target tables. Raises ``TargetError`` naming key and value."""
         keys = {key for one in self._known.values() for key in (*one.outgoing, *one.incoming)}

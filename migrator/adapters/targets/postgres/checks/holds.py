@@ -1,0 +1,67 @@
+"""What the columns of a PostgreSQL target take, as rules (see ``model.fit``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, LiteralString
+
+import psycopg
+
+from migrator.adapters.targets.postgres.structure import Storage, Structure
+from migrator.model.fit import Limit, Rule
+
+_LABELS: LiteralString = (
+    "SELECT enumlabel::text FROM pg_catalog.pg_enum"
+    " WHERE enumtypid = %s::text::regtype ORDER BY enumsortorder"
+)
+_INTEGERS = {"int2": 16, "int4": 32, "int8": 64}
+_TEXTS = frozenset({"text", "varchar", "bpchar", "name", "enum", "json", "jsonb", "xml", "citext", ""})
+_SECONDS = frozenset({"timetz", "interval", "timestamp", "timestamptz"})
+_SIZE = re.compile(r"\((\d+)(?:,(\d+))?\)")
+_NAME_OCTETS = 63
+_MOST_BITS = 83_886_080
+_FLOAT_DIGITS = {"float4": 6, "float8": 15}
+
+
+def holds(connection: psycopg.Connection[Any], structure: Structure) -> Mapping[str, Sequence[Rule]]:
+    """The rules of each column by its name."""
+    return {one.column.name: tuple(_rules(connection, one)) for one in structure.storage}
+
+
+def _rules(connection: psycopg.Connection[Any], storage: Storage) -> Iterator[Rule]:
+    base, size = storage.base, _SIZE.search(storage.declared)
+    if not storage.column.nullable:
+        yield Rule(Limit.NO_NULL)
+    if base in _TEXTS:
+        yield Rule(Limit.NO_ZERO)
+    if base in ("varchar", "bpchar") and size is not None:
+        yield Rule(Limit.CHARACTERS, (int(size[1]),))
+    if base in ("bit", "varbit"):
+        most = int(size[1]) if size is not None else _MOST_BITS
+        yield Rule(Limit.BITS, (most if base == "bit" else 0, most))
+    if base in _FLOAT_DIGITS:
+        yield Rule(Limit.DIGITS, (_FLOAT_DIGITS[base],))
+    if base in ("name", "char"):
+        yield Rule(Limit.OCTETS, (_NAME_OCTETS if base == "name" else 1,))
+    if base in _INTEGERS:
+        most = 2 ** (_INTEGERS[base] - 1)
+        yield Rule(Limit.RANGE, (-most, most - 1))
+        yield Rule(Limit.SCALE, (0,))
+    if base == "numeric" and size is not None:
+        precision, scale = int(size[1]), int(size[2] or 0)
+        greatest = (Decimal(10) ** precision - 1).scaleb(-scale)
+        yield Rule(Limit.RANGE, (-greatest, greatest))
+        yield Rule(Limit.SCALE, (scale,))
+    if base in _SECONDS and size is not None:
+        yield Rule(Limit.SECONDS, (int(size[1]),))
+    if base == "enum":
+        labels = connection.execute(_LABELS, [storage.declared]).fetchall()
+        yield Rule(Limit.MEMBERS, tuple(label for (label,) in labels))
+    if base == "time":
+        yield Rule(Limit.TIME, (int(size[1]) if size else 6,))
+    if base == "uuid":
+        yield Rule(Limit.UUID)
+    if base in ("json", "jsonb"):
+        yield Rule(Limit.JSON)
