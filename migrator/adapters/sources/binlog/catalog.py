@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from migrator.adapters.sources.binlog.check_scope import check_scope
-from migrator.adapters.sources.binlog.chunks.doubted import condition
+from migrator.adapters.sources.binlog.doubted import condition
 from migrator.adapters.sources.binlog.tables.captured_tables import CatalogTable
 from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
 from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
