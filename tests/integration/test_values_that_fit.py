@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 PAIRS = [("postgres", "mysql"), ("mariadb", "postgres")]
 """Each engine as a source and as a target: the conditions and the rules are of one engine each."""
-COLUMNS, VALUES = 24, 4
+COLUMNS, VALUES = 16, 3
 MAPPING = """
 from transforms import Mapping
 mapping = Mapping()

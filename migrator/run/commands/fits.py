@@ -17,7 +17,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from migrator.adapters.targets.shared.rows import key_text, shown
+from migrator.columnar.shown import key_text, shown
 from migrator.errors import MigratorError, TargetError
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule, doubts

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from migrator.columnar.shown import key_text, shown
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
-
-_SHOWN = 60
 
 
 def renamed(error: TargetError, copy: TableId, table: TableId) -> TargetError:
@@ -83,19 +82,6 @@ def named_row(
     )
 
 
-def shown(value: pa.Scalar) -> object:
-    """A value for messages: what Python has no word for as its number, the middle of long ones left out."""
-    try:
-        found = value.as_py()
-    except (ValueError, OverflowError):  # dates beyond the year 9999, infinities
-        found = value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64()).as_py()
-    if isinstance(found, (str, bytes)) and len(found) > _SHOWN:
-        half = _SHOWN // 2
-        dots = "..." if isinstance(found, str) else b"..."
-        return found[:half] + dots + found[-half:]  # type: ignore[operator]
-    return found
-
-
 def one_key(table: TableId, key: Sequence[str], found: Sequence[object], compares: str) -> TargetError:
     """Two rows have keys that differ, and that the target takes for one.
 
@@ -121,11 +107,6 @@ def compared_by(columns: Sequence[Sequence[object]]) -> str:
     """Describes how a unique index compares, for messages. Takes each column's name, collation (or None) and type."""
     told = [f"{name} by collation {collation} ({kind})" for name, collation, kind in columns if collation]
     return f"; the target compares {', '.join(told)}, which may take different texts for one" if told else ""
-
-
-def key_text(names: Sequence[str], values: Sequence[object]) -> str:
-    """``name=value`` pairs of a key, for messages."""
-    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
 
 
 def filled(rows: pa.Table | None) -> pa.Table | None:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from migrator.adapters.targets.mysql.refusal import DUPLICATE, NO_PRIVILEGE, TOO_LARGE, Refusal
 from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
-from migrator.adapters.targets.shared.rows import compared_by, duplicate, key_text
+from migrator.adapters.targets.shared.rows import compared_by, duplicate
+from migrator.columnar.shown import key_text
 from migrator.connections.mysql.settings import PACKET_OVERFLOW
 from migrator.errors import TargetError
 

@@ -16,11 +16,11 @@ from migrator.adapters.targets.shared.rows import (
     check_columns,
     duplicate,
     filled,
-    key_text,
     named_row,
     no_key,
     together,
 )
+from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows

@@ -21,7 +21,8 @@ from migrator.adapters.targets.mysql.rows.merge import orphan, qualified
 from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.structure import ForeignKey, Structure
-from migrator.adapters.targets.shared.rows import key_text, one_key
+from migrator.adapters.targets.shared.rows import one_key
+from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 

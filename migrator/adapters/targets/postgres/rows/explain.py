@@ -20,7 +20,8 @@ from migrator.adapters.targets.postgres.refusal import (
 from migrator.adapters.targets.postgres.rows.merge import quoted
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.session import Session
-from migrator.adapters.targets.shared.rows import compared_by, duplicate, key_text, one_key
+from migrator.adapters.targets.shared.rows import compared_by, duplicate, one_key
+from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
 
 _DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)

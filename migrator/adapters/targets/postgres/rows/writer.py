@@ -27,7 +27,8 @@ from migrator.adapters.targets.postgres.rows.order import parents_first
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.structure import ForeignKey, Structure
-from migrator.adapters.targets.shared.rows import key_text, one_key
+from migrator.adapters.targets.shared.rows import one_key
+from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 

@@ -1,0 +1,27 @@
+"""Keys and values of mapped rows as messages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+_SHOWN = 60
+
+
+def shown(value: pa.Scalar) -> object:
+    """A value for messages: what Python has no word for as its number, the middle of long ones left out."""
+    try:
+        found = value.as_py()
+    except (ValueError, OverflowError):  # dates beyond the year 9999, infinities
+        found = value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64()).as_py()
+    if isinstance(found, (str, bytes)) and len(found) > _SHOWN:
+        half = _SHOWN // 2
+        dots = "..." if isinstance(found, str) else b"..."
+        return found[:half] + dots + found[-half:]  # type: ignore[operator]
+    return found
+
+
+def key_text(names: Sequence[str], values: Sequence[object]) -> str:
+    """``name=value`` pairs of a key, for messages."""
+    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
