@@ -16,10 +16,8 @@ from transforms.on_spark.explained import grain, links
 
 GRAIN_ROWS = 200
 """Number of rows of its table of which the grains are tried, unless somebody says otherwise."""
-
-
 VALUE_SECONDS = 5.0
-"""How long each source table is looked through for values that don't fit, unless somebody says otherwise."""
+"""Seconds for which each source table is searched for values that don't fit, unless somebody says otherwise."""
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""What a target column can't hold, and which values of a source column may be such. Pure.
+"""Rules for the values that a target column holds, and those that a source column may break. Pure.
 
 A target says for each column what it takes, as rules. Those that the source column's type keeps by itself are left
 out; for the others the source is asked for rows that break them. What it finds is only suspected: the target
@@ -52,7 +52,7 @@ class Limit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What every value of a target column keeps to."""
+    """A rule that every value of a target column keeps."""
 
     limit: Limit
     bounds: tuple[int | str | Decimal, ...] = ()
@@ -65,7 +65,7 @@ _BLOB_OCTETS = {"tinyblob": 255, "blob": 65_535, "mediumblob": 2**24 - 1, "longb
 _MYSQL_INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _MYSQL_SETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 _MOST_OCTETS = 4
-"""Bytes of a character in UTF-8."""
+"""The most bytes of a character in UTF-8."""
 _MICROSECONDS = 6
 _PLAIN_SECONDS = {"time": 0, "datetime": 0, "timestamp": 0}
 """MySQL's types without digits; PostgreSQL prints its own with ``with time zone`` or ``without time zone``."""
@@ -106,7 +106,7 @@ def _word(column: Column) -> str:
 
 
 def _kind(column: Column) -> str:
-    """Which kind of values the column has, whatever they are printed as."""
+    """Returns the kind of the column's values, however they are printed."""
     if column.type.startswith(("int", "decimal")):
         return "number"
     if column.type.startswith("float"):

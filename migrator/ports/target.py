@@ -106,11 +106,11 @@ class Target(Protocol):
         ...
 
     def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
-        """What each of the table's columns takes, by name, as far as it can be said in rules."""
+        """Returns the rules for the values of the table's columns, by name; not everything can be said in rules."""
         ...
 
     def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
-        """What the table would say to mapped rows, tried where nobody sees it; None if it takes them.
+        """Returns the error with which the table would refuse mapped rows, tried where nobody sees it, or None.
 
         ``rows``: a ``pyarrow.Table`` of columns that it has, the key's among them. Foreign keys aren't asked, nor
         rows that the table has. Raises ``ConnectionFailed``, ``TargetError`` where rows can't be tried.

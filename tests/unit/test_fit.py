@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from migrator.adapters.sources.postgres.chunks.text_sets import missing_letters
 from migrator.model.fit import Limit, Rule, doubts
 from migrator.model.table import Column
-from migrator.model.text_sets import missing_letters
 
 
 def column(kind: str, declared: str, nullable: bool = False, collation: str = "") -> Column:

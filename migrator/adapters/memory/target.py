@@ -90,11 +90,11 @@ class MemoryTarget:
         return [known[name] for name in names]
 
     def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
-        """It takes whatever is mapped."""
+        """Returns no rules: the target takes whatever is mapped."""
         return {}
 
     def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
-        """It takes whatever is mapped."""
+        """Returns None: the target takes whatever is mapped."""
         return None
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:

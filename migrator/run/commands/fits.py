@@ -66,7 +66,7 @@ class Doubted:
 def unfit(
     parts: Parts, plan: MappingPlan, table: TargetTable, seconds: float, sampled: pa.Table | None = None
 ) -> Iterator[Finding]:
-    """What of the source the target table can't hold. Changes nothing.
+    """Yields what of the source the target table can't hold. Changes nothing.
 
     Args:
         parts: structure of the source, chunk reader, target and Spark are used.
@@ -121,7 +121,7 @@ class _Look:
         )
 
     def _doubted(self) -> dict[str, list[Doubted]]:
-        """By source table the columns whose values may not fit, and can be asked for."""
+        """Returns, by source table, the columns whose values may not fit, and can be asked for."""
         rules = self.parts.target.holds(self.table)
         found: dict[str, list[Doubted]] = {}
         for column, origins in unchanged(self.parts.spark(), self.plan).items():
@@ -178,7 +178,7 @@ class _Look:
             yield self._untried(name, wanted, rows, error)
 
     def _untried(self, name: str, wanted: Sequence[Doubted], rows: pa.Table, error: MigratorError) -> Finding:
-        """A row of which nobody knows what the mapping makes of it."""
+        """Names a row of which nobody knows what the mapping makes of it."""
         schema, columns = self.plan.schemas[name], list(dict.fromkeys(one.source for one in wanted))
         key = key_text(schema.key, [texts(rows[part])[0] for part in schema.key])
         values = ", ".join(f"column {column}, value {shown(rows[column][0])!r}" for column in columns)
@@ -190,7 +190,7 @@ class _Look:
         return Finding(CHECK, str(self.table.id), problem, _REMEDY, fatal=False)
 
     def _of_grains(self, plan: MappingPlan, name: str, rows: pa.Table) -> pa.Table:
-        """The target rows of all grains that rows of one table belong to."""
+        """Returns the target rows of all grains that rows of one table belong to."""
         mapping = TrialMap(self.parts.spark(), plan, self.source)
         samples: list[Grains] = []
         for reach in self.plan.reaches:
@@ -251,7 +251,7 @@ class _Look:
         yield from self._of(new)
 
     def _of(self, new: pa.Table) -> Iterator[Finding]:
-        """The columns of mapped rows that hold something that the target doesn't take."""
+        """Yields the columns of mapped rows that hold something that the target doesn't take."""
         key = list(self.plan.target.key)
         said = self._said(new)
         if said is None:
@@ -275,7 +275,7 @@ class _Look:
         return error
 
     def _told(self, rows: pa.Table, names: Sequence[str], error: TargetError) -> Finding:
-        """With the first row at fault, found by halves; without one where only several together are."""
+        """Names the first row at fault, found by halves; none where only several together are refused."""
         first, last = 0, rows.num_rows
         while last - first > 1:
             middle = (first + last) // 2

@@ -25,7 +25,7 @@ def condition(column: Column, rule: Rule) -> str:
 
 
 def _literal(text: object) -> str:
-    """In hexadecimal digits: what a backslash means depends on the session."""
+    """Returns a literal in hexadecimal digits: the meaning of a backslash depends on the session."""
     return f"_utf8mb4 0x{str(text).encode().hex()}" if str(text) else "''"
 
 
@@ -52,7 +52,7 @@ def _members(value: str, _: Column, rule: Rule) -> str:
 
 
 def _letters(value: str, _: Column, rule: Rule) -> str:
-    """By the server's own tables: what a character set lacks becomes a question mark."""
+    """Asks the server's own tables: a letter that a character set lacks becomes a question mark."""
     there = f"CONVERT(CONVERT({value} USING {rule.bounds[0]}) USING utf8mb4)"
     return f"CAST({there} AS BINARY) <> CAST({_utf8(value)} AS BINARY)"
 

@@ -78,11 +78,11 @@ class MysqlTargetWriter:
         return [one.table for one in self._reflect(names)]
 
     def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
-        """What each column takes (see ``ports.target``)."""
+        """Returns the rules for each column's values (see ``ports.target``)."""
         return holds(self._structure(table))
 
     def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
-        """What the table would say to rows (see ``ports.target``). Changes nothing."""
+        """Tries rows in a copy of the table (see ``ports.target``)."""
         try:
             return refused(self._settings, self._structure(table), rows)
         except ConnectionLost as lost:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from migrator.adapters.sources.postgres.chunks.text_sets import missing_letters
 from migrator.model.fit import Limit, Rule
 from migrator.model.table import Column
-from migrator.model.text_sets import missing_letters
 
 _SHORT, _LONG = r"\u{:04x}", r"\U{:08x}"
 _UUID = "^[{]?[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7}[}]?$"

@@ -1,5 +1,4 @@
-"""Whether a MySQL or MariaDB target would take rows, asked of a temporary copy of the table that nobody else
-sees."""
+"""Tries rows on a MySQL or MariaDB target, in a temporary copy of the table that nobody else sees."""
 
 from __future__ import annotations
 
@@ -24,7 +23,9 @@ _NAME = "migrator_dry_run"
 
 
 def refused(settings: MysqlTarget, structure: Structure, rows: pa.Table) -> TargetError | None:
-    """What the table's own types and conditions say to rows; not its foreign keys, nor rows that it has.
+    """Returns the error with which the table's types and conditions refuse rows; None if they take them.
+
+    Foreign keys aren't asked, nor rows that the table has.
 
     Raises ``ConnectionFailed``, ``TargetError`` where rows can't be tried, the session's ``ConnectionLost``.
     """

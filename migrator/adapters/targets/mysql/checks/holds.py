@@ -1,4 +1,4 @@
-"""What the columns of a MySQL or MariaDB target take, as rules (see ``model.fit``)."""
+"""Rules for the values that the columns of a MySQL or MariaDB target take (see ``model.fit``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHOLE_SETS = frozenset({"utf8mb4", "utf16", "utf32", "utf16le", "gb18030", "bin
 
 
 def holds(structure: Structure) -> Mapping[str, Sequence[Rule]]:
-    """The rules of each column by its name."""
+    """Returns the rules of each column by its name."""
     return {one.column.name: tuple(_rules(one)) for one in structure.storage}
 
 

@@ -1,4 +1,4 @@
-"""Whether a PostgreSQL target would take rows, asked of a temporary copy of the table that nobody else sees."""
+"""Tries rows on a PostgreSQL target, in a temporary copy of the table that nobody else sees."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _COPY = TableId("pg_temp", "migrator_dry_run")
 
 
 def refused(settings: PostgresTarget, structure: Structure, rows: pa.Table) -> TargetError | None:
-    """What the table's own types and conditions say to rows; not its foreign keys, nor rows that it has.
+    """Returns the error with which the table's types and conditions refuse rows; None if they take them.
 
-    The copy has no defaults and triggers, so that trying moves no sequence. Raises ``ConnectionFailed``,
-    ``TargetError`` where rows can't be tried, the session's ``ConnectionLost``.
+    Foreign keys aren't asked, nor rows that the table has. The copy has no defaults and triggers, so that trying
+    moves no sequence. Raises ``ConnectionFailed``, ``TargetError`` where rows can't be tried, the session's
+    ``ConnectionLost``.
     """
     copy = replace(
         structure,

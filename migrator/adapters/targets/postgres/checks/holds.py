@@ -1,4 +1,4 @@
-"""What the columns of a PostgreSQL target take, as rules (see ``model.fit``)."""
+"""Rules for the values that the columns of a PostgreSQL target take (see ``model.fit``)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FLOAT_DIGITS = {"float4": 6, "float8": 15}
 
 
 def holds(connection: psycopg.Connection[Any], structure: Structure) -> Mapping[str, Sequence[Rule]]:
-    """The rules of each column by its name."""
+    """Returns the rules of each column by its name."""
     return {one.column.name: tuple(_rules(connection, one)) for one in structure.storage}
 
 

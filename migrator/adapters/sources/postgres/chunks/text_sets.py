@@ -1,4 +1,4 @@
-"""Which letters the character sets of MySQL and MariaDB have, as regular expressions. Pure."""
+"""Regular expressions of the letters that character sets of MySQL and MariaDB lack. Pure."""
 
 from __future__ import annotations
 
