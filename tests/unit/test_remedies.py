@@ -112,6 +112,18 @@ def test_the_index_names_every_page_of_the_folder_and_pages_are_short() -> None:
     assert [name for name in pages if name != "README.md" and f"]({name})" not in index] == []
 
 
+def test_the_table_of_commands_has_every_command() -> None:
+    table = documents()["commands"].read_text("utf-8")
+    named = {
+        word
+        for line in table.splitlines()
+        if line.startswith("| `migrator ")
+        for quoted in re.findall(r"`([^`]+)`", line.split(" | ")[0])
+        for word in quoted.removeprefix("migrator ").split()[:1]
+    }
+    assert set(cli.list_commands(click.Context(cli))) == named
+
+
 def test_a_document_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(MigratorError, match="no document 'nowhere'") as caught:
         cli.main(["docs", "nowhere"], standalone_mode=False)

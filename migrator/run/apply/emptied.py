@@ -24,7 +24,7 @@ def emptied(plan: MappingPlan, batch: Batch) -> bool:
             cause=f"which of its rows came from {', '.join(sorted(gone))} and which from {', '.join(sorted(rest))}"
             " isn't kept, and a TRUNCATE has no row images",
             remedy="start the migration anew (docs/how-to/start-anew.md; nothing of this batch is in the"
-            " target); then use"
-            " DELETE instead of TRUNCATE while it runs, or map each source table into a target table of its own",
+            " target); then use DELETE instead of TRUNCATE while it runs, or map each source table into a"
+            " target table of its own",
         )
     return bool(gone)

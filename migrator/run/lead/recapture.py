@@ -63,6 +63,5 @@ class Recapture:
             cause=f"{self._told.cause}. It can't be captured again: {error.what}; {error.cause}",
             remedy=f"put a sound copy of the event log in its place (the damaged one is {self._aside}), or start the"
             " migration anew (docs/how-to/start-anew.md); [source] keep_until_applied = true lets the"
-            " source keep its log"
-            " for such a case",
+            " source keep its log for such a case",
         )

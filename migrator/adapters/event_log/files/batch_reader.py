@@ -37,8 +37,8 @@ _RESTORED = (
 )
 _NOTHING_APPLIED = (
     "put the ledger's row back as a backup of the target has it; else start the migration anew"
-    " (docs/how-to/start-anew.md): a"
-    " dump over rows that the target has already would leave those that are gone from the source"
+    " (docs/how-to/start-anew.md): a dump over rows that the target has already would leave those that are"
+    " gone from the source"
 )
 
 

@@ -110,8 +110,7 @@ def another_log(where: str, known: Proof, found: Proof | None) -> GapError:
         cause=f"the last transaction read was GTID {known.gtid} of time {known.at}; {there}: the source was put back"
         " to an earlier state or its log was reset, and written to since, or this is a copy of it",
         remedy="connect to the server read before, else start the migration anew"
-        " (docs/how-to/start-anew.md): the target may"
-        " have what the restore took back",
+        " (docs/how-to/start-anew.md): the target may have what the restore took back",
     )
 
 

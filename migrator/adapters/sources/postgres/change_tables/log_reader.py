@@ -242,8 +242,7 @@ class ChangeTableLogReader:
                     where=f"{self._source.address} after {where}",
                     cause=f"changes of transactions below {below} were deleted, needed from {place.at.xmin} on",
                     remedy="start the migration anew (docs/how-to/start-anew.md); two migrations of one"
-                    " source must not both"
-                    " delete what they have read",
+                    " source must not both delete what they have read",
                 )
             if not self._tables:
                 found = [

@@ -124,7 +124,6 @@ def rewritten(changed: Mapping[TableId, str]) -> SchemaError:
         where=", ".join(map(str, changed)),
         cause="; ".join(f"{table}: {cause}" for table, cause in changed.items()),
         remedy="have the rows read again, then start again (but start the migration anew,"
-        " docs/how-to/start-anew.md, if it"
-        " was a column of the key): "
+        " docs/how-to/start-anew.md, if it was a column of the key): "
         "migrator dump start" + "".join(f" --table {table.name}" for table in changed),
     )

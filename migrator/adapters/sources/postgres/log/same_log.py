@@ -142,6 +142,5 @@ class LogProof:
             cause=f"up to this place it had {told}, but {found}: the source was put back to an earlier state and"
             " written to since, or this is a copy of it",
             remedy="connect to the server read before, else start the migration anew"
-            " (docs/how-to/start-anew.md): the target"
-            " may have what the restore took back",
+            " (docs/how-to/start-anew.md): the target may have what the restore took back",
         )

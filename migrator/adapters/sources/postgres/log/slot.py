@@ -136,8 +136,7 @@ def lost_slot(source: PostgresSource, cause: str) -> GapError:
         where=source.address,
         cause=cause,
         remedy="start the migration anew (docs/how-to/start-anew.md), with a higher max_slot_wal_keep_size"
-        " if the server"
-        " dropped the log",
+        " if the server dropped the log",
     )
 
 
