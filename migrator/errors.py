@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import re
 
-_DOCUMENT = re.compile(r"docs/([a-z-]+)\.md")
+_DOCUMENT = re.compile(r"docs/((?:[a-z-]+/)*)([a-z-]+)\.md")
 
 
 def readable(remedy: str) -> str:
     """A remedy that names, for each document it refers to, the command that prints it, wherever we were
     installed."""
-    return _DOCUMENT.sub(r"docs/\1.md, printed by `migrator docs \1`", remedy)
+    return _DOCUMENT.sub(r"docs/\1\2.md, printed by `migrator docs \2`", remedy)
 
 
 class MigratorError(Exception):

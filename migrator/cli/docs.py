@@ -10,14 +10,18 @@ import click
 from migrator.errors import ConfigError
 
 _ROOT = Path(__file__).parents[2]
-_BESIDE = (_ROOT / "docs", _ROOT / "share" / "doc" / "dbmigrator")
+_SHARED = ("share", "doc", "dbmigrator")
+_BESIDE = (_ROOT / "docs", _ROOT.joinpath(*_SHARED))
 """Folders of the documents, in a checkout and after `pip install --target`."""
+_FOLDERS = ("", "how-to")
+"""Folders in them with documents for users; `pyproject.toml` ships the same."""
+_INDEX = "README"
 
 
 @click.command()
 @click.argument("name", required=False)
 def docs(name: str | None) -> None:
-    """Print a document, for instance `operating`; without a name, list them all."""
+    """Print a document, for instance `how-to` or `start-anew`; without a name, list them all."""
     found = documents()
     if name is None:
         click.echo("\n".join(sorted(found)))
@@ -33,15 +37,27 @@ def docs(name: str | None) -> None:
 
 def documents() -> dict[str, Path]:
     """The documents by name: of the checkout that runs, else what was installed with us."""
-    for folder in _BESIDE:
-        if folder.joinpath("operating.md").exists():
-            return {file.stem: file for file in folder.glob("*.md")}
+    for folder in (*_BESIDE, *_installed()):
+        if folder.joinpath("how-to").is_dir():
+            return {
+                _name(file, folder): file for each in _FOLDERS for file in folder.joinpath(each).glob("*.md")
+            }
+    return {}
+
+
+def _installed() -> list[Path]:
+    """The folder that the installation of our wheel put the documents into, if there was one."""
     try:
-        installed = files("dbmigrator") or []
+        shipped = files("dbmigrator") or []
     except PackageNotFoundError:
-        return {}
-    return {
-        Path(str(file)).stem: Path(str(file.locate()))
-        for file in installed
-        if file.parts[-3:-1] == ("doc", "dbmigrator") and file.suffix == ".md"
-    }
+        return []
+    return [
+        Path(str(file.locate())).parent
+        for file in shipped
+        if file.parts[-3:] == (*_SHARED[1:], f"{_INDEX}.md")
+    ]
+
+
+def _name(file: Path, folder: Path) -> str:
+    """A document's name: the file's, but the folder's if it is the index of a folder in `folder`."""
+    return file.parent.name if file.stem == _INDEX and file.parent != folder else file.stem

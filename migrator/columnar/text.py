@@ -84,7 +84,10 @@ def value_remedy(column: Column) -> str:
     remedy = "correct the value in the source; reading goes on from the same place when started again"
     if column.decimal() is None and column.type not in ("timestamp", "timestamptz"):
         return remedy
-    return f"{remedy}. Or name the column in source.text_columns, and start the migration anew (docs/operating.md)"
+    return (
+        f"{remedy}. Or name the column in source.text_columns, and start the migration anew"
+        " (docs/how-to/start-anew.md)"
+    )
 
 
 def _fits(column: Column, values: Any, convert: Callable[[Column, Any], pa.Array]) -> bool:

@@ -190,7 +190,7 @@ def load(file: Path, environment: Mapping[str, str] | None = None) -> Settings:
         raise ConfigError(
             f"{len(reader.problems)} problem(s) in {file}",
             where="; ".join(reader.problems),
-            remedy="correct the settings named; docs/operating.md lists all of them",
+            remedy="correct the settings named; docs/settings.md lists all of them",
         )
     return settings
 

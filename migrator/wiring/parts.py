@@ -196,7 +196,7 @@ def change_table_script(settings: Settings) -> str:
         raise ConfigError(
             "this project reads the source's own log",
             where="source.log",
-            remedy='set log = "change_tables" in [source] first (docs/operating.md)',
+            remedy='set log = "change_tables" in [source] first (docs/how-to/change-tables.md)',
         )
     return catalog.script(source_tables(mapping(settings)))
 

@@ -200,7 +200,7 @@ def _stream_long(engine: str, rows: int, plain: float, report: Report) -> None:
 
 
 def _stream_to_roomy_pages(engine: str, rows: int, plain: float, report: Report) -> None:
-    """Long backlogs, one after the other, to a table with the room for updates that docs/operating.md advises."""
+    """Long backlogs, one after the other, to a table with the room for updates that docs/how-to/pace.md advises."""
     with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:
         with bed.new.postgres(autocommit=True) as target:
             target.execute("ALTER TABLE purchase SET (fillfactor = 60)")

@@ -50,7 +50,7 @@ class StoryWriters(Workload):
 def renumber(session: Session, table: str, old: object, new: object, children: Mapping[str, str]) -> None:
     """Gives a row another key, and the rows that refer to it by foreign keys with ON UPDATE CASCADE.
 
-    MariaDB carries such a cascade out without logging it, so no migration can follow it (docs/operating.md,
+    MariaDB carries such a cascade out without logging it, so no migration can follow it (docs/how-to/grants-mysql.md,
     "Foreign keys that cascade"). There the application changes the children itself, without foreign key
     checks.
 

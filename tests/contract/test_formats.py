@@ -41,7 +41,7 @@ from verify.tables.result import FORMAT as VERIFY
 
 FORMATS = Path(__file__).parents[1] / "formats"
 EVENT_LOGS = sorted(folder for folder in FORMATS.iterdir() if (folder / "eventlog").is_dir())
-OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+UPGRADE = Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"
 
 
 @pytest.fixture(params=EVENT_LOGS, ids=[folder.name for folder in EVENT_LOGS])
@@ -185,7 +185,7 @@ def test_nobody_takes_a_newer_event_log_apart(newest: Path) -> None:
 
 def test_every_set_of_formats_has_its_folder_and_the_document_tells_the_numbers() -> None:
     assert [folder.name for folder in EVENT_LOGS] == [str(number) for number in range(1, FORMAT + 1)]
-    text = OPERATING.read_text()
+    text = UPGRADE.read_text()
     for name, number in (
         ("event log", FORMAT), ("places of outputs", PLACES), ("settings", config.FORMAT), ("ledger", FORMAT),
         ("mirror", MIRROR), ("change tables", CHANGE_TABLES), ("ZooKeeper's nodes", NODES),

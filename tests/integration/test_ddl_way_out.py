@@ -57,7 +57,9 @@ def test_a_renamed_column_and_the_adapted_mapping(
     adapt(project, "remark", "words")
     with pytest.raises(SchemaError, match="was dropped or renamed") as stopped:
         project.run_here()
-    assert "adapt the mapping and start the migration anew (docs/operating.md)" in stopped.value.remedy
+    assert (
+        "adapt the mapping and start the migration anew (docs/how-to/start-anew.md)" in stopped.value.remedy
+    )
     assert (notes(project, "one"), notes(project, "two"), notes(project, "three")) == (10, 0, 0)
     ((slot,),) = old_pg.query(
         "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"

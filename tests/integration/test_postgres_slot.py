@@ -179,7 +179,7 @@ def test_a_slot_that_lost_its_log_is_a_gap_with_a_remedy(postgres: PostgresServe
         with pytest.raises(GapError, match="no longer holds the log") as caught:
             attempt()
         assert "wal_removed" in caught.value.cause or "lost" in caught.value.cause  # 16 has no reason
-        assert "start the migration anew (docs/operating.md)" in caught.value.remedy
+        assert "start the migration anew (docs/how-to/start-anew.md)" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

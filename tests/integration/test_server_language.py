@@ -151,7 +151,7 @@ def test_slot_and_publication_are_told_apart(
         with pytest.raises(GapError, match=match) as caught:
             _read_without(german, source, schemas, statement)
         assert "existiert nicht" in caught.value.cause  # the server's words, not ours
-        assert "start the migration anew (docs/operating.md)" in caught.value.remedy
+        assert "start the migration anew (docs/how-to/start-anew.md)" in caught.value.remedy
     finally:
         used = f"SELECT FROM pg_replication_slots WHERE slot_name = '{source.slot}' AND active"
         wait_for(german, f"SELECT NOT EXISTS ({used})")

@@ -124,7 +124,7 @@ def test_a_restored_target_goes_on_from_what_the_log_still_holds_or_is_told_what
     with pytest.raises(EventLogError, match=r"segments 1 to 2 are no longer in the event log") as caught:
         first.resumed(EMPTY)
     assert "put the ledger's row back" in caught.value.remedy
-    assert "start the migration anew (docs/operating.md)" in caught.value.remedy
+    assert "start the migration anew (docs/how-to/start-anew.md)" in caught.value.remedy
     with pytest.raises(EventLogError, match=r"ends at segment 5, the ledger has applied segment 9"):
         first.resumed(replace(applied(EMPTY, written[4]), segment=9))
 

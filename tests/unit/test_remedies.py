@@ -43,16 +43,18 @@ def test_every_document_that_a_text_cites_is_printed_by_a_command() -> None:
     found = {(place, name) for place, text in texts() for name in cited(text)}
     assert len({name for _, name in found}) >= 3, "the texts are not found any more"
     assert [each for each in sorted(found) if each[1] not in documents()] == []
-    error = MigratorError("x", remedy="start the migration anew (docs/operating.md)")
-    assert "printed by `migrator docs operating`" in error.lines()[-1]
-    printed = CliRunner().invoke(cli, ["docs", "operating"])
-    assert "## Starting anew" in printed.output
+    error = MigratorError("x", remedy="start the migration anew (docs/how-to/start-anew.md)")
+    assert "docs/how-to/start-anew.md, printed by `migrator docs start-anew`" in error.lines()[-1]
+    printed = CliRunner().invoke(cli, ["docs", "start-anew"])
+    assert "# Start a migration anew" in printed.output
+    error = MigratorError("x", remedy="see docs/settings.md")
+    assert "docs/settings.md, printed by `migrator docs settings`" in error.lines()[-1]
 
 
 def anew_without_the_steps(text: str) -> bool:
     """Whether a text tells to start the migration anew, and not where the steps of that are."""
     told = re.search(r"start(ing)? (the migration |(the )?migration of \w+ \w+ )?anew", text)
-    return told is not None and "docs/operating.md" not in text
+    return told is not None and "docs/how-to/start-anew.md" not in text
 
 
 def test_who_is_told_to_start_anew_is_told_how() -> None:
@@ -77,14 +79,55 @@ def test_a_citation_is_written_as_the_command_is_found_from_it() -> None:
 
 def test_the_wheel_has_the_documents() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["data-files"]
-    shipped = {file.stem for pattern in settings["share/doc/dbmigrator"] for file in ROOT.glob(pattern)}
-    assert shipped == set(documents())
+    shipped = {
+        (folder.removeprefix("share/doc/dbmigrator").strip("/"), file)
+        for folder, patterns in settings.items()
+        for pattern in patterns
+        for file in ROOT.glob(pattern)
+    }
+    assert {file for _, file in shipped} == set(documents().values()), (
+        "one of two with the same name is hidden"
+    )
+    assert {ROOT / "docs" / folder / file.name for folder, file in shipped} == {file for _, file in shipped}
+
+
+def test_a_text_names_a_document_where_it_is() -> None:
+    """Whoever has the folder opens it there."""
+    told = {(place, path) for place, text in texts() for path in re.findall(r"\bdocs/[a-z/-]+\.md\b", text)}
+    assert len(told) > 30, "the texts are not found any more"
+    assert [each for each in sorted(told) if not (ROOT / each[1]).is_file()] == []
+
+
+def test_the_index_of_a_folder_has_the_folders_name() -> None:
+    assert documents()["how-to"] == ROOT / "docs" / "how-to" / "README.md"
+    assert documents()["README"] == ROOT / "docs" / "README.md"
+
+
+def test_the_index_names_every_page_of_the_folder_and_pages_are_short() -> None:
+    folder = ROOT / "docs" / "how-to"
+    pages = {page.name: len(page.read_text("utf-8").splitlines()) for page in folder.glob("*.md")}
+    index = (folder / "README.md").read_text("utf-8")
+    assert len(pages) <= 20
+    assert {name: lines for name, lines in pages.items() if lines > 400} == {}
+    assert [name for name in pages if name != "README.md" and f"]({name})" not in index] == []
+
+
+def test_the_table_of_commands_has_every_command() -> None:
+    table = documents()["commands"].read_text("utf-8")
+    named = {
+        word
+        for line in table.splitlines()
+        if line.startswith("| `migrator ")
+        for quoted in re.findall(r"`([^`]+)`", line.split(" | ")[0])
+        for word in quoted.removeprefix("migrator ").split()[:1]
+    }
+    assert set(cli.list_commands(click.Context(cli))) == named
 
 
 def test_a_document_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(MigratorError, match="no document 'nowhere'") as caught:
         cli.main(["docs", "nowhere"], standalone_mode=False)
-    assert "operating" in caught.value.cause
+    assert "start-anew" in caught.value.cause
 
 
 def commands(text: str) -> Iterator[tuple[list[str], list[str]]]:

@@ -17,5 +17,6 @@ def all_rows_read(tables: Sequence[TableId], before: Sequence[str] = ()) -> str:
         "have all of its rows read: "
         + "".join(f"{statement}; " for statement in before)
         + f"migrator dump start{named}; then start again (the target's rows of the other one are removed; where a"
-        " target table has rows of several source tables, start the migration anew instead, docs/operating.md)"
+        " target table has rows of several source tables, start the migration anew instead,"
+        " docs/how-to/start-anew.md)"
     )

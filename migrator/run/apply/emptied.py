@@ -23,7 +23,8 @@ def emptied(plan: MappingPlan, batch: Batch) -> bool:
             where=plan.target.where(),
             cause=f"which of its rows came from {', '.join(sorted(gone))} and which from {', '.join(sorted(rest))}"
             " isn't kept, and a TRUNCATE has no row images",
-            remedy="start the migration anew (docs/operating.md; nothing of this batch is in the target); then use"
-            " DELETE instead of TRUNCATE while it runs, or map each source table into a target table of its own",
+            remedy="start the migration anew (docs/how-to/start-anew.md; nothing of this batch is in the"
+            " target); then use DELETE instead of TRUNCATE while it runs, or map each source table into a"
+            " target table of its own",
         )
     return bool(gone)

@@ -62,6 +62,6 @@ class Recapture:
             where=self._told.where,
             cause=f"{self._told.cause}. It can't be captured again: {error.what}; {error.cause}",
             remedy=f"put a sound copy of the event log in its place (the damaged one is {self._aside}), or start the"
-            " migration anew (docs/operating.md); [source] keep_until_applied = true lets the source keep its log"
-            " for such a case",
+            " migration anew (docs/how-to/start-anew.md); [source] keep_until_applied = true lets the"
+            " source keep its log for such a case",
         )

@@ -111,7 +111,7 @@ def emptying(begin: Checkpoint, replaced: Sequence[TableSchema]) -> Iterator[Tra
             f"{', '.join(str(schema.id) for schema in replaced)} can't be read anew inside a transaction",
             where=begin.position.token,
             cause="a transaction was stored by half, and the rest of it has changes of the table that was replaced",
-            remedy="start the migration anew (docs/operating.md)",
+            remedy="start the migration anew (docs/how-to/start-anew.md)",
         )
     runs = tuple(emptied_run(schema) for schema in replaced)
     yield TransactionPart((begin.position.order,), begin.position, 0, _BEHIND_ALL_CHANGES, runs, last=False)

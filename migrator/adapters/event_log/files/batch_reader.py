@@ -36,8 +36,9 @@ _RESTORED = (
     "on from the target's ledger if the source still holds its log from there, else it names what is missing"
 )
 _NOTHING_APPLIED = (
-    "put the ledger's row back as a backup of the target has it; else start the migration anew (docs/operating.md): a"
-    " dump over rows that the target has already would leave those that are gone from the source"
+    "put the ledger's row back as a backup of the target has it; else start the migration anew"
+    " (docs/how-to/start-anew.md): a dump over rows that the target has already would leave those that are"
+    " gone from the source"
 )
 
 

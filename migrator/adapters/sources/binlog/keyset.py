@@ -153,5 +153,6 @@ def _wrong(column: Column, value: Value) -> SourceError:
     return SourceError(
         "a key value doesn't fit its column",
         where=f"column {column.name} ({column.source_type}), value {value!r}",
-        remedy="the stored dump progress belongs to another schema: start the migration anew (docs/operating.md)",
+        remedy="the stored dump progress belongs to another schema: start the migration anew"
+        " (docs/how-to/start-anew.md)",
     )

@@ -72,7 +72,7 @@ class MariaLogReader(BinlogReader):
                     cause=f"the server's log ends at GTID {gtid_text(last.gtids) or 'none'}: it was reset or "
                     "restored, or this is a replica that lags behind the server read before",
                     remedy="connect to the server read before, wait for the replica, or "
-                    "start the migration anew (docs/operating.md)",
+                    "start the migration anew (docs/how-to/start-anew.md)",
                 )
 
     def _read_again(self, begin: Position, server: str) -> Proof | None:

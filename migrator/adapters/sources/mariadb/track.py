@@ -69,7 +69,7 @@ class DomainTrack:
                 "the log's GTIDs are out of order",
                 cause=f"{gtid} follows {last}",
                 remedy="SET GLOBAL gtid_strict_mode = ON on the source, then "
-                "start the migration anew (docs/operating.md)",
+                "start the migration anew (docs/how-to/start-anew.md)",
             )
         self._open, self._at_s = None if known else gtid, event.timestamp_s
         if self._number is None:

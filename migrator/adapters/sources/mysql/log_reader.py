@@ -57,7 +57,7 @@ class MysqlLogReader(BinlogReader):
                 cause=f"the server's log ends at {last}: it was reset or restored, or this is a replica that lacks "
                 "transactions of the server read before",
                 remedy="connect to the server read before, wait for the replica, or "
-                "start the migration anew (docs/operating.md)",
+                "start the migration anew (docs/how-to/start-anew.md)",
             )
 
     def _read_again(self, begin: Position, server: str) -> Proof | None:

@@ -63,7 +63,8 @@ class SetTrack:
             raise SourceError(
                 "the log holds a transaction without a GTID",
                 cause="gtid_mode was not ON when it was written",
-                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start the migration anew (docs/operating.md)",
+                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start the migration anew"
+                " (docs/how-to/start-anew.md)",
             )
         tagged = event.type == events.MYSQL_TAGGED_GTID
         if tagged:
@@ -83,7 +84,7 @@ class SetTrack:
                 "a GTID came twice in the log",
                 cause=name,
                 remedy="RESET BINARY LOGS AND GTIDS or gtid_purged was misused on the source; "
-                "start the migration anew (docs/operating.md)",
+                "start the migration anew (docs/how-to/start-anew.md)",
             )
         self._open = origin, number
         return Opening(name, transaction_id(origin, number), begun=False)

@@ -50,7 +50,7 @@ def source_grants(source: PostgresSource, names: Sequence[str]) -> Grants:
 
 
 def _watermark(role: str) -> list[str]:
-    """Returns the rights for a watermark table that somebody else made (docs/operating.md, watermark placement)."""
+    """Returns the rights for a watermark table that somebody else made (docs/how-to/grants.md)."""
     return [
         f"GRANT USAGE ON SCHEMA {CONTROL_SCHEMA} TO {role}",
         f"GRANT SELECT ON {CONTROL_SCHEMA}.alembic_version TO {role}",

@@ -146,7 +146,8 @@ def _log(
             "slot",
             source.slot,
             f"the replication slot no longer holds the log: {slot.lost}",
-            f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew (docs/operating.md)",
+            f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew"
+            " (docs/how-to/start-anew.md)",
         )
     elif slot is not None and slot.unfit:
         yield Finding(

@@ -122,7 +122,8 @@ def changed_publication(source: PostgresSource, cause: str) -> GapError:
         f"publication {source.slot!r} doesn't cover the captured tables: changes may be missing from the stream",
         where=source.address,
         cause=cause,
-        remedy="start the migration anew (docs/operating.md); nobody but the migration may change its publication",
+        remedy="start the migration anew (docs/how-to/start-anew.md); nobody but the migration may change"
+        " its publication",
     )
 
 

@@ -37,7 +37,7 @@ def slot_retention(source: PostgresSource, position: Callable[[], Position]) -> 
         "unreserved": f"slot {source.slot} has more log than max_slot_wal_keep_size and loses it at any moment",
         "lost": f"slot {source.slot} has lost log that the migration needs",
     }
-    remedy = "start anew (docs/operating.md)" if status == "lost" else _REMEDY
+    remedy = "start anew (docs/how-to/start-anew.md)" if status == "lost" else _REMEDY
     bound = int(bound_mb) << 20 if bound_mb is not None and int(bound_mb) >= 0 else None
     return Retention(
         end,

@@ -45,7 +45,7 @@ def chosen_otherwise(table: TableId, as_text: frozenset[str], where: str) -> Sch
         f"columns of {table} travel as text that didn't until now, or no longer do",
         where=where,
         cause=f"source.text_columns says {', '.join(sorted(as_text)) or 'none'} of {table.name}",
-        remedy="put source.text_columns back as it was, or start the migration anew (docs/operating.md)",
+        remedy="put source.text_columns back as it was, or start the migration anew (docs/how-to/start-anew.md)",
     )
 
 
@@ -60,7 +60,7 @@ class PostgresSource:
         sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
         placement: ``witness`` (nothing is written), ``watermark`` (DBLog's watermark row), or ``message`` (the same
             marks as logical messages, without a table).
-        failover: whether the slot is made so that standbys may take it over (17 and later; see docs/operating.md).
+        failover: whether the slot is made so that standbys may take it over (17 and later; docs/how-to/standby.md).
         streaming: whether the server sends large transactions while they run (see ``reassembly``).
         spill_folder: where they are collected meanwhile; None for the system's temporary folder.
         part_rows: most row changes of one transaction part.

@@ -14,7 +14,7 @@ def incomplete_image(table: TableId, operation: str, where: str) -> SourceError:
         cause="the REPLICA IDENTITY of the table, or of one of its partitions, is not FULL (or wasn't when this was"
         " written)",
         remedy=f"ALTER TABLE {quoted(table)} REPLICA IDENTITY FULL, and so for each of its partitions; then start"
-        " the migration anew (docs/operating.md)",
+        " the migration anew (docs/how-to/start-anew.md)",
     )
 
 

@@ -75,7 +75,7 @@ def catalog(settings: MysqlTarget) -> Iterator[Catalog]:
             "the target refuses a query",
             where=settings.address,
             cause=str(found),
-            remedy="grant the migration's user what is missing (docs/operating.md)",
+            remedy="grant the migration's user what is missing (docs/how-to/grants-mysql.md)",
             retryable=found.retryable(),
         ) from None
     finally:

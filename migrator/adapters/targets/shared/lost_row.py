@@ -12,5 +12,5 @@ def lost_row(migration: str, ledger: str) -> TargetError:
         where=ledger,
         cause="it was deleted, or another database is configured now",
         remedy="configure the target that the migration writes into, or put the row back as a backup of the target"
-        " has it; else start the migration anew (docs/operating.md)",
+        " has it; else start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -198,5 +198,5 @@ def _changed(schema: TableSchema, cause: str) -> SchemaError:
         "a captured table was changed while it is dumped",
         where=str(schema.id),
         cause=cause,
-        remedy="undo the change, or adapt the mapping and start the migration anew (docs/operating.md)",
+        remedy="undo the change, or adapt the mapping and start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -59,5 +59,5 @@ def _damaged(cause: str) -> SourceError:
         "a compressed transaction can't be read",
         cause=cause,
         remedy="SET GLOBAL binlog_transaction_compression = OFF, reconnect the writers, then "
-        "start the migration anew (docs/operating.md)",
+        "start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -144,7 +144,8 @@ def _columns(table: TableId, body: bytes, character: frozenset[int]) -> tuple[Lo
             "the log has no column names",
             where=str(table),
             cause="the transaction was logged with binlog_row_metadata other than FULL",
-            remedy="SET GLOBAL binlog_row_metadata = 'FULL', then start the migration anew (docs/operating.md)",
+            remedy="SET GLOBAL binlog_row_metadata = 'FULL', then start the migration anew"
+            " (docs/how-to/start-anew.md)",
         )
     names = _texts(optional[_COLUMN_NAME])
     shapes = [_shape(table, names[i].decode(), kind, metas) for i, kind in enumerate(types)]

@@ -109,8 +109,8 @@ def another_log(where: str, known: Proof, found: Proof | None) -> GapError:
         where=where,
         cause=f"the last transaction read was GTID {known.gtid} of time {known.at}; {there}: the source was put back"
         " to an earlier state or its log was reset, and written to since, or this is a copy of it",
-        remedy="connect to the server read before, else start the migration anew (docs/operating.md): the target may"
-        " have what the restore took back",
+        remedy="connect to the server read before, else start the migration anew"
+        " (docs/how-to/start-anew.md): the target may have what the restore took back",
     )
 
 
@@ -122,5 +122,5 @@ def unproven_log(where: str, known: Proof) -> GapError:
         cause=f"the last transaction read, GTID {known.gtid} of time {known.at}, was purged from it, though nothing"
         " after it: a server that was put back to an earlier state looks the same",
         remedy="if this is the server read before, and it wasn't restored or reset since, once: migrator run"
-        " --unproven-log --reason '...'; else start the migration anew (docs/operating.md)",
+        " --unproven-log --reason '...'; else start the migration anew (docs/how-to/start-anew.md)",
     )

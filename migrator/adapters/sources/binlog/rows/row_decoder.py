@@ -123,7 +123,7 @@ class Generator:
                 f"column {column.name} isn't logged as the {declared} that the catalog declares",
                 where=f"binlog type {column.type}, length {column.meta}",
                 cause="the column's type was changed after these rows were written",
-                remedy="start the migration anew (docs/operating.md)",
+                remedy="start the migration anew (docs/how-to/start-anew.md)",
             )
         return ColumnPlan("", 1, f"{self.name(text)}({{}})")
 

@@ -13,7 +13,7 @@ from migrator.model.table import TableId
 
 
 def broken(
-    what: str, cause: str, remedy: str = "start the migration anew (docs/operating.md)"
+    what: str, cause: str, remedy: str = "start the migration anew (docs/how-to/start-anew.md)"
 ) -> SourceError:
     """The log isn't what it should be."""
     return SourceError(what, cause=cause, remedy=remedy)
@@ -34,14 +34,14 @@ def unknown_event(event: Event) -> MigratorError:
         return GapError(
             "the server reports that its log lacks events",
             cause="INCIDENT event: a write to the binlog failed",
-            remedy="start the migration anew (docs/operating.md)",
+            remedy="start the migration anew (docs/how-to/start-anew.md)",
         )
     name = events.REFUSED_NAMES.get(event.type, f"type {event.type}")
     return broken(
         "the log holds an event that can't be decoded",
         f"event {name}",
         "turn the option off that it comes from, reconnect the writers, then "
-        "start the migration anew (docs/operating.md)",
+        "start the migration anew (docs/how-to/start-anew.md)",
     )
 
 
@@ -54,7 +54,8 @@ def refused_statement(statement: Statement, replaced: Sequence[TableId], text: s
         f"the source ran a statement that can't be carried on: {statement.refused}",
         where=", ".join(map(str, statement.tables)),
         cause=f"statement: {' '.join(text.split())[:300]}",
-        remedy="start the migration anew (docs/operating.md) (the target keeps its last consistent state until then)",
+        remedy="start the migration anew (docs/how-to/start-anew.md) (the target keeps its last consistent"
+        " state until then)",
     )
 
 
@@ -74,7 +75,7 @@ def changed_while_prepared(table: TableId) -> SchemaError:
         "a captured table was changed while an XA transaction on it was prepared",
         where=str(table),
         cause="the rows of the transaction have the table's earlier columns",
-        remedy="start the migration anew (docs/operating.md)",
+        remedy="start the migration anew (docs/how-to/start-anew.md)",
     )
 
 
@@ -83,7 +84,7 @@ def prepared_before(xid: str) -> SourceError:
     return broken(
         "an XA transaction was committed that was prepared before reading began",
         f"XA COMMIT {xid}",
-        "its rows are not known: start the migration anew (docs/operating.md)",
+        "its rows are not known: start the migration anew (docs/how-to/start-anew.md)",
     )
 
 

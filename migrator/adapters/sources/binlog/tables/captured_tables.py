@@ -217,5 +217,5 @@ def _changed(table: TableId, cause: str) -> SchemaError:
         "a captured table was changed in a way that can't be carried on",
         where=str(table),
         cause=cause,
-        remedy="undo the change, or adapt the mapping and start the migration anew (docs/operating.md)",
+        remedy="undo the change, or adapt the mapping and start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -58,6 +58,6 @@ def whole_images_at(kind: int, body: bytes, table: LoggedTable) -> int:
                 where=str(table.schema.id),
                 cause="the session wrote with binlog_row_image other than FULL",
                 remedy="SET GLOBAL binlog_row_image = 'FULL', reconnect the writers, then "
-                "start the migration anew (docs/operating.md)",
+                "start the migration anew (docs/how-to/start-anew.md)",
             )
     return at

@@ -211,7 +211,8 @@ class TransactionAssembler:
             raise refusals.broken(
                 "a transaction in the log has no end",
                 cause=f"another one begins while {self._open().name} is open",
-                remedy="the server crashed while it wrote its log; start the migration anew (docs/operating.md)",
+                remedy="the server crashed while it wrote its log; start the migration anew"
+                " (docs/how-to/start-anew.md)",
             )
         self._clear()
         opening = self._track.begin(event)
@@ -345,7 +346,7 @@ class TransactionAssembler:
             raise refusals.broken(
                 "rows that were delivered already were rolled back",
                 cause=f"{what} in a transaction of more than {self._part_rows} rows",
-                remedy="raise part_rows, then start the migration anew (docs/operating.md)",
+                remedy="raise part_rows, then start the migration anew (docs/how-to/start-anew.md)",
             )
         self._changes.forget_from(index - self._delivered)
 

@@ -38,7 +38,7 @@ _NO_CHECKS, _BY_SQL_LAYER = 0x02, 0x10
 """Flags of row events: the session doesn't check foreign keys, so none acts; the actions are logged as rows."""
 _DROPPED_KEY = re.compile(r"DROP (?:FOREIGN KEY|CONSTRAINT) (?:IF EXISTS )?(`[^`]*`|\S+)", re.IGNORECASE)
 _REMEDY = (
-    "start the migration anew (docs/operating.md)"
+    "start the migration anew (docs/how-to/start-anew.md)"
     "; before that, give the parent the BEFORE DELETE trigger that `migrator check` shows (what"
     " triggers do is logged), or make the foreign key RESTRICT and let the application change the children"
 )
@@ -109,7 +109,7 @@ class CascadeGuard:
                 "foreign keys that change captured rows, or their triggers, were changed while nobody read the log",
                 where=where,
                 cause="what they did before that can't be told from the log",
-                remedy="change them back and start again; else start the migration anew (docs/operating.md)",
+                remedy="change them back and start again; else start the migration anew (docs/how-to/start-anew.md)",
             )
 
     @property
@@ -215,5 +215,5 @@ def _changed(table: TableId, cause: str) -> SchemaError:
         "a table whose rows cascade to captured ones was changed, and what cascades now isn't known",
         where=str(table),
         cause=cause,
-        remedy="start the migration anew (docs/operating.md)",
+        remedy="start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -133,7 +133,7 @@ class PacketStream:
                 "the source log no longer holds the place to go on from",
                 where=self._source.where,
                 cause=message,
-                remedy="start the migration anew (docs/operating.md)"
+                remedy="start the migration anew (docs/how-to/start-anew.md)"
                 " (and keep binlogs longer: expire_logs_days, binlog_expire_logs_seconds)",
             )
         if code == _FATAL_READING_LOG and "anonymous transaction" in message:
@@ -141,7 +141,8 @@ class PacketStream:
                 "the log holds a transaction without a GTID",
                 where=self._source.where,
                 cause=f"gtid_mode was not ON when it was written: {message}",
-                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start the migration anew (docs/operating.md)",
+                remedy="SET GLOBAL gtid_mode = ON (in its steps), then start the migration anew"
+                " (docs/how-to/start-anew.md)",
             )
         if code in (_FATAL_READING_LOG, _SAME_SERVER_ID):
             return SourceError(

@@ -31,7 +31,7 @@ from migrator.model.finding import Finding
 from migrator.model.table import TableId, TableSchema
 
 REMEDY = "as the owner of the tables, run what `migrator changetables` prints"
-_ANEW = "start the migration anew (docs/operating.md)"
+_ANEW = "start the migration anew (docs/how-to/start-anew.md)"
 
 _WATCHED = """
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])

@@ -241,8 +241,8 @@ class ChangeTableLogReader:
                     "captured changes that were not read yet have been deleted",
                     where=f"{self._source.address} after {where}",
                     cause=f"changes of transactions below {below} were deleted, needed from {place.at.xmin} on",
-                    remedy="start the migration anew (docs/operating.md); two migrations of one source must not both"
-                    " delete what they have read",
+                    remedy="start the migration anew (docs/how-to/start-anew.md); two migrations of one"
+                    " source must not both delete what they have read",
                 )
             if not self._tables:
                 found = [
@@ -285,7 +285,7 @@ class ChangeTableLogReader:
                 where=self._source.address,
                 cause=problem,
                 remedy="check that this is the same server as before; else start the migration anew"
-                " (docs/operating.md)",
+                " (docs/how-to/start-anew.md)",
             )
 
     # -- delivering ---------------------------------------------------------------------------------------------

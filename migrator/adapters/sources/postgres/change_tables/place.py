@@ -107,7 +107,7 @@ class Place:
                 where=position.token[:80],
                 cause=str(error),
                 remedy="source.log can't be changed during a migration: set it back, or start the"
-                " migration anew (docs/operating.md)",
+                " migration anew (docs/how-to/start-anew.md)",
             ) from error
 
 

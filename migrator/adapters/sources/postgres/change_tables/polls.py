@@ -116,7 +116,7 @@ def _check_overlaps(connection: Any, table: ReflectedTable, condition: str) -> N
             where=f"{table.schema.id}, key {row[0]}",
             cause="a statement changed the row, and while its triggers ran, one of them changed the row once more",
             remedy="let the trigger leave rows of the statement alone that it runs for, or use the log"
-            ' (source.log = "server"); then start the migration anew (docs/operating.md)',
+            ' (source.log = "server"); then start the migration anew (docs/how-to/start-anew.md)',
         )
 
 
@@ -203,5 +203,5 @@ def _truncated(table: TableId) -> SourceError:
         f"{table} was emptied by TRUNCATE, which isn't carried to the target",
         where=str(table),
         cause="a TRUNCATE has no row images",
-        remedy="start the migration anew (docs/operating.md); use DELETE instead of TRUNCATE while it runs",
+        remedy="start the migration anew (docs/how-to/start-anew.md); use DELETE instead of TRUNCATE while it runs",
     )

@@ -148,6 +148,6 @@ def _another(address: str, known: LastChange, found: str) -> GapError:
         where=f"the change tables at {address}",
         cause=f"up to this place they had {known.text()}, but {found}: the source was put back to an earlier"
         " state and written to since, or this is a copy of it",
-        remedy="connect to the server read before, else start the migration anew (docs/operating.md): the"
+        remedy="connect to the server read before, else start the migration anew (docs/how-to/start-anew.md): the"
         " target may have what the restore took back",
     )

@@ -230,5 +230,5 @@ def _changed(schema: TableSchema, cause: str, place: str) -> SchemaError:
         f"table {schema.id} no longer has the structure it is dumped with",
         where=f"{schema.id} at {place}",
         cause=cause,
-        remedy="undo the change, or start the migration anew (docs/operating.md)",
+        remedy="undo the change, or start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -53,7 +53,7 @@ def gone(query: Query, table: TableId, dumped: int) -> SchemaError:
     if called is None:
         remedy = (
             "make a table of that name (the next start says how its rows are read), or start the migration anew"
-            " (docs/operating.md)"
+            " (docs/how-to/start-anew.md)"
         )
     else:
         back = "; ".join(_back(query, called, table))

@@ -260,5 +260,5 @@ def _renamed(table: TableId, cause: str, where: str) -> SchemaError:
         f"table {table} changed in a way that can't be carried on",
         where=f"{table} at {where}",
         cause=cause,
-        remedy="undo the change, or start the migration anew (docs/operating.md)",
+        remedy="undo the change, or start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -123,7 +123,7 @@ def rewritten(changed: Mapping[TableId, str]) -> SchemaError:
         f"values in {', '.join(map(str, changed))} changed in a way that the log doesn't show",
         where=", ".join(map(str, changed)),
         cause="; ".join(f"{table}: {cause}" for table, cause in changed.items()),
-        remedy="have the rows read again, then start again (but start the migration anew, docs/operating.md, if it"
-        " was a column of the key): "
+        remedy="have the rows read again, then start again (but start the migration anew,"
+        " docs/how-to/start-anew.md, if it was a column of the key): "
         "migrator dump start" + "".join(f" --table {table.name}" for table in changed),
     )

@@ -77,7 +77,7 @@ def checked_start(
             where=f"slot {source.slot} at {source.address}",
             cause=problem,
             remedy="check that this is the same server as before, and that no event log which leads on was moved away"
-            " or is on another machine; else start the migration anew (docs/operating.md)",
+            " or is on another machine; else start the migration anew (docs/how-to/start-anew.md)",
         )
     return lsn
 
@@ -141,6 +141,6 @@ class LogProof:
             where=f"slot {self._source.slot} at {self._source.address}",
             cause=f"up to this place it had {told}, but {found}: the source was put back to an earlier state and"
             " written to since, or this is a copy of it",
-            remedy="connect to the server read before, else start the migration anew (docs/operating.md): the target"
-            " may have what the restore took back",
+            remedy="connect to the server read before, else start the migration anew"
+            " (docs/how-to/start-anew.md): the target may have what the restore took back",
         )

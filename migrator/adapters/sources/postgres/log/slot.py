@@ -84,7 +84,7 @@ class SlotState:
                 where=source.address,
                 cause=self.unfit,
                 remedy=f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew"
-                " (docs/operating.md) if it had begun: it makes its own",
+                " (docs/how-to/start-anew.md) if it had begun: it makes its own",
             )
         return self
 
@@ -135,8 +135,8 @@ def lost_slot(source: PostgresSource, cause: str) -> GapError:
         f"replication slot {source.slot!r} no longer holds the log that is needed",
         where=source.address,
         cause=cause,
-        remedy="start the migration anew (docs/operating.md), with a higher max_slot_wal_keep_size if the server"
-        " dropped the log",
+        remedy="start the migration anew (docs/how-to/start-anew.md), with a higher max_slot_wal_keep_size"
+        " if the server dropped the log",
     )
 
 

@@ -42,7 +42,8 @@ def not_held(schema: TableSchema, where: str, cause: str, rows: pa.Table, row: i
         where=place,
         cause=cause,
         remedy="let no mapping that joins or groups read the table, and start again. Or correct the row in the source"
-        " and start the migration anew (docs/operating.md): the row that was read is in the event log already",
+        " and start the migration anew (docs/how-to/start-anew.md): the row that was read is in the event"
+        " log already",
     )
 
 
