@@ -1,0 +1,29 @@
+"""The rules for the length of documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+MAX_NOTE_LINES = 40
+
+
+def too_long(folder: Path, pattern: str, limit: int) -> dict[str, int]:
+    """Documents of a folder that have more lines than the limit, by name."""
+    lengths = {path.name: len(path.read_text("utf-8").splitlines()) for path in folder.glob(pattern)}
+    return {name: lines for name, lines in sorted(lengths.items()) if lines > limit}
+
+
+def test_a_note_of_a_decision_is_short() -> None:
+    notes = sorted(DOCS.glob("decisions/[0-9]*.md"))
+    assert len(notes) > 80, "the notes are not found any more"
+    assert too_long(DOCS / "decisions", "[0-9]*.md", MAX_NOTE_LINES) == {}
+    told = " ".join((DOCS / "decisions" / "README.md").read_text("utf-8").split())
+    assert f"at most {MAX_NOTE_LINES} lines" in told
+
+
+def test_a_long_document_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "0001-short.md").write_text("line\n" * 40)
+    (tmp_path / "0002-long.md").write_text("line\n" * 41)
+    (tmp_path / "README.md").write_text("line\n" * 99)
+    assert too_long(tmp_path, "[0-9]*.md", 40) == {"0002-long.md": 41}
