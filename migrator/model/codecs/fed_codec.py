@@ -34,8 +34,11 @@ def fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fields(mapped: Mapped) -> list[Any]:
-    return [mapped.target, mapped.schema, mapped.shape, list(mapped.columns)]
+    return [mapped.target, mapped.schema, mapped.shape, list(mapped.columns), mapped.content, mapped.basis]
 
 
-def _to_mapped(target: str, schema: str, shape: str, columns: list[str]) -> Mapped:
-    return Mapped(target, schema, shape, tuple(columns))
+def _to_mapped(
+    target: str, schema: str, shape: str, columns: list[str], content: str = "", basis: str = ""
+) -> Mapped:
+    """Returns a target's entry. Versions before the fingerprints wrote none."""
+    return Mapped(target, schema, shape, tuple(columns), content, basis)
