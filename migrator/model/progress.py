@@ -36,19 +36,23 @@ class TableDump:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """The way a target's rows were mapped, as far as that can be told without running the mapping.
+    """The way a target's rows were mapped, as far as that can be known without running the mapping.
 
     Attributes:
         target: its name.
         schema: where its table is.
         shape: whether it is joined, its key, the tables that it is made of, and the like, as one text.
         columns: those that the mapping writes.
+        content: fingerprint of what the mapping makes of rows; empty where none could be taken.
+        basis: what the fingerprint is taken with. Only those of one basis can be compared.
     """
 
     target: str
     schema: str
     shape: str
     columns: tuple[str, ...] = ()
+    content: str = ""
+    basis: str = ""
 
 
 @dataclass(frozen=True, slots=True)

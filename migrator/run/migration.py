@@ -62,6 +62,7 @@ from migrator.run.mentions import check_key, gaps, mentioned, refuse, with_menti
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.request_check import CheckedRequests, DoubtsCheck
 from migrator.run.steps import Step, no_step
+from transforms.analysis.fingerprint import fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan, analyse
 from transforms.on_spark.session import named_jvm_end
 from transforms.registry import Mapping
@@ -359,7 +360,8 @@ class Migration:
     def _carried(self, ledger: Ledger, targets: list[TargetTable], found: dict[str, MappingPlan]) -> Carried:
         """Returns which rows the target has of these mappings (see ``carry_over``)."""
         parts = self._parts
-        mapped = mapped_now(found, {table.id.name: table.id.schema for table in targets})
+        schemas = {table.id.name: table.id.schema for table in targets}
+        mapped = mapped_now(found, schemas, lambda plan: fingerprint(parts.spark(), plan))
         return carry_over(ledger.checkpoint, parts.requests.read, found, parts.late, mapped)
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:

@@ -129,6 +129,54 @@ def test_a_changed_target_gets_all_rows_anew_or_is_accepted(project: Project) ->
     assert caught.value.where == "target table busy"
 
 
+SHORT = """
+def short(text):
+    return text[:LIMIT]
+
+LIMIT = 3
+KINDS = {"b", "a", "c"}
+
+@mapping.target("late", key="id")
+def late(orders):
+    kind = F.udf(lambda number: short("abcd") in KINDS and str(number) or None)
+    taken = F.coalesce(kind("customer").cast("long"), "customer")
+    return orders.where("customer > 1").select("id", taken.alias("customer"))
+"""
+SAME = """
+LIMIT, KINDS = 3, {"c", "b", "a"}
+
+def short(word):
+    \"""Cuts.\"""
+    return word[:LIMIT]  # its first letters
+
+@mapping.target("late", key="id")
+def of_old_orders(orders):
+    bought = orders.where(F.col("customer") > F.lit(1))
+    taken = F.udf(lambda customer: short("abcd") in KINDS and str(customer) or None)(bought.customer)
+    return bought.select(orders.id, F.coalesce(taken.cast("bigint"), bought["customer"]).alias("customer"))
+"""
+
+
+def test_another_filter_or_function_is_another_mapping_and_another_text_is_not(project: Project) -> None:
+    mapped(project, ALWAYS, SHORT)
+    project.command("dump", "start", "--table", "orders")
+    project.run_here()
+    mapped(project, ALWAYS, SAME)
+    project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id = 1")
+    project.run_here()
+    for other in (
+        SHORT.replace("> 1", "> 2"),
+        SHORT.replace("LIMIT = 3", "LIMIT = 2"),
+        SAME.replace('"c"', '"d"'),
+    ):
+        mapped(project, ALWAYS, other)
+        with pytest.raises(MappingError, match="mapping of a target was changed") as caught:
+            project.run_here()
+        assert caught.value.where == "target table late"
+    mapped(project, ALWAYS, SHORT)
+    project.run_here()
+
+
 def test_a_joined_target_is_filled_from_the_mirror_when_it_joins_and_when_it_comes_back(
     project: Project,
 ) -> None:

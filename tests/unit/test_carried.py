@@ -19,6 +19,7 @@ from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
 from migrator.ports.target import TargetBatch
 from migrator.run.lead.carried import MIRROR, LateTargets, carry_over, mapped_now
+from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.registry import TargetMapping
 
@@ -52,6 +53,7 @@ class Target:
         self.accepted: frozenset[str] = frozenset()
         self.schema = "new"
         self.columns: tuple[str, ...] = ("k",)
+        self.content, self.basis = "", ""
         self.forgotten: list[str] = []
 
     def run(self, **targets: tuple[TableId, ...]) -> None:
@@ -69,7 +71,10 @@ class Target:
             return True
 
         late = LateTargets(lambda name: name in self.rows, forget, self.accepted)
-        mapped = (Mapped(name, self.schema, self.mapped.get(name, "1"), self.columns) for name in targets)
+        mapped = (
+            Mapped(name, self.schema, self.mapped.get(name, "1"), self.columns, self.content, self.basis)
+            for name in targets
+        )
         return carry_over(self.checkpoint, lambda: self.book, plans(**targets), late, tuple(mapped))
 
     def ask(self, *tables: TableId, scope: Scope = WHOLE, doubts: tuple[Doubt, ...] = ()) -> str:
@@ -243,6 +248,25 @@ def test_a_column_may_go_and_one_that_comes_or_comes_back_needs_all_rows() -> No
     target.refuses("target table b", b=(T,))
 
 
+def test_another_fingerprint_is_another_mapping_where_both_are_taken_in_one_way() -> None:
+    target = Target(None)
+    target.content, target.basis = "filter > 1", "Spark 4"
+    target.run(b=(T,))
+    target.content = "filter > 2"
+    target.refuses("target table b", b=(T,))
+    target.accepted = frozenset({"b"})
+    target.run(b=(T,))
+    target.accepted = frozenset()
+    target.content, target.basis = "filter > 2, as Spark 5 says it", "Spark 5"
+    target.run(b=(T,))
+    target.content = ""
+    target.run(b=(T,))
+    target.content = "filter > 3"
+    target.run(b=(T,))
+    target.content = "filter > 4"
+    target.refuses("target table b", b=(T,))
+
+
 def test_a_target_of_another_schema_is_another_one() -> None:
     target = Target(None)
     target.run(b=(T,))
@@ -265,7 +289,8 @@ def plan(**changed: Any) -> MappingPlan:
 
 def test_what_is_kept_of_a_mapping_changes_with_each_of_its_parts_and_not_with_its_text() -> None:
     def kept(**changed: Any) -> Any:
-        return mapped_now({"b": plan(**changed)}, {"b": changed.get("place", "new")})
+        content = Fingerprint(changed.get("content", ""), "Spark 4")
+        return mapped_now({"b": plan(**changed)}, {"b": changed.get("place", "new")}, lambda _: content)
 
     other = TableSchema(U, (Column("k", "string", False, "text"),), ("k",))
     both = {**plan().schemas, "u": other}
@@ -279,6 +304,7 @@ def test_what_is_kept_of_a_mapping_changes_with_each_of_its_parts_and_not_with_i
         kept(surrogates=(("k", "map"),)),
         kept(columns=added),
         kept(place="elsewhere"),
+        kept(content="another filter"),
     ]
     assert len({*found}) == len(found)
     assert kept(function=lambda frame: None) == kept()

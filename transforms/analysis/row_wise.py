@@ -23,7 +23,7 @@ _UNARY = {
 _CONSTANT_ONLY = {"Aggregate", "Distinct", "Intersect", "Except"}
 _CONSTANT_LEAVES = {"LocalRelation", "OneRowRelation", "Range"}
 _GENERATORS = {"Explode", "PosExplode", "Inline", "Stack", "JsonTuple", "VariantExplode"}
-_SUBQUERIES = {"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery"}
+SUBQUERIES = {"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery"}
 _CLOCKS = {
     "CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp",
     "CurrentUser",
@@ -140,7 +140,7 @@ class PlanWalk:
         ``unordered``: whether it is a function over a window without an order.
         """
         kind = _kind(expression)
-        if kind in _SUBQUERIES:
+        if kind in SUBQUERIES:
             correlated = int(expression.outerAttrs().size() > 0)
             self._correlated += correlated
             over = self.visit(expression.plan())

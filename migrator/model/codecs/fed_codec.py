@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from migrator.model.progress import Checkpoint, Mapped
@@ -16,7 +16,7 @@ def fed_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
     return {
         "fed": [[name, table.schema, table.name] for name, table in checkpoint.fed],
         "awaited": [[name, table.schema, table.name, request] for name, table, request in checkpoint.awaited],
-        **({} if checkpoint.mapped is None else {"mapped": [_fields(each) for each in checkpoint.mapped]}),
+        **({} if checkpoint.mapped is None else _mapped_to_json(checkpoint.mapped)),
     }
 
 
@@ -29,13 +29,21 @@ def fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
         "awaited": tuple(
             (name, TableId(schema, table), request) for name, schema, table, request in document["awaited"]
         ),
-        "mapped": tuple(_to_mapped(*each) for each in document["mapped"]) if "mapped" in document else None,
+        "mapped": _mapped_from_json(document) if "mapped" in document else None,
     }
 
 
-def _fields(mapped: Mapped) -> list[Any]:
-    return [mapped.target, mapped.schema, mapped.shape, list(mapped.columns)]
+def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:
+    """Returns the fingerprints apart: versions before them read the rest, and say nothing of them."""
+    return {
+        "mapped": [[one.target, one.schema, one.shape, list(one.columns)] for one in mapped],
+        "contents": {one.target: [one.content, one.basis] for one in mapped},
+    }
 
 
-def _to_mapped(target: str, schema: str, shape: str, columns: list[str]) -> Mapped:
-    return Mapped(target, schema, shape, tuple(columns))
+def _mapped_from_json(document: Mapping[str, Any]) -> tuple[Mapped, ...]:
+    contents = document.get("contents", {})
+    return tuple(
+        Mapped(target, schema, shape, tuple(columns), *contents.get(target, ("", "")))
+        for target, schema, shape, columns in document["mapped"]
+    )

@@ -16,6 +16,7 @@ from migrator.model.progress import Checkpoint, Mapped
 from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, RequestState
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
+from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan
 
 MIRROR = ""
@@ -93,9 +94,23 @@ def carry_over(
     )
 
 
-def mapped_now(plans: Mapping[str, MappingPlan], schemas: Mapping[str, str]) -> tuple[Mapped, ...]:
-    """Returns the ledger's entry for each target's mapping. ``schemas``: where each target's table is."""
-    return tuple(Mapped(name, schemas[name], _shape(plan), _columns(plan)) for name, plan in plans.items())
+def mapped_now(
+    plans: Mapping[str, MappingPlan],
+    schemas: Mapping[str, str],
+    content: Callable[[MappingPlan], Fingerprint],
+) -> tuple[Mapped, ...]:
+    """Returns the ledger's entry for each target's mapping.
+
+    Args:
+        plans: of the mapping as it is now.
+        schemas: where each target's table is.
+        content: takes a mapping's fingerprint.
+    """
+    taken = {name: content(plan) for name, plan in plans.items()}
+    return tuple(
+        Mapped(name, schemas[name], _shape(plan), _columns(plan), taken[name].text, taken[name].basis)
+        for name, plan in plans.items()
+    )
 
 
 def _shape(plan: MappingPlan) -> str:
@@ -111,15 +126,18 @@ def _columns(plan: MappingPlan) -> tuple[str, ...]:
 
 
 def _changed(before: Iterable[Mapped], now: Iterable[Mapped]) -> set[str]:
-    """Targets whose rows so far aren't what the mapping makes now. A column that it writes no more stays as
-    it is."""
-    known = {each.target: each for each in before}
-    return {
-        new.target
-        for new in now
-        if (old := known.get(new.target)) is not None
-        if (old.schema, old.shape) != (new.schema, new.shape) or set(new.columns) - set(old.columns)
-    }
+    """Returns the targets whose rows so far aren't what the mapping makes now."""
+    known = {mapped.target: mapped for mapped in before}
+    return {new.target for new in now if new.target in known and _makes_others(known[new.target], new)}
+
+
+def _makes_others(old: Mapped, new: Mapped) -> bool:
+    """Tells whether a changed mapping may make other rows. Where there is nothing to compare, a column that isn't
+    written any more stays as it is."""
+    if (old.schema, old.shape) != (new.schema, new.shape) or set(new.columns) - set(old.columns):
+        return True
+    comparable = old.content and new.content and old.basis == new.basis
+    return bool(comparable) and old.content != new.content
 
 
 def _tables(plan: MappingPlan) -> list[TableId]:
@@ -181,8 +199,8 @@ def _incomplete(name: str, tables: list[TableId], changed: bool) -> MappingError
         return MappingError(
             "the mapping of a target was changed, or its schema, after rows of it had been applied",
             where=f"target table {name}",
-            cause="its key, its tables, its surrogates, whether it is joined, or a column that it writes are others;"
-            " rows mapped before would stay as they are",
+            cause="its key, its tables, its surrogates, whether it is joined, a column that it writes, or what it"
+            " makes of a row are others; rows mapped before would stay as they are",
             remedy=f"{anew}. Or put back what was changed; or, if rows mapped so far are what it makes of them,"
             f" say so: migrator run --accept-mapping {name} --reason '...'",
         )

@@ -1,0 +1,266 @@
+"""The fingerprint of a mapping: a short text that is another one once the mapping makes other rows.
+
+It is taken of the plan as Spark has analysed it. So layout, comments, names of variables and of columns in between
+make no difference, nor do source columns that nothing reads. A function that Spark can't look into is known by its
+byte code, and by the functions of the project that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import platform
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField
+
+from migrator.model.table import TableSchema
+from transforms.analysis.function_text import UNREADABLE, function_text
+from transforms.analysis.grain_numbers import numbered
+from transforms.analysis.grain_values import ValueColumn, hashed, value_columns
+from transforms.analysis.plan import MappingKind, MappingPlan, call
+from transforms.analysis.row_wise import SUBQUERIES
+from transforms.frames import marked_frame
+
+_TRANSPARENT = {"SubqueryAlias", "View", "ResolvedHint"}
+_BY_NAME = {"Project", "Filter", "Join", "Aggregate", "Window", "Sort", "Generate", "WithCTE", "LateralJoin"}
+"""Nodes that say which columns of their children they mean; all others mean all of them, in their order."""
+_MARKS = {
+    "num-children",
+    "metadata",
+    "qualifier",
+    "explicitMetadata",
+    "nonInheritableMetadataKeys",
+    "nullable",
+}
+"""Fields of an expression that don't change what it gives, or follow from others."""
+_NAMED = {"Alias", "AttributeReference", "NamedLambdaVariable", "PythonUDF"}
+"""Expressions whose names are for people: they are known by number."""
+_BOOKKEEPING = {"class", "num-children", "id", "cteId", "originStats", "stats", "alias", "numSlices"}
+"""Fields of a node that don't change what it gives."""
+_HIDDEN = re.compile("|".join([*SUBQUERIES, "Python"]))
+"""Words in an expression's JSON of which parts are elsewhere."""
+_BYTES = re.compile(r"\[B@[0-9a-f]+")
+
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """A mapping's fingerprint.
+
+    Attributes:
+        text: the fingerprint.
+        basis: what it is taken with: versions of Spark and Python, and the types of the source columns that are
+            read. Only fingerprints of one basis can be compared.
+    """
+
+    text: str
+    basis: str
+
+
+UNKNOWN = Fingerprint("", "")
+"""The fingerprint of a mapping that can't be written down."""
+
+
+def fingerprint(spark: SparkSession, plan: MappingPlan) -> Fingerprint:
+    """Takes the fingerprint of a checked mapping. Runs a job where the mapping has constant rows."""
+    target, text = plan.target, _Parts(spark, plan.schemas)
+    try:
+        parts: list[object] = [
+            plan.kind.value,
+            target.key,
+            target.links,
+            target.roles,
+            target.surrogates,
+            target.grain if not callable(target.grain) else "computed",
+            text.of(lambda frames: call(target, frames)),
+        ]
+        for table in dict.fromkeys(table for table, _, _ in target.values):
+            parts.append(text.of(partial(_hashed, table, value_columns(target, table))))
+        for reach in plan.reaches if plan.kind is MappingKind.GRAIN else ():
+            if not reach.grain:
+                parts.append(text.of(partial(numbered, target, reach)))
+    except (Py4JError, json.JSONDecodeError, *UNREADABLE):
+        return UNKNOWN
+    versions = f"Spark {pyspark.__version__}, Python {platform.python_version().rpartition('.')[0]}"
+    return Fingerprint(_hash(parts), f"{versions}, types {_hash(sorted(text.types))}")
+
+
+def _hashed(table: str, columns: Sequence[ValueColumn], frames: dict[str, DataFrame]) -> DataFrame:
+    return hashed(frames[table], columns)
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The plans of one mapping, as text. ``types``: source columns that they read, with their types."""
+
+    spark: SparkSession
+    schemas: Mapping[str, TableSchema]
+    types: set[str] = field(default_factory=set)
+
+    def of(self, function: Callable[[dict[str, DataFrame]], DataFrame]) -> object:
+        """Returns what a function makes of empty source tables, as plain values."""
+        sources, frames = {}, {}
+        for name, schema in self.schemas.items():
+            frames[name], leaf = marked_frame(self.spark, schema, "a mapping's fingerprint")
+            sources[leaf] = name
+        return _Text(self.spark, sources, self.types).whole(function(frames))
+
+
+class _Text:
+    """The writer of one plan, with columns named by where they come from.
+
+    Args:
+        spark: reads constant rows.
+        sources: table by id of the RDD that its empty frame stands on.
+        types: gets the source columns that are read, with their types.
+    """
+
+    def __init__(self, spark: SparkSession, sources: Mapping[int, str], types: set[str]) -> None:
+        self._spark = spark
+        self._sources = sources
+        self._read = types
+        self._types: dict[int, str] = {}
+        self._names: dict[int, str] = {}
+        self._between = itertools.count()
+        self._leaves: Counter[str] = Counter()
+        self._shared: dict[int, tuple[int, list[str]]] = {}
+
+    def whole(self, frame: DataFrame) -> object:
+        """Returns the plan, and what each column of the result is."""
+        root = frame._jdf.queryExecution().analyzed()
+        text = self._plan(root)
+        types: list[StructField] = list(frame.schema.fields)
+        columns = zip(self._output(root), types, strict=True)
+        return [text, sorted([field.name, name, field.dataType.json()] for name, field in columns)]
+
+    def _plan(self, root: Any) -> object:
+        return self._node(root, iter(json.loads(root.toJSON())))
+
+    def _node(self, node: Any, nodes: Iterator[Node]) -> object:
+        own, kind = next(nodes), _kind(node)
+        children = [self._node(child, nodes) for child in _items(node.children())]
+        if kind in _TRANSPARENT:
+            return children[0]
+        if not children:
+            return self._leaf(node, kind, own)
+        if kind == "CTERelationDef":
+            self._shared[node.id()] = len(self._shared), self._output(node)
+        expressions = [self._expression(expression) for expression in _items(node.expressions())]
+        if kind == "Project":  # a column that it only hands on stands where it is used
+            expressions = [text for text in expressions if text[0][0] != "AttributeReference"]
+            if not expressions:
+                return children[0]
+        meant = [] if kind in _BY_NAME else [self._output(child) for child in _items(node.children())]
+        return [kind, _plain(own), meant, expressions, children]
+
+    def _leaf(self, node: Any, kind: str, own: Node) -> object:
+        if kind == "CTERelationRef":
+            number, columns = self._shared[node.cteId()]
+            return self._called(node, f"shared {number}", columns)
+        source = self._sources.get(node.rdd().id()) if kind == "LogicalRDD" else None
+        if source is not None:
+            for attribute in _items(node.output()):
+                column = f"{source}.{attribute.name()} {attribute.dataType().json()}"
+                self._types[attribute.exprId().id()] = column
+            return self._called(node, source, [str(attribute.name()) for attribute in _items(node.output())])
+        name = self._called(node, kind, [str(n) for n in range(node.output().size())])
+        if kind not in ("LogicalRDD", "LocalRelation"):
+            return [name, _plain(own)]
+        session: Any = self._spark._jsparkSession
+        jvm: Any = self._spark._jvm
+        rows = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, node), self._spark)
+        return [name, rows.schema.json(), sorted(map(repr, rows.collect()))]
+
+    def _called(self, leaf: Any, name: str, columns: list[str]) -> str:
+        """Returns the leaf's name, by which its columns are called from now on."""
+        self._leaves[name] += 1
+        called = f"{name} {self._leaves[name]}"
+        for attribute, column in zip(_items(leaf.output()), columns, strict=True):
+            self._names[attribute.exprId().id()] = f"{called}.{column}"
+        return called
+
+    def _output(self, node: Any) -> list[str]:
+        return [self._name(attribute.exprId().id()) for attribute in _items(node.output())]
+
+    def _name(self, number: int) -> str:
+        if number in self._types:
+            self._read.add(self._types[number])
+        if number not in self._names:
+            self._names[number] = f"#{next(self._between)}"
+        return self._names[number]
+
+    def _expression(self, expression: Any) -> list[Any]:
+        text = str(expression.toJSON())
+        parts: list[Any] = [self._part(part) for part in json.loads(text)]
+        if _BYTES.search(text):
+            parts.append(_without_ids(str(expression.sql())))
+        if _HIDDEN.search(text):
+            parts += self._hidden(expression)
+        return parts
+
+    def _part(self, part: Node) -> list[Any]:
+        kind = str(part["class"]).rpartition(".")[2]
+        left_out = {
+            *_MARKS,
+            "class",
+            *(["name"] if kind in _NAMED else []),
+            *(["plan"] if kind in SUBQUERIES else []),
+        }
+        return [kind, part["num-children"], {k: self._value(v) for k, v in part.items() if k not in left_out}]
+
+    def _value(self, value: Any) -> Any:
+        """Returns a field, with columns' numbers as names."""
+        if isinstance(value, list):
+            return [self._value(each) for each in value]
+        if isinstance(value, dict):
+            if "jvmId" in value:
+                return self._name(int(value["id"]))
+            return self._part(value) if "class" in value else {k: self._value(v) for k, v in value.items()}
+        return _BYTES.sub("", value) if isinstance(value, str) else value
+
+    def _hidden(self, expression: Any) -> list[Any]:
+        """Returns the subqueries and Python functions within an expression."""
+        found: list[Any] = []
+        kind = _kind(expression)
+        if kind in SUBQUERIES:
+            found.append(self._plan(expression.plan()))
+        elif kind.startswith("Python"):
+            found.append(function_text(bytes(expression.func().command().unsafeArray())))
+        for child in _items(expression.children()):
+            found += self._hidden(child)
+        return found
+
+
+def _plain(own: Node) -> dict[str, Any]:
+    """Returns a node's settings. Its expressions are written elsewhere; lists of places change with columns that
+    nothing reads."""
+    fields = {k: v for k, v in own.items() if isinstance(v, str | bool | int | float)}
+    objects = {k: v["object"] for k, v in own.items() if isinstance(v, dict) and "object" in v}
+    return {k: v for k, v in (fields | objects).items() if k not in _BOOKKEEPING}
+
+
+def _without_ids(text: str) -> str:
+    return re.sub(r"#\d+|_\d+", "", text)
+
+
+def _kind(tree: Any) -> str:
+    return str(tree.getClass().getSimpleName())
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    return (sequence.apply(index) for index in range(sequence.size()))
