@@ -18,6 +18,7 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.integration.judged import settings_of as settings
 from tests.servers import Database
+from verify.readers.mysql.binlog_source import BinlogSource
 from verify.readers.mysql.mariadb_source import MariaDBSource
 from verify.readers.mysql.mysql_source import MySQLSource
 from verify.tables.run import verify
@@ -56,7 +57,7 @@ def item(thing: DataFrame) -> DataFrame:
 READERS = {"mysql": MySQLSource, "mariadb": MariaDBSource}
 
 
-def reader_of(database: Database) -> MariaDBSource:
+def reader_of(database: Database) -> BinlogSource:
     return READERS[database.kind](settings(database))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verify.readers.mysql.mariadb_source import logical_type as mariadb_type
+from verify.readers.mysql.binlog_source import logical_type as mariadb_type
 from verify.readers.pending import (
     PendingAnswer,
     PgoutputWalk,

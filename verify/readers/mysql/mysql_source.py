@@ -1,4 +1,4 @@
-"""Reads MySQL source tables in the logical types of the event stream: like MariaDB's, but for places in the log."""
+"""The old database on MySQL: places in its log are sets of GTIDs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from migrator.errors import VerifyError
+from verify.readers.mysql.binlog_source import BinlogSource
 from verify.readers.mysql.gtids import Gtids, both, count, gtid_intervals, owned_gtids, text_of
-from verify.readers.mysql.mariadb_source import MariaDBSource
 from verify.readers.mysql.session import rows_of
 from verify.readers.pending import Pending, PendingAnswer
 from verify.readers.snapshot import LedgerState, LogPlace
 
 
-class MySQLSource(MariaDBSource):
+class MySQLSource(BinlogSource):
     """The old database on MySQL."""
 
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:

@@ -19,7 +19,7 @@ from migrator.connections.postgres.session import Login
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 
 RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
-"""Asks whether the server is a standby."""
+"""A query whether the server is a standby."""
 
 _NO_FREE_CONNECTION = "the source has no free connection"
 _REMEDY_ENVIRONMENT = (

@@ -104,7 +104,8 @@ def _access(query: Query, table: TableId, reflected: ReflectedTable, role: str) 
 
 
 def _identity(query: Query, reflected: ReflectedTable) -> Iterator[Finding]:
-    """Asks about the table and, for a partitioned one, of every partition: the log has what each leaf says."""
+    """Yields what is wrong with the table and, where it is partitioned, with every partition: the log has what each
+    leaf says."""
     for schema, name, kind, persistence in query(_IDENTITY, [reflected.oid]):
         member = TableId(schema, name)
         if kind not in ("r", "p") or persistence != "p":

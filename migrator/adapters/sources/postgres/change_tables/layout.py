@@ -34,7 +34,7 @@ FORGET = f"{SCHEMA}.forget(xid8, integer)"
 CAPTURE_TRIGGER = "!migrator_capture"
 """Triggers of one event fire in the order of their names: before any other may change rows in its turn."""
 COMMAND_TRIGGER = "~migrator_command"
-"""Names of triggers that fire after any other: what they change lies before the statement."""
+"""The name of a trigger that fires after any other: what others change lies before the statement."""
 TRUNCATE_TRIGGER = "~migrator_truncate"
 
 _MOST_NAME_BYTES = 55

@@ -342,7 +342,7 @@ class ChangeTableLogReader:
 
 
 def _polled(place: Place) -> str:
-    """Picks among the rows that a poll has."""
+    """Returns the condition for a poll's rows. Raises ``SourceError`` if no poll was begun."""
     if place.to is None:
         raise SourceError("no poll was begun", where=text(place.at))
     return between(place.at, place.to)

@@ -40,7 +40,7 @@ def text(snapshot: SnapshotWitness) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Names the server and its life: a promoted standby has the same identifier and another timeline."""
+    """A server and its life: a promoted standby has the same identifier and another timeline."""
 
     system: str
     timeline: int

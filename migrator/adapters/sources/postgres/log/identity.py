@@ -28,7 +28,7 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::int8:
 _SCHEMA = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1"
 
 Preparing = Callable[[Query, TableId], Sequence[str]]
-"""Finds the statement to run before changes of a table are captured; nothing if it is as it must be."""
+"""A function that finds the statements to run before changes of a table are captured; none if it is as it must be."""
 
 
 def table_numbers(query: Query, tables: Sequence[TableId]) -> dict[TableId, int]:

@@ -16,7 +16,7 @@ _PROGRESS_EVERY_S = 0.02
 
 
 class ReadyRecords:
-    """Adds a record in the log's order; of places that follow each other only the last."""
+    """Records that are ready, in the log's order; of places that follow each other only the last."""
 
     def __init__(self) -> None:
         self._records: list[LogRecord] = []

@@ -64,7 +64,7 @@ class ReplicationStream:
         self._connection.close()
 
     def identify(self) -> ServerLog:
-        """Names the log."""
+        """Returns which log the server has, and up to where it is on disk."""
         ((system, timeline, flushed, _),) = self._simple("IDENTIFY_SYSTEM")
         return ServerLog(str(system), int(str(timeline)), parse_lsn(str(flushed)))
 

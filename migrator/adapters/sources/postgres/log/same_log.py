@@ -38,8 +38,10 @@ class LastChange:
 
 
 def named(position: Position) -> tuple[bool, LastChange | None]:
-    """Returns the transaction that a position tells of, if it does (earlier versions' don't). Raises
-    ``SourceError``."""
+    """Returns whether a position has a mark of the last transaction, and that transaction.
+
+    Positions of earlier versions have neither. Raises ``SourceError``.
+    """
     _, mark, text = position.token.partition(_MARK)
     if not text:
         return bool(mark), None
