@@ -22,6 +22,7 @@ from migrator.errors import DamageError, FencedError, MigratorError, PreflightEr
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
+from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import BatchReader, EventLogRoom, SegmentWriter
@@ -37,6 +38,7 @@ from migrator.run.apply.leaders_folder import leaders_folder
 from migrator.run.apply.loop import ApplyLoop
 from migrator.run.apply.transform_job import TransformJob
 from migrator.run.beside import beside
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.give_way import giving_way
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.capture.source_threads import wait
@@ -300,18 +302,14 @@ class Migration:
         carried = self._carried(ledger, targets, mapping_plans)
         capture = CaptureLoop(
             self._source(schemas),
+            self._capturing(schemas, checkpoint, epoch),
             SureWriter(log.writer, lead),
-            {schema.id: schema for schema in schemas},
-            checkpoint,
-            {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
             CheckedRequests(
                 parts.requests, schemas, parts.catalog.check_scope, parts.check_doubts, self.progress
             ),
             log.room,
             self.progress,
-            parts.capture_limits,
-            run_token=f"{epoch}-{secrets.token_hex(4)}",
-            step=parts.step,
+            parts.step,
         )
         job = self._transform_job(targets, mapping_plans, epoch)
         apply = ApplyLoop(
@@ -361,6 +359,17 @@ class Migration:
         parts = self._parts
         mapped = mapped_now(found, {table.id.name: table.id.schema for table in targets})
         return carry_over(ledger.checkpoint, parts.requests.read, found, parts.late, mapped)
+
+    def _capturing(self, schemas: list[TableSchema], checkpoint: Checkpoint | None, epoch: int) -> Attempt:
+        """Returns what is captured under an epoch, and from where on."""
+        parts = self._parts
+        return Attempt(
+            {schema.id: schema for schema in schemas},
+            checkpoint,
+            parts.capture_limits,
+            f"{epoch}-{secrets.token_hex(4)}",
+            {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
+        )
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:
         """The source, which forgets no more than it may."""
