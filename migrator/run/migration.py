@@ -35,8 +35,8 @@ from migrator.ports.upkeep import Upkeep
 from migrator.run.apply.executor_watch import watch_executors
 from migrator.run.apply.joined_job import JoinedJob
 from migrator.run.apply.leaders_folder import leaders_folder
-from migrator.run.apply.loop import ApplyLoop
-from migrator.run.apply.transform_job import TransformJob
+from migrator.run.apply.loop import ApplyLoop, OpenedTarget
+from migrator.run.apply.transform_job import Staging, TransformJob
 from migrator.run.beside import beside
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.give_way import giving_way
@@ -315,9 +315,7 @@ class Migration:
         apply = ApplyLoop(
             log.reader,
             lambda batch, known: carried.noted(job.map(batch, known)),
-            SureTarget(parts.target, lead),
-            ledger,
-            epoch,
+            OpenedTarget(SureTarget(parts.target, lead), ledger, epoch),
             self.progress,
             parts.apply_limits,
             parts.step,
@@ -399,7 +397,8 @@ class Migration:
             joined = JoinedJob(spark, grained, by_name, slots, limits.slice_grains, say, parts.step)
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}
-        return TransformJob(spark, row_wise, by_name, slots, parts.stager, limits.staging_rows, say, joined)
+        staging = None if parts.stager is None else Staging(parts.stager, limits.staging_rows, say)
+        return TransformJob(spark, row_wise, by_name, slots, staging, joined)
 
     def _watch(self, stopping: Stopping, until: Until | None) -> None:
         """Stops the run when ``until`` holds or the lease is lost."""

@@ -19,7 +19,7 @@ from migrator.model.chunk import ChunkRequest
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.table import TableSchema
-from migrator.run.apply.loop import ApplyLoop, Mapped
+from migrator.run.apply.loop import ApplyLoop, Mapped, OpenedTarget
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.fair_inputs import FairInputs
 from migrator.run.capture.source_threads import ChunkPump, Inputs
@@ -208,9 +208,7 @@ class Process:
         self._apply = ApplyLoop(
             reader,
             lambda batch, known: carried.noted(mapper.map(batch, known)),
-            target,
-            ledger,
-            lease.epoch,
+            OpenedTarget(target, ledger, lease.epoch),
             progress,
             ApplyLimits(batch_rows=12),
             self.step,
