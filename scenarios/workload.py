@@ -30,8 +30,8 @@ from scenarios.session import ClientFailed, RollBack, Session
 from verify.history.history import FAILED
 
 __all__ = [
-    "Action", "ClientFailed", "Database", "Operation", "Outcome", "RollBack", "RowWrite", "Session", "Workload",
-    "WriterReport",
+    "Action", "ClientFailed", "Database", "Operation", "Outcome", "Provenance", "RollBack", "RowWrite", "Session",
+    "Workload", "WriterReport",
 ]  # fmt: skip
 
 Outcome = Literal["ok", "failed", "rolled back", "unknown"]
@@ -77,6 +77,19 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
+class Provenance:
+    """The origin that row writes are noted with.
+
+    Attributes:
+        now_us: the clock of the row writes, in microseconds; None for one that starts with the workload.
+        first_client: number of the first thread's client, for a second workload in one run.
+    """
+
+    now_us: Callable[[], int] | None = None
+    first_client: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class WriterReport:
     """The work that the writers did.
 
@@ -117,8 +130,7 @@ class Workload:
         rate_per_s: row changes per second over all threads; None for as fast as it goes.
         threads: number of writers.
         limit_row_changes: stop by itself after about so many row changes.
-        now_us: the clock of the row writes, in microseconds; by default it starts with the workload.
-        first_client: number of the first thread's client, for a second workload in one run.
+        provenance: what row writes are noted with.
     """
 
     def __init__(
@@ -130,8 +142,7 @@ class Workload:
         rate_per_s: float | None,
         threads: int,
         limit_row_changes: int | None = None,
-        now_us: Callable[[], int] | None = None,
-        first_client: int = 1,
+        provenance: Provenance = Provenance(),
     ):
         if not actions or threads < 1 or (rate_per_s is not None and rate_per_s <= 0):
             raise MigratorError(
@@ -148,8 +159,8 @@ class Workload:
         self._operations: list[Operation] = []
         self._writes: list[RowWrite] = []
         self._transactions = count(1)
-        self._now_us = now_us or self._own_clock_us
-        self._first_client = first_client
+        self._now_us = provenance.now_us or self._own_clock_us
+        self._first_client = provenance.first_client
         self._changed_rows = 0
         self._due_s = 0.0
         self._crash: BaseException | None = None

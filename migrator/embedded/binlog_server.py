@@ -10,7 +10,7 @@ import pymysql
 import pymysql.cursors
 
 from migrator.connections.mysql.connection import Connection
-from migrator.embedded.process import ServerProcess, make_server_directory
+from migrator.embedded.process import Program, ServerProcess, make_server_directory
 from migrator.embedded.server import EmbeddedServer
 
 
@@ -64,10 +64,12 @@ class BinlogServer(EmbeddedServer):
         files = ["--socket=server.sock", f"--pid-file={root / name}.pid", own_temporary_files(root, user)]
         return ServerProcess(
             self.title,
-            [*program, *files, f"--bind-address={self.host}", f"--port={self.port}", *options],
-            user=user,
-            directory=root,
-            log=root / f"{name}.log",
+            Program(
+                [*program, *files, f"--bind-address={self.host}", f"--port={self.port}", *options],
+                user=user,
+                directory=root,
+                log=root / f"{name}.log",
+            ),
             ready=lambda: self._why_not_ready(root / "data"),
         )
 

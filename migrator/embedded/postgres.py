@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from migrator.embedded.debian import DebianServer
 from migrator.embedded.process import (
+    Program,
     ServerProcess,
     is_reachable,
     make_server_directory,
@@ -166,10 +167,12 @@ class EmbeddedPostgres(EmbeddedServer):
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return ServerProcess(
             f"{self.title} {self.version}",
-            [str(installation / "bin" / "postgres"), "-D", str(data), *options],
-            user=user,
-            directory=root,
-            log=root / "postgres.log",
+            Program(
+                [str(installation / "bin" / "postgres"), "-D", str(data), *options],
+                user=user,
+                directory=root,
+                log=root / "postgres.log",
+            ),
             ready=lambda: self._why_not_ready(data),
             stop_signal=signal.SIGINT,  # fast shutdown; SIGTERM would wait for every session to end
         )

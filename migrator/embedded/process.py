@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from migrator.errors import MigratorError
@@ -163,46 +164,58 @@ def run_as(
     return done.stdout
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A server's program, and how it is run.
+
+    Attributes:
+        command: program and arguments.
+        user: the user to run as, or None for our own.
+        directory: working directory; must exist and be reachable by ``user``.
+        log: file that gets the server's output, appended.
+        environment: the server's whole environment; None for a minimal one.
+    """
+
+    command: Sequence[str]
+    user: str | None
+    directory: Path
+    log: Path
+    environment: Mapping[str, str] | None = None
+
+
 class ServerProcess:
     """A server as a supervised child process; it never outlives this process, however either of them ends.
 
     Args:
         name: what the server is called in error messages.
-        command: program and arguments.
-        user: the user to run as, or None for our own.
-        directory: working directory; must exist and be reachable by ``user``.
-        log: file that gets the server's output, appended.
+        program: what is run.
         ready: asked repeatedly until it returns an empty string; any other answer is the reason it is not
             ready yet.
         stop_signal: the signal for a quick, clean shutdown.
         start_timeout_s, stop_timeout_s: deadlines; after the second the server is killed.
-        environment: the server's whole environment; by default a minimal one.
     """
 
     def __init__(
         self,
         name: str,
-        command: Sequence[str],
+        program: Program,
         *,
-        user: str | None,
-        directory: Path,
-        log: Path,
         ready: Callable[[], str],
         stop_signal: signal.Signals = signal.SIGTERM,
         start_timeout_s: float = 60.0,
         stop_timeout_s: float = 30.0,
-        environment: Mapping[str, str] | None = None,
     ):
         self.name = name
-        self.command = list(command)
-        self.log = log
-        self._user = user
-        self._directory = directory
+        self.command = list(program.command)
+        self.log = program.log
+        self._user = program.user
+        self._directory = program.directory
         self._ready = ready
         self._stop_signal = stop_signal
         self._start_timeout_s = start_timeout_s
         self._stop_timeout_s = stop_timeout_s
-        self._environment = dict(environment if environment is not None else plain_environment())
+        given = program.environment
+        self._environment = dict(given if given is not None else plain_environment())
         self._supervisor: subprocess.Popen[str] | None = None
         self._pid: int | None = None
 

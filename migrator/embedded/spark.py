@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from migrator.embedded.process import ServerProcess, make_server_directory, plain_environment
+from migrator.embedded.process import Program, ServerProcess, make_server_directory, plain_environment
 from migrator.embedded.server import EmbeddedServer
 from migrator.errors import MigratorError
 
@@ -65,12 +65,14 @@ class _Daemon(EmbeddedServer):
         java = str(self._java_home / "bin" / "java")
         return ServerProcess(
             self.title,
-            [java, *_DAEMON_MEMORY, *_OPENED, "-cp", f"{home}/jars/*", *self._arguments()],
-            user=None,
-            directory=root,
-            log=root / "daemon.log",
+            Program(
+                [java, *_DAEMON_MEMORY, *_OPENED, "-cp", f"{home}/jars/*", *self._arguments()],
+                user=None,
+                directory=root,
+                log=root / "daemon.log",
+                environment=environment,
+            ),
             ready=self._why_not_ready,
-            environment=environment,
         )
 
     def _why_not_ready(self) -> str:

@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from migrator.embedded.process import LOCALHOST, HeldPort, ServerProcess, make_server_directory
+from migrator.embedded.process import LOCALHOST, HeldPort, Program, ServerProcess, make_server_directory
 from migrator.embedded.server import EmbeddedServer
 from migrator.errors import MigratorError
 
@@ -106,10 +106,12 @@ class EmbeddedZooKeeper(EmbeddedServer):
         main_class = _MEMBER_CLASS if self._member else _MAIN_CLASS
         return ServerProcess(
             self.title,
-            [java, *memory, *self._jvm, "-cp", _class_path(), main_class, str(configuration)],
-            user=None,
-            directory=root,
-            log=root / "zookeeper.log",
+            Program(
+                [java, *memory, *self._jvm, "-cp", _class_path(), main_class, str(configuration)],
+                user=None,
+                directory=root,
+                log=root / "zookeeper.log",
+            ),
             ready=(lambda: "") if self._member else self._why_not_ready,
             stop_signal=signal.SIGTERM,
         )

@@ -22,6 +22,7 @@ from migrator.errors import DamageError, FencedError, MigratorError, PreflightEr
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
+from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import BatchReader, EventLogRoom, SegmentWriter
@@ -34,9 +35,10 @@ from migrator.ports.upkeep import Upkeep
 from migrator.run.apply.executor_watch import watch_executors
 from migrator.run.apply.joined_job import JoinedJob
 from migrator.run.apply.leaders_folder import leaders_folder
-from migrator.run.apply.loop import ApplyLoop
-from migrator.run.apply.transform_job import TransformJob
+from migrator.run.apply.loop import ApplyLoop, OpenedTarget
+from migrator.run.apply.transform_job import Staging, TransformJob
 from migrator.run.beside import beside
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.give_way import giving_way
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.capture.source_threads import wait
@@ -301,26 +303,20 @@ class Migration:
         carried = self._carried(ledger, targets, mapping_plans)
         capture = CaptureLoop(
             self._source(schemas),
+            self._capturing(schemas, checkpoint, epoch),
             SureWriter(log.writer, lead),
-            {schema.id: schema for schema in schemas},
-            checkpoint,
-            {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
             CheckedRequests(
                 parts.requests, schemas, parts.catalog.check_scope, parts.check_doubts, self.progress
             ),
             log.room,
             self.progress,
-            parts.capture_limits,
-            run_token=f"{epoch}-{secrets.token_hex(4)}",
-            step=parts.step,
+            parts.step,
         )
         job = self._transform_job(targets, mapping_plans, epoch)
         apply = ApplyLoop(
             log.reader,
             lambda batch, known: carried.noted(job.map(batch, known)),
-            SureTarget(parts.target, lead),
-            ledger,
-            epoch,
+            OpenedTarget(SureTarget(parts.target, lead), ledger, epoch),
             self.progress,
             parts.apply_limits,
             parts.step,
@@ -364,6 +360,17 @@ class Migration:
         mapped = mapped_now(found, schemas, lambda plan: fingerprint(parts.spark(), plan))
         return carry_over(ledger.checkpoint, parts.requests.read, found, parts.late, mapped)
 
+    def _capturing(self, schemas: list[TableSchema], checkpoint: Checkpoint | None, epoch: int) -> Attempt:
+        """Returns what is captured under an epoch, and from where on."""
+        parts = self._parts
+        return Attempt(
+            {schema.id: schema for schema in schemas},
+            checkpoint,
+            parts.capture_limits,
+            f"{epoch}-{secrets.token_hex(4)}",
+            {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
+        )
+
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:
         """The source, which forgets no more than it may."""
         ports = self._parts.source(schemas)
@@ -392,7 +399,8 @@ class Migration:
             joined = JoinedJob(spark, grained, by_name, slots, limits.slice_grains, say, parts.step)
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}
-        return TransformJob(spark, row_wise, by_name, slots, parts.stager, limits.staging_rows, say, joined)
+        staging = None if parts.stager is None else Staging(parts.stager, limits.staging_rows, say)
+        return TransformJob(spark, row_wise, by_name, slots, staging, joined)
 
     def _watch(self, stopping: Stopping, until: Until | None) -> None:
         """Stops the run when ``until`` holds or the lease is lost."""

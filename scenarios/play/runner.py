@@ -36,10 +36,10 @@ from scenarios.play.stage import MIGRATION, Stage, set_up
 from scenarios.play.verified import verified
 from scenarios.recording.clock import RunClock
 from scenarios.recording.deliveries import Deliveries
-from scenarios.recording.recorders import Recorders
+from scenarios.recording.recorders import Recorded, Recorders
 from scenarios.row_writes import operations
 from scenarios.scenario import Engine, Scenario
-from scenarios.workload import Workload, WriterReport
+from scenarios.workload import Provenance, Workload, WriterReport
 from scenarios.workloads.registry import workload
 from scenarios.world import World
 from verify.history.history import Description, History
@@ -92,7 +92,7 @@ def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mut
         try:
             stage = set_up(stack, scenario, engine, seed)
             told.versions = bundle.versions(stage.source.direct, stage.target.direct)
-            _Play(stack, stage, scenario, seed, folder, command, mutant, told).play()
+            _Play(stack, stage, _Order(scenario, seed, folder, command, mutant), told).play()
         except (MigratorError, psycopg.Error, pymysql.err.Error) as error:
             told.ending, told.error = FAILS, f"{type(error).__name__}: {error}"
         expect = scenario.expect
@@ -107,33 +107,37 @@ def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mut
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The scenario to play, and the folder for what is found."""
+
+    scenario: Scenario
+    seed: int
+    folder: Path
+    command: str
+    mutant: str
+
+
 class _Play:
     """One run on its stage."""
 
-    def __init__(
-        self,
-        stack: ExitStack,
-        stage: Stage,
-        scenario: Scenario,
-        seed: int,
-        folder: Path,
-        command: str,
-        mutant: str,
-        told: _Told,
-    ):
+    def __init__(self, stack: ExitStack, stage: Stage, order: _Order, told: _Told):
         self._stack = stack
         self._stage = stage
-        self._scenario = scenario
-        self._seed = seed
-        self._folder = folder
-        self._command = command
+        self._order = order
+        self._scenario = order.scenario
+        self._folder = order.folder
         self._told = told
         self._clock = RunClock.started_now()
         self._points = stack.enter_context(
             PointServer(stage.folder / "steps.sock", announce=[CAPTURE_BEGINS, APPLIED])
         )
         self._pipeline = PipelineProcess(
-            stage.config, folder / bundle.LOG, self._environment, mutant, stage.zookeeper is not None
+            stage.config,
+            order.folder / bundle.LOG,
+            self._environment,
+            order.mutant,
+            stage.zookeeper is not None,
         )
         stack.callback(self._pipeline.close)
         world = World(
@@ -141,20 +145,28 @@ class _Play:
             lambda pid: self._points.reached_by(pid, APPLIED), stage.zookeeper, stage.cluster,
         )  # fmt: skip
         self._recorders = Recorders(
-            stage.source.direct, stage.target.direct, MIGRATION, stage.settings.event_log(),
-            stage.folder / bundle.SEGMENTS, stage.workload.tracked, self._clock, seed,
-        )  # fmt: skip
-        spec = scenario.workload
+            Recorded(
+                stage.source.direct,
+                stage.target.direct,
+                MIGRATION,
+                stage.settings.event_log(),
+                stage.workload.tracked,
+            ),
+            stage.folder / bundle.SEGMENTS,
+            self._clock,
+            order.seed,
+        )
+        spec = order.scenario.workload
         self._writers = Workload(
             stage.source.direct,
             stage.workload.actions(spec),
-            seed=seed,
+            seed=order.seed,
             rate_per_s=spec.rate_per_s or None,
             threads=spec.sessions,
-            now_us=self._clock.now_us,
+            provenance=Provenance(self._clock.now_us),
         )
         self._plan = FaultPlan(
-            scenario.faults, world, self._points, self._start_writers, self._recorders.segments.keep
+            order.scenario.faults, world, self._points, self._start_writers, self._recorders.segments.keep
         )
         stack.callback(self._plan.close)
 
@@ -211,12 +223,12 @@ class _Play:
         description = Description(
             scenario=self._scenario.name,
             engine=self._stage.source.direct.kind,
-            seed=self._seed,
+            seed=self._order.seed,
             tables=tuple(each.table for each in self._stage.workload.tracked),
             drained=ended.drained,
             halted=ended.error if ended.ending == HALTS else "",
             versions=self._told.versions,
-            command=self._command,
+            command=self._order.command,
         )
         return self._recorders.history(description, operations(report.writes), self._plan.table(), delivered)
 

@@ -162,8 +162,12 @@ def _target(stack: ExitStack, folder: Path, protected: bool) -> Side:
 def _postgres(
     stack: ExitStack, folder: Path, database: str, settings: Mapping[str, str], protected: bool
 ) -> Side:
-    auth = {"auth": "scram-sha-256", "password": "direct-password"} if protected else {}
-    server = EmbeddedPostgres(folder, settings=settings, **auth)  # type: ignore[arg-type]
+    server = EmbeddedPostgres(
+        folder,
+        settings=settings,
+        auth="scram-sha-256" if protected else "trust",
+        password="direct-password" if protected else None,
+    )
     stack.enter_context(server)
     server.create_database(database)
     direct = Database(

@@ -125,19 +125,19 @@ class TcpProxy:
         """Delays every piece by ``latency_s`` and a random part of ``jitter_s``; order is kept."""
         if latency_s < 0 or jitter_s < 0:
             raise ConfigError("a delay can't be negative", where="latency")
-        self._change(latency_s=latency_s, jitter_s=jitter_s)
+        self._change(lambda now: replace(now, latency_s=latency_s, jitter_s=jitter_s))
 
     def throttle(self, bytes_per_s: int) -> None:
         """Forwards at most that many bytes a second in each direction of each connection."""
         if bytes_per_s < 1:
             raise ConfigError("a throttle needs at least one byte a second", where="bytes_per_s")
-        self._change(bytes_per_s=bytes_per_s)
+        self._change(lambda now: replace(now, bytes_per_s=bytes_per_s))
 
     def slices(self, size_bytes: int) -> None:
         """Sends at most that many bytes at once."""
         if size_bytes < 1:
             raise ConfigError("a slice has at least one byte", where="bytes")
-        self._change(slice_bytes=size_bytes)
+        self._change(lambda now: replace(now, slice_bytes=size_bytes))
 
     def half_open(self, *, for_good: bool = True) -> int:
         """Stops forwarding, sockets stay open, and new connections are accepted but lead nowhere until ``heal``.
@@ -152,13 +152,13 @@ class TcpProxy:
             return len(self._links)
 
         frozen = self._call(freeze)
-        self._change(blocked=frozenset(("to_server", "to_client")))
+        self._change(lambda now: replace(now, blocked=frozenset(("to_server", "to_client"))))
         self._note(f"half open: {frozen} connections")
         return frozen
 
     def one_way(self, direction: Direction) -> None:
         """Forwards nothing in one direction until ``heal``."""
-        self._change(blocked=frozenset((direction,)))
+        self._change(lambda now: replace(now, blocked=frozenset((direction,))))
 
     def reset_after(self, size_bytes: int, direction: Direction, stream: Stream = "any") -> Trigger:
         """Resets the first connection that carries so many more bytes in a direction, exactly behind them."""
@@ -358,9 +358,9 @@ class TcpProxy:
         self._call(lambda: self._triggers.arm(trigger))
         return trigger
 
-    def _change(self, **changes: Any) -> None:
+    def _change(self, changed: Callable[[Conditions], Conditions]) -> None:
         def change() -> None:
-            self._conditions = replace(self._conditions, **changes)
+            self._conditions = changed(self._conditions)
             self._wake()
 
         self._call(change)

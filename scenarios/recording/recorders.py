@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,36 +29,43 @@ LOG_RECORDERS: Mapping[str, Callable[[Database, Sequence[Tracked], RunClock], So
 """The recorders of source logs, by the kind of the source."""
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The migration that is recorded.
+
+    Attributes:
+        source, target: both sides, reached directly.
+        migration: its name in the ledger.
+        event_log: the pipeline's.
+        tracked: tables.
+    """
+
+    source: Database
+    target: Database
+    migration: str
+    event_log: Path
+    tracked: Sequence[Tracked]
+
+
 class Recorders:
     """Everything that is recorded beside operations and faults.
 
     Args:
-        source, target: both sides, reached directly.
-        migration: its name in the ledger.
-        event_log: the pipeline's.
+        recorded: the migration.
         kept: folder for the segments.
-        tracked: tables.
         clock: of the run.
         seed: of the observers' choices.
     """
 
-    def __init__(
-        self,
-        source: Database,
-        target: Database,
-        migration: str,
-        event_log: Path,
-        kept: Path,
-        tracked: Sequence[Tracked],
-        clock: RunClock,
-        seed: int,
-    ):
+    def __init__(self, recorded: Recorded, kept: Path, clock: RunClock, seed: int):
+        source, target = recorded.source, recorded.target
+        migration, tracked = recorded.migration, recorded.tracked
         self._source, self._target = source, target
         self._tracked = tracked
         self._kept = kept
         self.log: SourceLogRecorder = LOG_RECORDERS[source.kind](source, tracked, clock)
         self.commits = TargetCommitRecorder(target, migration, tracked, clock)
-        self.segments = SegmentKeeper(event_log, kept)
+        self.segments = SegmentKeeper(recorded.event_log, kept)
         self.observers = Observers(target, migration, tracked, clock, seed=seed)
         self._running: list[Callable[[], None]] = []
 

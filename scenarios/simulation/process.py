@@ -19,7 +19,8 @@ from migrator.model.chunk import ChunkRequest
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.table import TableSchema
-from migrator.run.apply.loop import ApplyLoop, Mapped
+from migrator.run.apply.loop import ApplyLoop, Mapped, OpenedTarget
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.fair_inputs import FairInputs
 from migrator.run.capture.source_threads import ChunkPump, Inputs
 from migrator.run.capture.steps import CaptureSteps, SourcePorts
@@ -187,28 +188,27 @@ class Process:
                 lambda: SimulatedLogReader(self.link),
                 lambda: SimulatedChunkReader(self.link),
                 (lambda: SimulatedWatermarks(self.link)) if setup.watermarks else None,
+                has_witness=setup.witness,
+            ),
+            Attempt(
+                SCHEMAS,
+                checkpoint,
+                limits,
+                f"{lease.epoch}-{self.name}{self._attempt}",
+                max_keys=setup.max_keys,
             ),
             writer,
-            SCHEMAS,
-            checkpoint,
-            {},
             shared.requests,
             inputs,
             progress,
-            limits,
-            f"{lease.epoch}-{self.name}{self._attempt}",
             self.step,
-            setup.max_keys,
-            setup.witness,
         )
         yield
         mapper = Mapper(shared.event_log, self._versions)
         self._apply = ApplyLoop(
             reader,
             lambda batch, known: carried.noted(mapper.map(batch, known)),
-            target,
-            ledger,
-            lease.epoch,
+            OpenedTarget(target, ledger, lease.epoch),
             progress,
             ApplyLimits(batch_rows=12),
             self.step,

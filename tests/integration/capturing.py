@@ -40,6 +40,7 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.log_notes import LogNotes
 from migrator.ports.source import ChunkReader, LoadMeter, LogReader, SourceCatalog, WatermarkWriter
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -84,15 +85,16 @@ class Capturing:
         self.progress = Progress()
         loop = CaptureLoop(
             SourcePorts(self.log_reader, self.chunk_reader, self.marks, self.meter, notes=self.notes),
+            Attempt(
+                self.schemas,
+                None if last is None else last.checkpoint,
+                self.limits,
+                f"{self.epoch}-test",
+            ),
             writer,
-            self.schemas,
-            None if last is None else last.checkpoint,
-            {},
             self.requests,
             MemoryRoom(MemoryEventLog()),
             self.progress,
-            self.limits,
-            f"{self.epoch}-test",
             step,
         )
         stopping = Stopping()

@@ -28,6 +28,7 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableSchema
 from migrator.run.capture import fair_inputs
 from migrator.run.capture import steps as capture_steps
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -47,15 +48,16 @@ def main(server: str, table: str, folder: str, limits: str) -> None:
     progress, stopping = Progress(), Stopping()
     loop = CaptureLoop(
         ports,
+        Attempt(
+            {schema.id: schema for schema in schemas},
+            None,
+            CaptureLimits(**options.get("capture", {})),
+            "1-alone",
+        ),
         writer,
-        {schema.id: schema for schema in schemas},
-        None,
-        {},
         MemoryRequests(),
         FileRoom(directory, writer, FileBatchReader(directory)),
         progress,
-        CaptureLimits(**options.get("capture", {})),
-        "1-alone",
     )
     thread = stopping.thread("capture", lambda: loop.run(stopping))
     _await(stopping, lambda: progress.snapshot().captured is not None and not progress.snapshot().dumping())

@@ -23,7 +23,7 @@ from migrator.embedded.debian import PackagesUnavailable
 from migrator.embedded.java import java_home, java_version
 from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.postgres import EmbeddedPostgres
-from migrator.embedded.process import ServerProcess, make_server_directory, scratch_directory
+from migrator.embedded.process import Program, ServerProcess, make_server_directory, scratch_directory
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import MigratorError
 
@@ -272,10 +272,7 @@ def test_a_server_that_is_never_ready_is_stopped_at_the_deadline(scratch: Path) 
     directory = make_server_directory(scratch / "slow", None)
     server = ServerProcess(
         "the slow server",
-        ["tail", "-f", "/dev/null"],
-        user=None,
-        directory=directory,
-        log=directory / "log",
+        Program(["tail", "-f", "/dev/null"], user=None, directory=directory, log=directory / "log"),
         ready=lambda: "still thinking",
         start_timeout_s=0.5,
     )
@@ -288,10 +285,7 @@ def test_a_server_that_is_never_ready_is_stopped_at_the_deadline(scratch: Path) 
 def test_a_program_that_does_not_exist_is_a_named_error(scratch: Path) -> None:
     server = ServerProcess(
         "the absent server",
-        [str(scratch / "absent")],
-        user=None,
-        directory=scratch,
-        log=scratch / "log",
+        Program([str(scratch / "absent")], user=None, directory=scratch, log=scratch / "log"),
         ready=lambda: "",
     )
     with pytest.raises(MigratorError, match="the absent server can't be started"):

@@ -21,6 +21,7 @@ from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.manifest_file import read_manifest
 from migrator.config import project as configuration
 from migrator.model.ledger import Ledger
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -60,15 +61,11 @@ class Capture:
         self.stopping = Stopping()
         loop = CaptureLoop(
             parts.source(schemas),
+            Attempt({schema.id: schema for schema in schemas}, None, settings.capture, "1-test"),
             log.writer,
-            {schema.id: schema for schema in schemas},
-            None,
-            {},
             parts.requests,
             log.room,
             Progress(),
-            settings.capture,
-            "1-test",
         )
         self.thread = self.stopping.thread("capture", lambda: loop.run(self.stopping))
 

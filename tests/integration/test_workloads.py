@@ -16,8 +16,8 @@ from migrator.wiring import parts as wiring
 from scenarios.project import make_project
 from scenarios.row_writes import operations
 from scenarios.scenario import WorkloadSpec
+from scenarios.workload import Provenance, WriterReport
 from scenarios.workload import Workload as Writers
-from scenarios.workload import WriterReport
 from scenarios.workloads.base import Columns, Tracked, Workload
 from scenarios.workloads.registry import WORKLOADS, workload
 from tests.integration.run_project import Project, scenario_database
@@ -85,7 +85,7 @@ def write(
         rate_per_s=None,
         threads=sessions,
         limit_row_changes=SPEC.changes,
-        first_client=first_client,
+        provenance=Provenance(first_client=first_client),
     )
     writers.start()
     assert writers.wait(60)

@@ -14,7 +14,7 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetBatch
-from migrator.run.apply.loop import ApplyLoop
+from migrator.run.apply.loop import ApplyLoop, OpenedTarget
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 
@@ -69,7 +69,8 @@ def mapped(given: Batch, known: Checkpoint | None) -> TargetBatch:
 
 def loop(batches: Batches, target: Target) -> ApplyLoop:
     ledger = Ledger("m", segment=0, epoch=1, checkpoint=None)
-    return ApplyLoop(batches, mapped, target, ledger, 1, Progress(), ApplyLimits())  # type: ignore[arg-type]
+    opened = OpenedTarget(target, ledger, 1)  # type: ignore[arg-type]
+    return ApplyLoop(batches, mapped, opened, Progress(), ApplyLimits())  # type: ignore[arg-type]
 
 
 def test_what_was_mapped_is_applied_before_damage_ends_the_run() -> None:

@@ -12,6 +12,7 @@ from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 from migrator.model.limits import CaptureLimits
 from migrator.run.capture import source_threads
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -43,15 +44,11 @@ def capture(log: RefusingLog, progress: Progress) -> CaptureLoop:
     ports = SourcePorts(cast(Any, lambda: log), cast(Any, None), None)
     return CaptureLoop(
         ports,
+        Attempt({}, None, CaptureLimits(), "1-a"),
         cast(Any, None),
-        {},
-        None,
-        {},
         MemoryRequests(),
         MemoryRoom(MemoryEventLog()),
         progress,
-        CaptureLimits(),
-        "1-a",
     )
 
 

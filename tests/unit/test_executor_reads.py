@@ -26,6 +26,7 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.source import ChunkReader
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -203,7 +204,7 @@ def test_a_warning_of_the_last_chunks_goes_with_the_dump() -> None:
     event_log, stopping = MemoryEventLog(), Stopping()
     writer, room = MemorySegmentWriter(event_log, 1), MemoryRoom(MemoryEventLog())
     loop = CaptureLoop(
-        ports, writer, SCHEMAS, None, {}, MemoryRequests(), room, progress, CaptureLimits(), "1-a"
+        ports, Attempt(SCHEMAS, None, CaptureLimits(), "1-a"), writer, MemoryRequests(), room, progress
     )
     thread = stopping.thread("capture", lambda: loop.run(stopping))
     deadline = time.monotonic() + 30

@@ -14,6 +14,7 @@ from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import DamageError
 from migrator.model.limits import CaptureLimits
 from migrator.model.segment import Manifest
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -105,7 +106,7 @@ def test_small_segments_wait_while_earlier_ones_werent_read(tmp_path: Path) -> N
     link = Link(source, 10, True, records=10)
     ports = SourcePorts(lambda: SimulatedLogReader(link), lambda: SimulatedChunkReader(link), None)
     steps = CaptureSteps(
-        ports, writer, SCHEMAS, None, {}, MemoryRequests(), queue.Queue(), Progress(), limits, "1-a"
+        ports, Attempt(SCHEMAS, None, limits, "1-a"), writer, MemoryRequests(), queue.Queue(), Progress()
     )
     steps.write()
     read(reader)

@@ -12,6 +12,7 @@ from migrator.adapters.memory.requests import MemoryRequests
 from migrator.errors import ConnectionFailed
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.load_pump import LoadPump
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.capture.source_threads import Inputs, Sampled
@@ -75,15 +76,11 @@ def test_a_busy_source_is_dumped_slowly_and_its_log_is_read_as_ever() -> None:
     ports = SourcePorts(lambda: SimulatedLogReader(link), lambda: Held(link), None, lambda: meter)
     loop = CaptureLoop(
         ports,
+        Attempt(SCHEMAS, None, limits, "1-a"),
         MemorySegmentWriter(event_log, 1),
-        SCHEMAS,
-        None,
-        {},
         MemoryRequests(),
         MemoryRoom(MemoryEventLog()),
         progress,
-        limits,
-        "1-a",
     )
     stopping = Stopping()
     thread = stopping.thread("capture", lambda: loop.run(stopping))

@@ -16,6 +16,7 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.requests.request import WHOLE, Doubt, RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.ports.log_notes import LogNotes, Notes
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.steps import CaptureSteps, SourcePorts
 from migrator.run.lead.resume import asked_again
 from migrator.run.progress import Progress
@@ -72,15 +73,11 @@ def test_a_note_alone_is_written_though_the_log_brings_nothing() -> None:
     link, limits = Link(Source(False, initial_rows()), 10, True, records=10), CaptureLimits()
     steps = CaptureSteps(
         SourcePorts(lambda: SimulatedLogReader(link), lambda: SimulatedChunkReader(link), None, notes=notes),
+        Attempt(SCHEMAS, None, limits, "1-a"),
         writer,
-        SCHEMAS,
-        None,
-        {},
         MemoryRequests(),
         queue.Queue(),
         Progress(),
-        limits,
-        "1-a",
     )
     steps.write()
     assert not steps.due(limits.heartbeat_s), "the control: there is nothing to write"
@@ -103,15 +100,11 @@ def test_doubts_go_with_the_segment_that_settles_their_request(monkeypatch: pyte
     link = Link(Source(False, initial_rows()), 10, True, records=10)
     steps = CaptureSteps(
         SourcePorts(lambda: SimulatedLogReader(link), lambda: SimulatedChunkReader(link), None),
+        Attempt(SCHEMAS, None, CaptureLimits(), "1-a"),
         writer,
-        SCHEMAS,
-        None,
-        {},
         requests,
         queue.Queue(),
         Progress(),
-        CaptureLimits(),
-        "1-a",
     )
     (request,) = requests.read().requests
     steps.write()

@@ -17,6 +17,7 @@ from migrator.model.limits import CaptureLimits
 from migrator.model.progress import TableDump
 from migrator.model.requests.request import WHOLE, Pace, RequestBook, RequestState, Scope
 from migrator.model.table import TableSchema
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.capture.request_pump import RequestPump
 from migrator.run.capture.source_threads import BookRead, Inputs
@@ -178,7 +179,7 @@ def running(
     writer = MemorySegmentWriter(event_log, 1)
     limits = CaptureLimits(linger_s=0.005, heartbeat_s=0.05)
     loop = CaptureLoop(
-        ports, writer, SCHEMAS, None, {}, store, MemoryRoom(MemoryEventLog()), progress, limits, "1-a"
+        ports, Attempt(SCHEMAS, None, limits, "1-a"), writer, store, MemoryRoom(MemoryEventLog()), progress
     )
     stopping = Stopping()
     thread = stopping.thread("capture", lambda: loop.run(stopping))

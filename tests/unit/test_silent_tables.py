@@ -14,6 +14,7 @@ from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom, Memory
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.model.limits import CaptureLimits
 from migrator.model.table import TableId, TableSchema
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.capture.silent_tables import silent_tables
 from migrator.run.failure import Stopping
@@ -56,15 +57,11 @@ def captured(
     last = writer.last()
     loop = CaptureLoop(
         SourcePorts(lambda: SimulatedLogReader(link), lambda: SimulatedChunkReader(link), None),
+        Attempt(SCHEMAS, None if last is None else last.checkpoint, limits, f"{epoch}-a"),
         writer,
-        SCHEMAS,
-        None if last is None else last.checkpoint,
-        {},
         MemoryRequests(),
         MemoryRoom(MemoryEventLog()),
         progress,
-        limits,
-        f"{epoch}-a",
     )
     thread = stopping.thread("capture", lambda: loop.run(stopping))
     try:

@@ -27,6 +27,7 @@ WHOLE = {
 }
 
 MAX_FUNCTION_LINES = 60
+MAX_CONSTRUCTOR_ARGUMENTS = 7
 
 # Words that begin no docstring: what follows them is a condition, a question or a remark, and no name for the thing.
 NAMES_NOTHING = re.compile(
@@ -121,6 +122,20 @@ def long_functions(source: str) -> list[str]:
     ]
 
 
+def wide_constructors(source: str) -> list[str]:
+    """Classes whose constructor takes too many arguments. A dataclass without one of its own is a record."""
+    return [
+        f"{made.name} ({count} arguments)"
+        for made in ast.walk(ast.parse(source))
+        if isinstance(made, ast.ClassDef)
+        for node in made.body
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__"
+        for given in [node.args]
+        for count in [len([*given.posonlyargs, *given.args, *given.kwonlyargs]) - 1]
+        if count > MAX_CONSTRUCTOR_ARGUMENTS
+    ]
+
+
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
     """Lines and texts of the docstrings of a module, its classes, functions and attributes."""
     for node in ast.walk(ast.parse(source)):
@@ -190,6 +205,26 @@ def test_module_is_short_and_named_for_what_it_does(path: Path) -> None:
     lines = len(source.splitlines())
     assert lines <= (MAX_WHOLE_LINES if name_of(path) in WHOLE else MAX_MODULE_LINES), f"{lines} lines"
     assert long_functions(source) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_constructor_takes_few_arguments(path: Path) -> None:
+    """What belongs together is one value with a name, and travels as it."""
+    assert wide_constructors(path.read_text()) == []
+
+
+def test_a_constructor_of_many_arguments_is_noticed() -> None:
+    most = ", ".join(f"a{number}" for number in range(MAX_CONSTRUCTOR_ARGUMENTS))
+    source = f"""class Slot:
+    def __init__(self, {most}): ...
+class Reader:
+    def __init__(self, {most}, more): ...
+    def read(self, {most}, more): ...
+class Outer:
+    class Named:
+        def __init__(self, /, {most}, *, more=None): ...
+"""
+    assert wide_constructors(source) == ["Reader (8 arguments)", "Named (8 arguments)"]
 
 
 def test_only_modules_above_the_limit_are_listed_as_whole() -> None:

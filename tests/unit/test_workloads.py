@@ -17,7 +17,7 @@ from scenarios.database import Database
 from scenarios.row_writes import Notes, RowWrite, operations
 from scenarios.scenario import WorkloadSpec
 from scenarios.session import RollBack, Session
-from scenarios.workload import Action, ClientFailed, Workload, WriterReport
+from scenarios.workload import Action, ClientFailed, Provenance, Workload, WriterReport
 from scenarios.workloads.base import Workload as Kind
 from scenarios.workloads.base import key_text
 from scenarios.workloads.choice import some_key, some_keys
@@ -220,8 +220,7 @@ def run(
         threads=1,
         rate_per_s=None,
         limit_row_changes=3,
-        now_us=lambda: next(clock),
-        first_client=4,
+        provenance=Provenance(lambda: next(clock), first_client=4),
     )
     writers.start()
     assert writers.wait(10)

@@ -32,6 +32,21 @@ class Mapped:
     target: TargetBatch
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedTarget:
+    """A target opened by a leader.
+
+    Attributes:
+        target: where batches go.
+        ledger: what it holds.
+        epoch: the leader's.
+    """
+
+    target: Target
+    ledger: Ledger
+    epoch: int
+
+
 class ApplyLoop:
     """Maps and applies batches; mapping runs one batch ahead of the target transaction.
 
@@ -40,9 +55,7 @@ class ApplyLoop:
     Args:
         batches: the event log.
         map_batch: the mapping.
-        target: the target, opened under ``epoch``.
-        ledger: what the target holds.
-        epoch: this leader's.
+        opened: the target, under this leader's epoch.
         progress: where counters go.
         step: hook at named points.
     """
@@ -51,21 +64,18 @@ class ApplyLoop:
         self,
         batches: BatchReader,
         map_batch: MapBatch,
-        target: Target,
-        ledger: Ledger,
-        epoch: int,
+        opened: OpenedTarget,
         progress: Progress,
         limits: ApplyLimits,
         step: Step = no_step,
     ):
         self._batches = batches
         self._map_batch = map_batch
-        self._target = target
-        self._epoch = epoch
-        self._ledger = ledger
+        self._target, self._epoch = opened.target, opened.epoch
         self._progress = progress
         self._limits = limits
         self._step = step
+        ledger = opened.ledger
         self._after, self._known = ledger.segment, ledger.checkpoint
         self._ahead: deque[Mapped] = deque()
         self._failures = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,21 @@ _JOBS_AT_ONCE = 4
 """Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
 
 
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The way by which executors load the dump rows of large batches.
+
+    Attributes:
+        stager: where they put them.
+        rows: from how many dump rows on a batch is large.
+        say: takes a word about the way of loading, for whoever watches the run.
+    """
+
+    stager: Stager
+    rows: int
+    say: Callable[[str], None]
+
+
 class TransformJob:
     """Maps batches. Pure as far as rows go: the same batch gives the same target rows.
 
@@ -54,9 +70,7 @@ class TransformJob:
         plans: checked row-wise mappings by target table, in the order of the mapping.
         tables: reflected target tables by name.
         slots: folder where small batches are put for the standing plans.
-        stager: lets executors load the dump rows of large batches; None leaves all to the driver.
-        staging_rows: from how many dump rows on a batch is large.
-        say: takes a word about the way of loading, for whoever watches the run.
+        staging: lets executors load the dump rows of large batches; None leaves all to the driver.
         joined: maps the other targets, inside the target transaction.
     """
 
@@ -66,16 +80,12 @@ class TransformJob:
         plans: Mapping[str, MappingPlan],
         tables: Mapping[str, TargetTable],
         slots: Path,
-        stager: Stager | None = None,
-        staging_rows: int = 0,
-        say: Callable[[str], None] = lambda _: None,
+        staging: Staging | None = None,
         joined: JoinedJob | None = None,
     ):
         self._spark = spark
         self._joined = joined
-        self._stager = stager
-        self._staging_rows = staging_rows
-        self._say = say
+        self._staging = staging
         self._plans = plans
         self._tables = tables
         self._schemas = {source: plan.schemas[source] for plan in plans.values() for source in plan.reads}
@@ -199,29 +209,30 @@ class TransformJob:
         def here() -> pa.Table:
             return self._collect(plan, rows.toArrow, lambda: _read_files(paths))
 
-        if self._stager is not None and not batch.doubts and batch.chunk_rows >= self._staging_rows:
-            staged = self._staged(self._stager, plan, batch.last, rows, here)
+        staging = self._staging
+        if staging is not None and not batch.doubts and batch.chunk_rows >= staging.rows:
+            staged = self._staged(staging, plan, batch.last, rows, here)
             if staged is not None:
                 return staged
         return here()
 
     def _staged(
-        self, stager: Stager, plan: MappingPlan, segment: int, rows: DataFrame, here: Callable[[], pa.Table]
+        self, staging: Staging, plan: MappingPlan, segment: int, rows: DataFrame, here: Callable[[], pa.Table]
     ) -> pa.Table | StagedRows | None:
         """Dump rows put beside the target by executors; None where the driver loads them.
 
         A job that fails is done again on the driver, which names the row that is at fault. If there is none, the
         executors can't do it, and aren't asked again.
         """
-        stage = stager.staging(self._tables[plan.target.name], segment)
+        stage = staging.stager.staging(self._tables[plan.target.name], segment)
         if stage is None:
             return None
         try:
             parts, number = staged_parts(rows, stage)
         except (PySparkException, Py4JError) as error:
             brought = here()
-            self._stager = None
-            self._say(f"executors can't load dump rows, the driver does: {spark_cause(error)}")
+            self._staging = None
+            staging.say(f"executors can't load dump rows, the driver does: {spark_cause(error)}")
             return brought
         return StagedRows(parts, number, here) if number else rows.limit(0).toArrow()
 

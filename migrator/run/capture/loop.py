@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 
 from migrator.errors import MigratorError
-from migrator.model.limits import CaptureLimits
-from migrator.model.progress import Checkpoint
-from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import EventLogRoom, SegmentWriter
 from migrator.ports.requests import RequestStore
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.fair_inputs import FairInputs
 from migrator.run.capture.garbage import seldom_collected
 from migrator.run.capture.retention_watch import RetentionWatch
@@ -29,41 +26,31 @@ class CaptureLoop:
 
     Args:
         ports: factories of source connections.
+        attempt: what is captured, and from where on.
         writer: the event log, already under this leader's epoch.
-        schemas: the captured tables as they are now.
-        checkpoint: where to go on from; None starts at the log's present end with a dump of every table.
-        estimates: the source's row estimates, for a dump that begins now.
         requests: where dump requests are kept.
         room: for the event log.
         progress: where counters go.
-        run_token: distinguishes this process's watermarks from an earlier attempt's.
         step: hook at named points.
     """
 
     def __init__(
         self,
         ports: SourcePorts,
+        attempt: Attempt,
         writer: SegmentWriter,
-        schemas: Mapping[TableId, TableSchema],
-        checkpoint: Checkpoint | None,
-        estimates: Mapping[TableId, int],
         requests: RequestStore,
         room: EventLogRoom,
         progress: Progress,
-        limits: CaptureLimits,
-        run_token: str,
         step: Step = no_step,
     ):
         self._ports = ports
+        self._attempt = attempt
+        self._limits = attempt.limits
         self._writer = writer
-        self._schemas = schemas
-        self._given = checkpoint
-        self._estimates = estimates
         self._requests = requests
         self._room = room
         self._progress = progress
-        self._limits = limits
-        self._run_token = run_token
         self._step = step
 
     def run(self, stopping: Stopping) -> None:
@@ -78,7 +65,7 @@ class CaptureLoop:
         if steps is None:
             return
         ask = self._ports.retention
-        watch = None if ask is None else RetentionWatch(ask, self._progress, self._given)
+        watch = None if ask is None else RetentionWatch(ask, self._progress, self._attempt.checkpoint)
         threads = started_threads(
             stopping,
             {
@@ -124,15 +111,11 @@ class CaptureLoop:
             try:
                 return CaptureSteps(
                     self._ports,
+                    self._attempt,
                     self._writer,
-                    self._schemas,
-                    self._given,
-                    self._estimates,
                     self._requests,
                     inputs,
                     self._progress,
-                    self._limits,
-                    self._run_token,
                     self._step,
                 )
             except MigratorError as error:

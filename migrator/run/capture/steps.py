@@ -14,7 +14,6 @@ from migrator.core.pace import Pacer
 from migrator.errors import RequestError
 from migrator.model.chunk import Chunk
 from migrator.model.event import Key
-from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.requests.request import DumpRequest, RequestBook
@@ -24,6 +23,7 @@ from migrator.ports.eventlog import SegmentContent, SegmentWriter
 from migrator.ports.log_notes import LogNotes
 from migrator.ports.requests import RequestStore
 from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWriter
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.load_pump import LoadPump
 from migrator.run.capture.request_pump import RequestPump
 from migrator.run.capture.segment_builder import SegmentBuilder
@@ -62,7 +62,8 @@ class SourcePorts:
 
     ``retention`` asks, over a connection of its own, how long the source keeps its log. ``elsewhere``, where other
     processes are to read chunks: given what shows a text to the operator until the next one, makes the
-    factory of the dump's readers. ``notes`` are the log reader's, for the checkpoints.
+    factory of the dump's readers. ``notes`` are the log reader's, for the checkpoints. ``has_witness``: see
+    ``Capture``.
     """
 
     log_reader: Callable[[], LogReader]
@@ -72,6 +73,7 @@ class SourcePorts:
     retention: Callable[[], Retention] | None = None
     elsewhere: Callable[[Callable[[str], None]], Callable[[], ChunkReader]] | None = None
     notes: LogNotes = field(default_factory=LogNotes)
+    has_witness: bool = True
 
 
 class CaptureSteps:
@@ -79,18 +81,12 @@ class CaptureSteps:
 
     Args:
         ports: factories of source connections.
+        attempt: what is captured, and from where on.
         writer: the event log, already under this leader's epoch.
-        schemas: the captured tables as they are now.
-        given: where to go on from; None starts at the log's present end with a dump of every table.
-        estimates: the source's row estimates, for a dump that begins now.
         requests: where dump requests are kept.
         inputs: where the pumps hand over.
         progress: where counters go.
-        limits: the user's bounds.
-        run_token: distinguishes this process's watermarks from an earlier attempt's.
         step: hook at named points.
-        max_keys: bound of keys remembered per transaction or window (see ``Capture``).
-        has_witness: whether the source has witnesses (see ``Capture``).
 
     Connects the log. Raises what ``LogReader.start`` and ``RequestStore.read`` raise.
 
@@ -101,25 +97,20 @@ class CaptureSteps:
     def __init__(
         self,
         ports: SourcePorts,
+        attempt: Attempt,
         writer: SegmentWriter,
-        schemas: Mapping[TableId, TableSchema],
-        given: Checkpoint | None,
-        estimates: Mapping[TableId, int],
         requests: RequestStore,
         inputs: Inputs,
         progress: Progress,
-        limits: CaptureLimits,
-        run_token: str,
         step: Step = no_step,
-        max_keys: int = 20_000,
-        has_witness: bool = True,
     ):
+        schemas, given, limits = attempt.schemas, attempt.checkpoint, attempt.limits
         self.inputs = inputs
         self._writer = writer
         self._progress = progress
         self._limits = limits
         self._step = step
-        self._estimates = estimates
+        self._estimates = attempt.estimates
         self._tables = frozenset(schemas)
         self._marks = ports.watermarks
         self._notes = ports.notes
@@ -136,15 +127,17 @@ class CaptureSteps:
         begin_notes(self._notes, given, book)
         self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
-        checkpoint = _with_dumps(given or Checkpoint(started), schemas, estimates, self._notes.replaced())
-        prefix = f"{run_token}-" if ports.watermarks is not None else ""
+        checkpoint = _with_dumps(
+            given or Checkpoint(started), schemas, self._estimates, self._notes.replaced()
+        )
+        prefix = f"{attempt.run_token}-" if ports.watermarks is not None else ""
         self._plan = DumpPlan(
             checkpoint.dumps,
             self._pacer.limit_rows,
             token_prefix=prefix,
             requests=checkpoint.requests,
         )
-        self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, max_keys, has_witness)
+        self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, attempt.max_keys, ports.has_witness)
         self._builder = SegmentBuilder(dict(schemas))
         self._emptying = self._empty_replaced(checkpoint, schemas)
         self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())

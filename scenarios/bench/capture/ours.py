@@ -17,6 +17,7 @@ from migrator.errors import MigratorError
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.requests.request import WHOLE
+from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop
 from migrator.run.failure import Stopping
 from migrator.run.migration import Parts, source_tables
@@ -81,15 +82,16 @@ class OurCapture:
         self.progress = Progress()
         loop = CaptureLoop(
             self._parts.source(self._schemas),
+            Attempt(
+                {schema.id: schema for schema in self._schemas},
+                None if last is None else last.checkpoint,
+                self._parts.capture_limits,
+                f"{self._epoch}-bench",
+            ),
             log.writer,
-            {schema.id: schema for schema in self._schemas},
-            None if last is None else last.checkpoint,
-            {},
             self._parts.requests,
             MemoryRoom(MemoryEventLog()),  # nobody applies here: there is always room
             self.progress,
-            self._parts.capture_limits,
-            f"{self._epoch}-bench",
         )
         self._stopping = Stopping()
 

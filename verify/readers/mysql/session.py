@@ -50,7 +50,7 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
 
     Raises ``ConnectionFailed``, and ``VerifyError`` for what the server refuses inside.
     """
-    connection = connect_mysql(settings, conv={})
+    connection = connect_mysql(settings, as_text=True)
     try:
         yield connection
     except pymysql.err.MySQLError as error:
@@ -64,8 +64,10 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
         connection.close()
 
 
-def connect_mysql(settings: ServerSettings, left: tuple[str, ...] = (), **options: Any) -> Any:
+def connect_mysql(settings: ServerSettings, left: tuple[str, ...] = (), as_text: bool = False) -> Any:
     """An autocommit connection as the settings say, pinned but for the settings that are ``left`` to the server.
+
+    ``as_text``: values come as the server prints them.
 
     Raises ``ConnectionFailed``, and ``VerifyError`` for a session that can't be pinned.
     """
@@ -79,7 +81,7 @@ def connect_mysql(settings: ServerSettings, left: tuple[str, ...] = (), **option
             charset="utf8mb4",
             autocommit=None,  # the pins say
             connect_timeout=CONNECT_TIMEOUT_S,
-            **options,
+            conv={} if as_text else None,  # None: PyMySQL's own
             **_tls(settings),
         )
         try:

@@ -34,6 +34,7 @@ from verify.tables.rounds.progress import Sizes, TableProgress
 from verify.tables.sweeps.bucket_look import BucketLook, bucket_plan
 from verify.tables.sweeps.grain_plan import GrainPlan, grain_plan
 from verify.tables.sweeps.grain_sweep import GrainSweep
+from verify.tables.sweeps.open_keys import OpenKeys, TableSides
 from verify.tables.sweeps.pairing import Wait, Waited
 from verify.tables.sweeps.table_sweep import TableSweep, source_key, target_key
 from verify.tables.sweeps.target_keys import CellTexts
@@ -150,14 +151,11 @@ class TableReads:
                 return None
             looking = BucketLook(
                 self.spark(),
-                mapping,
+                OpenKeys(mapping, table.aside, table.columns),
                 table.buckets,
-                old,
-                new,
+                TableSides(old, new),
                 self.wait_for(mapping.sources),
                 self.step,
-                table.aside,
-                table.columns,
                 directory,
             )
             seen = looking.look(swept.source.tables, table.owners, self.rows)
@@ -251,7 +249,13 @@ class TableReads:
         with self.source.tables(mapping.sources) as old, self.target.chunks(mapping.name) as new:
             wait = self.wait_for(mapping.sources)
             sweep = GrainSweep(
-                self.spark(), mapping, plan, old, new, wait, self.step, aside, table.columns, directory
+                self.spark(),
+                OpenKeys(mapping, aside, table.columns),
+                plan,
+                TableSides(old, new),
+                wait,
+                self.step,
+                directory,
             )
             everything = sweep.everything(table.swept, self.rows)
             read = sweep.look(everything if table.grain_pieces is None else table.grain_pieces)

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from migrator.model.reach import Reach
 from transforms.analysis.plan import depends_on
@@ -36,7 +36,7 @@ from transforms.declared_grain import GrainProblem
 from transforms.registry import TargetMapping
 from verify.readers.chunk_keys import KeyColumn, KeyRange, condition, is_written, lists_of
 from verify.readers.ports import Bracket, Part, SourceTables, TargetChunks
-from verify.readers.snapshot import SourceTable, TargetColumnText, TargetRowsText
+from verify.readers.snapshot import SourceTable, TargetRowsText
 from verify.tables.compare.compare import (
     MAPPED_HASH,
     MAPPED_ROWS,
@@ -55,6 +55,7 @@ from verify.tables.compare.mapped_side import (
 from verify.tables.sweeps.bucket_owners import owners
 from verify.tables.sweeps.grain_buckets import Bucket, GrainBuckets
 from verify.tables.sweeps.grain_plan import linked, unlinked
+from verify.tables.sweeps.open_keys import OpenKeys, TableSides
 from verify.tables.sweeps.pairing import Pairing, Views, Wait
 from verify.tables.sweeps.table_sweep import NamedKinds, source_key, target_key
 from verify.tables.sweeps.target_keys import CellTexts, TargetKeys
@@ -162,37 +163,32 @@ class BucketLook(Pairing):
 
     Args:
         spark: a running session.
-        target: the mapping.
-        plan: how its grains are put into buckets.
-        tables, rows: the source's tables and the target's.
+        open_keys: what is looked for.
+        plan: how the table's grains are put into buckets.
+        sides: where it is looked for.
         wait, step: see ``verify.tables.sweeps.pairing.Pairing``.
-        open_keys: as a comparison leaves them.
-        columns: those that are compared.
         directory: made anew, for files.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        target: TargetMapping,
+        open_keys: OpenKeys,
         plan: BucketPlan,
-        tables: SourceTables,
-        rows: TargetChunks,
+        sides: TableSides,
         wait: Wait,
         step: Callable[[str], None],
-        open_keys: DataFrame,
-        columns: Sequence[TargetColumnText],
         directory: Path,
     ):
         self._seen = BucketsSeen()
-        super().__init__(rows.ledger, wait, step, self._seen)
+        super().__init__(sides.rows.ledger, wait, step, self._seen)
         directory.mkdir()
-        self._spark, self._mapping, self._plan = spark, target, plan
-        self._tables, self._rows = tables, rows
-        self._open, self._columns = open_keys, columns
-        self._shape = Shape(tuple(column.name for column in columns), target.key)
+        self._spark, self._mapping, self._plan = spark, open_keys.mapping, plan
+        self._tables, self._rows = sides.tables, sides.rows
+        self._open, self._columns = open_keys.keys, open_keys.columns
+        self._shape = Shape(tuple(column.name for column in self._columns), self._mapping.key)
         self._directory, self._made = directory, directory / "mapped.parts"
-        self._by_key = TargetKeys(rows, plan.key, self._view, directory / "target.parts")
+        self._by_key = TargetKeys(sides.rows, plan.key, self._view, directory / "target.parts")
         self._files = 0
 
     def look(

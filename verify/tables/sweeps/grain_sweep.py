@@ -13,7 +13,7 @@ any more: it may have moved to another piece, so all of them are asked again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
@@ -23,13 +23,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from transforms.frames import arrow_schema
-from transforms.registry import TargetMapping
 from verify.readers.chunk_keys import Key
-from verify.readers.ports import Bracket, Part, SourceTables, TargetChunks
-from verify.readers.snapshot import SourceTable, TargetColumnText
+from verify.readers.ports import Bracket, Part
+from verify.readers.snapshot import SourceTable
 from verify.tables.compare.compare import Shape, having, key_names
 from verify.tables.compare.mapped_side import canonical_mapped, file_frames, mapping_failure
 from verify.tables.sweeps.grain_plan import Grain, GrainPlan
+from verify.tables.sweeps.open_keys import OpenKeys, TableSides
 from verify.tables.sweeps.pairing import Pairing, Views, Wait
 from verify.tables.sweeps.target_keys import CellTexts, TargetKeys
 
@@ -78,12 +78,10 @@ class GrainSweep(Pairing):
 
     Args:
         spark: a running session.
-        target: the mapping.
-        plan: how its rows are read.
-        tables, rows: the source's tables and the target's.
+        open_keys: what is looked for.
+        plan: how the table's rows are read.
+        sides: where it is looked for.
         wait, step: see ``verify.tables.sweeps.pairing.Pairing``.
-        keys: what is looked for, a row each, in ``__key_<place>`` columns.
-        columns: those that are compared.
         directory: made anew; ``mapped.parts`` gets canonical rows that the mapping makes, ``target.parts`` the
             target's as its server prints them, and a folder for each source table the rows behind them.
     """
@@ -91,28 +89,25 @@ class GrainSweep(Pairing):
     def __init__(
         self,
         spark: SparkSession,
-        target: TargetMapping,
+        open_keys: OpenKeys,
         plan: GrainPlan,
-        tables: SourceTables,
-        rows: TargetChunks,
+        sides: TableSides,
         wait: Wait,
         step: Callable[[str], None],
-        keys: DataFrame,
-        columns: Sequence[TargetColumnText],
         directory: Path,
     ):
         self._seen = GrainsRead()
-        super().__init__(rows.ledger, wait, step, self._seen)
-        self._spark, self._mapping, self._plan = spark, target, plan
-        self._tables, self._rows = tables, rows
-        self._keys, self._columns = keys, columns
-        self._shape = Shape(tuple(column.name for column in columns), target.key)
+        super().__init__(sides.rows.ledger, wait, step, self._seen)
+        self._spark, self._mapping, self._plan = spark, open_keys.mapping, plan
+        self._tables, self._rows = sides.tables, sides.rows
+        self._keys, self._columns = open_keys.keys, open_keys.columns
+        self._shape = Shape(tuple(column.name for column in self._columns), self._mapping.key)
         directory.mkdir()
         self._directory = directory
         self.mapped, self.target = directory / "mapped.parts", directory / "target.parts"
-        self._old = {name: directory / f"source-{n}.parts" for n, name in enumerate(target.sources)}
+        self._old = {name: directory / f"source-{n}.parts" for n, name in enumerate(self._mapping.sources)}
         self._files = 0
-        self._by_key = TargetKeys(rows, plan.key, self._view, self.target)
+        self._by_key = TargetKeys(sides.rows, plan.key, self._view, self.target)
 
     def everything(self, sizes: Mapping[str, int], most: int) -> Iterator[GrainPiece]:
         """All pieces (``Grain.pieces``)."""

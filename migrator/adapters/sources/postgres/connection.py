@@ -77,9 +77,9 @@ _OF_LIBPQ = dict(
 """Messages of libpq itself -> what, remedy."""
 
 
-def conninfo(source: PostgresSource, purpose: str, **more: Any) -> str:
+def conninfo(source: PostgresSource, purpose: str, replication: str = "") -> str:
     """The libpq connection string for one purpose (part of ``application_name``). Holds the password: never
-    log it.
+    log it. ``replication``: libpq's, for a session that reads the log.
     """
     parts: dict[str, Any] = {
         "host": source.host,
@@ -99,16 +99,16 @@ def conninfo(source: PostgresSource, purpose: str, **more: Any) -> str:
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 30_000,
-        **more,
+        "replication": replication,
     }
     return make_conninfo(**{name: value for name, value in parts.items() if value is not None})
 
 
-def connect(source: PostgresSource, purpose: str, **more: Any) -> psycopg.Connection[Any]:
-    """An autocommit connection with ``$1`` placeholders. Raises ConnectionFailed, named."""
+def connect(source: PostgresSource, purpose: str, replication: str = "") -> psycopg.Connection[Any]:
+    """An autocommit connection with ``$1`` placeholders (see ``conninfo``). Raises ConnectionFailed, named."""
     try:
         connection = postgres_session.connect(
-            conninfo(source, purpose, **more), login(source), cursor_factory=psycopg.RawCursor
+            conninfo(source, purpose, replication), login(source), cursor_factory=psycopg.RawCursor
         )
     except psycopg.OperationalError as error:
         raise connect_failure(source, str(error), refusal(error)) from error

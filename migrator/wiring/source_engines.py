@@ -1,0 +1,279 @@
+"""The kinds of source, a row each of one table. With the other modules of ``wiring`` the only place that chooses
+adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import URL, Engine
+
+from migrator.adapters.sources.binlog.grants import source_grants as binlog_grants
+from migrator.adapters.sources.binlog.load import BinlogLoadMeter
+from migrator.adapters.sources.binlog.retention import binlog_retention
+from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
+from migrator.adapters.sources.executors.chunk_reader import (
+    ExecutorChunkReader,
+    Executors,
+    RunThere,
+)
+from migrator.adapters.sources.mariadb.catalog import MariaCatalog
+from migrator.adapters.sources.mariadb.chunk_reader import MariaChunkReader
+from migrator.adapters.sources.mariadb.log_reader import MariaLogReader
+from migrator.adapters.sources.mysql.catalog import MysqlCatalog
+from migrator.adapters.sources.mysql.chunk_reader import MysqlChunkReader
+from migrator.adapters.sources.mysql.log_reader import MysqlLogReader
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.chunk_views import (
+    chunk_reader as change_table_chunks,
+)
+from migrator.adapters.sources.postgres.change_tables.log_reader import ChangeTableLogReader
+from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.chunks.watermark import mark_writer
+from migrator.adapters.sources.postgres.grants import source_grants as postgres_grants
+from migrator.adapters.sources.postgres.load import PostgresLoadMeter
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.retention import slot_retention
+from migrator.adapters.sources.postgres.sequences import handed_out as postgres_handed_out
+from migrator.adapters.sources.postgres.settings import CHANGE_TABLES, PostgresSource
+from migrator.config.project import Settings
+from migrator.connections.mysql.sequences import handed_out as binlog_handed_out
+from migrator.connections.mysql.session import ENGINE_OPTIONS, REVISES
+from migrator.connections.mysql.settings import BinlogSource, default_server_id, opened
+from migrator.connections.same_server import SameServer
+from migrator.model.grants import Grants
+from migrator.model.table import TableSchema
+from migrator.ports.log_notes import LogNotes
+from migrator.ports.sequences import SourceNumbers
+from migrator.ports.source import ChunkReader, SourceCatalog
+from migrator.run.capture.loop import SourcePorts
+from migrator.run.steps import Step
+from migrator.schema.engines import as_engine
+
+_PARTS_OF_A_TRANSACTION_ROWS = 50_000
+
+Source = tuple[SourceCatalog, Callable[[list[TableSchema]], SourcePorts]]
+S = TypeVar("S")
+MakeParts = Callable[[S, Step, RunThere | None], Source]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEngine(Generic[S]):
+    """One kind of source: its adapters, each made of the settings as they take them. What is made connects when it
+    is used.
+
+    Attributes:
+        settings: makes these settings of a project's.
+        parts: see ``migrator.wiring.source.source_parts``.
+        numbers: how far the source's sequences are.
+        grants: the least rights that reading some tables needs.
+        database: see ``source_database`` there.
+    """
+
+    settings: Callable[[Settings], S]
+    parts: MakeParts[S]
+    numbers: Callable[[S], SourceNumbers]
+    grants: Callable[[S, Sequence[str]], Grants]
+    database: Callable[[S], Engine]
+
+
+def _elsewhere(
+    executors: RunThere | None,
+    make: Callable[[], ChunkReader],
+    here: Callable[[], ChunkReader],
+    same: SameServer,
+) -> Callable[[Callable[[str], None]], Callable[[], ChunkReader]] | None:
+    """See ``SourcePorts.elsewhere``; ``make`` can be pickled, and knows nothing of this process's steps."""
+    if executors is None:
+        return None
+
+    def told(say: Callable[[str], None]) -> Callable[[], ChunkReader]:
+        known = Executors(executors, say)
+        return lambda: ExecutorChunkReader(make, here(), same, known)
+
+    return told
+
+
+def _postgres_parts(source: PostgresSource, step: Step, executors: RunThere | None) -> Source:
+    if source.log == CHANGE_TABLES:
+        return ChangeTableCatalog(source), lambda schemas: _change_tables(source, schemas, step, executors)
+
+    catalog = PostgresCatalog(source)
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        same, notes = SameServer(), LogNotes()
+
+        def here() -> PostgresChunkReader:
+            return PostgresChunkReader(source, step, same=same)
+
+        return SourcePorts(
+            lambda: PostgresLogReader(source, schemas, step, same, notes),
+            here,
+            mark_writer(source),
+            lambda: PostgresLoadMeter(source),
+            lambda: slot_retention(source, catalog.position),
+            elsewhere=_elsewhere(executors, partial(PostgresChunkReader, source, same=same), here, same),
+            notes=notes,
+        )
+
+    return catalog, ports
+
+
+def _change_tables(
+    source: PostgresSource, schemas: Sequence[TableSchema], step: Step, executors: RunThere | None
+) -> SourcePorts:
+    same, notes = SameServer(), LogNotes()
+
+    def here() -> PostgresChunkReader:
+        return change_table_chunks(source, step, same)
+
+    return SourcePorts(
+        lambda: ChangeTableLogReader(source, schemas, step, same, notes),
+        here,
+        None,
+        lambda: PostgresLoadMeter(source),
+        elsewhere=_elsewhere(executors, partial(change_table_chunks, source, same=same), here, same),
+        notes=notes,
+    )
+
+
+def _postgres(settings: Settings) -> PostgresSource:
+    server = settings.source
+    return PostgresSource(
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        schema=server.schema,
+        user=server.user,
+        migration=settings.name,
+        password=server.password,
+        sslmode=server.tls,
+        sslrootcert=server.tls_ca,
+        silence_s=server.silence_s,
+        placement=settings.placement,
+        streaming=settings.streaming,
+        failover=settings.failover,
+        spill_folder=settings.state / "spill",
+        part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
+        log=settings.log,
+        forget_changes=settings.forget_changes,
+        text_columns=server.text_columns,
+    )
+
+
+def _mariadb_parts(source: BinlogSource, step: Step, executors: RunThere | None) -> Source:
+    catalog = MariaCatalog(source)
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        same, notes = SameServer(), LogNotes()
+
+        def here() -> MariaChunkReader:
+            return MariaChunkReader(source, step, same=same)
+
+        return SourcePorts(
+            lambda: MariaLogReader(source, schemas, same, notes),
+            here,
+            _marks(source),
+            lambda: BinlogLoadMeter(source),
+            lambda: binlog_retention(source, catalog.position),
+            elsewhere=_elsewhere(executors, partial(MariaChunkReader, source, same=same), here, same),
+            notes=notes,
+        )
+
+    return catalog, ports
+
+
+def _mysql_parts(source: BinlogSource, step: Step, executors: RunThere | None) -> Source:
+    catalog = MysqlCatalog(source)
+
+    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+        same, notes = SameServer(), LogNotes()
+
+        def here() -> MysqlChunkReader:
+            return MysqlChunkReader(source, step, same=same)
+
+        return SourcePorts(
+            lambda: MysqlLogReader(source, schemas, same, notes),
+            here,
+            _marks(source),
+            lambda: BinlogLoadMeter(source),
+            lambda: binlog_retention(source, catalog.position),
+            elsewhere=_elsewhere(executors, partial(MysqlChunkReader, source, same=same), here, same),
+            notes=notes,
+        )
+
+    return catalog, ports
+
+
+def _binlog(settings: Settings) -> BinlogSource:
+    server = settings.source
+    return BinlogSource(
+        host=server.host,
+        port=server.port,
+        database=server.database,
+        user=server.user,
+        password=server.password,
+        tls=server.tls,
+        tls_ca=server.tls_ca or None,
+        silence_s=server.silence_s,
+        migration=settings.name,
+        server_id=settings.server_id or default_server_id(settings.name),
+        placement=settings.placement,
+        part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
+        unproven=settings.unproven_log,
+    )
+
+
+def _marks(source: BinlogSource) -> Callable[[], WatermarkRowWriter] | None:
+    return (lambda: WatermarkRowWriter(source)) if source.placement == "watermark" else None
+
+
+def _numbers_of_postgres(source: PostgresSource) -> SourceNumbers:
+    return partial(postgres_handed_out, source)
+
+
+def _numbers_of_binlog(source: BinlogSource) -> SourceNumbers:
+    return partial(binlog_handed_out, source)
+
+
+def _postgres_database(source: PostgresSource) -> Engine:
+    url = URL.create(
+        "postgresql+psycopg", source.user, source.password, source.host, source.port, source.database
+    )
+    tls = {"sslmode": source.sslmode, **({"sslrootcert": source.sslrootcert} if source.sslrootcert else {})}
+    return as_engine(url, connect_args=tls)
+
+
+def _binlog_database(kind: str, source: BinlogSource) -> Engine:
+    url = URL.create(
+        f"{kind}+pymysql", source.user, source.password, source.host, source.port, source.database
+    )
+    return as_engine(url, creator=lambda: opened(source, REVISES, **ENGINE_OPTIONS))
+
+
+def _binlog_engine(kind: str, parts: MakeParts[BinlogSource]) -> SourceEngine[BinlogSource]:
+    return SourceEngine(
+        settings=_binlog,
+        parts=parts,
+        numbers=_numbers_of_binlog,
+        grants=lambda source, tables: binlog_grants(source, kind, tables),
+        database=partial(_binlog_database, kind),
+    )
+
+
+POSTGRES = SourceEngine(
+    settings=_postgres,
+    parts=_postgres_parts,
+    numbers=_numbers_of_postgres,
+    grants=postgres_grants,
+    database=_postgres_database,
+)
+SOURCE_ENGINES: Mapping[str, SourceEngine[Any]] = {
+    "postgresql": POSTGRES,
+    "mariadb": _binlog_engine("mariadb", _mariadb_parts),
+    "mysql": _binlog_engine("mysql", _mysql_parts),
+}
+"""The engines by ``kind`` in a project's file."""
