@@ -101,8 +101,8 @@ torture: $(DEV) ## the same hazards for Debezium's embedded engine (200 MB to in
 stress: $(DEV) ## thousands of chunks of hot keys from each engine, with the plain window as the control; the judge in a storm
 	$(BIN)/python -m migrator.embedded
 	MIGRATOR_STRESS_CHUNKS=$(CHUNKS) MIGRATOR_STRESS_COMMITS=$(COMMITS) MIGRATOR_STRESS_CHANGES=$(CHANGES) \
-	    $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 tests/integration/test_hot_key_stress.py \
-	    tests/integration/test_verify_stress.py tests/integration/test_verify_hour.py $(ARGS)
+	    $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 tests/integration/sources/test_hot_key_stress.py \
+	    tests/integration/verify/grains/test_verify_stress.py tests/integration/verify/test_verify_hour.py $(ARGS)
 
 soak: $(DEV) ## hours of one migration under writers, kills and dump requests: SOAK=4h; memory, disk, threads, connections stay bounded
 	$(BIN)/python -m migrator.embedded

@@ -1,7 +1,7 @@
 """Broken variants of the judge itself: each must be found out by differences that are planted in a good history.
 
 A judge that is broken in this way sees another history than the recorded one, so each variant is a function between
-histories. (``tests/integration/test_verify_controls.py`` does the same for ``migrator verify``.)
+histories. (``tests/integration/verify/test_verify_controls.py`` does the same for ``migrator verify``.)
 """
 
 from __future__ import annotations

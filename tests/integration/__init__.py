@@ -1,5 +1,7 @@
-"""Tests on real servers and on real Spark."""
+"""Tests on real servers and on real Spark, in rooms that mirror the tool's stations."""
 
 import pytest
 
-pytest.register_assert_rewrite("tests.integration.binlog_reading", "tests.integration.binlog_preflight")
+pytest.register_assert_rewrite(
+    "tests.integration.binlog_reading", "tests.integration.sources.binlog_preflight"
+)

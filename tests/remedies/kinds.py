@@ -46,10 +46,10 @@ KINDS = (
         "ask for the rows again",
         DUMP,
         (
-            LIVE + "test_postgres_identity.py::"
+            LIVE + "sources/postgres/tables/test_postgres_identity.py::"
             "test_another_table_stops_until_all_of_its_rows_are_asked_for_and_then_no_row_of_the_first_is_left",
-            LIVE + "test_late_targets.py::test_a_late_target_gets_all_rows_once_its_remedy_was_followed",
-            LIVE + "test_postgres_rewritten.py::"
+            LIVE + "runs/test_late_targets.py::test_a_late_target_gets_all_rows_once_its_remedy_was_followed",
+            LIVE + "sources/postgres/tables/test_postgres_rewritten.py::"
             "test_what_was_done_while_nobody_read_stops_until_rows_are_asked_for",
         ),
     ),
@@ -57,23 +57,23 @@ KINDS = (
         "prove by hand that the log is the same",
         r"--unproven-log",
         (
-            LIVE
-            + "test_binlog_restored.py::test_a_purged_proof_is_told_from_a_purged_log_and_its_remedy_goes_on",
+            LIVE + "sources/binlog/place/test_binlog_restored.py::"
+            "test_a_purged_proof_is_told_from_a_purged_log_and_its_remedy_goes_on",
         ),
     ),
     Kind(
         "edit a publication, or set the placement back",
         r"ALTER PUBLICATION|placement (back|=)",
         (
-            LIVE + "test_placement_edited.py::"
+            LIVE + "sources/postgres/test_placement_edited.py::"
             "test_a_watermark_that_the_publication_lacks_is_told_and_the_remedy_works",
-            LIVE + "test_placement_edited.py::test_the_placement_set_back_works_too",
+            LIVE + "sources/postgres/test_placement_edited.py::test_the_placement_set_back_works_too",
         ),
     ),
     Kind(
         "start the migration anew",
         r"[Ss]tart (the migration )?anew|start a migration of another name",
-        (LIVE + "test_ddl_way_out.py::test_a_renamed_column_and_the_adapted_mapping",),
+        (LIVE + "runs/test_ddl_way_out.py::test_a_renamed_column_and_the_adapted_mapping",),
     ),
     Kind(
         "grant a right",
@@ -84,12 +84,14 @@ KINDS = (
         r"|^check that the login may|^\{\}( SCHEMA|; SELECT)|^drop it as|^create it with the control"
         r"|create the user",
         (
-            LIVE + "test_postgres_remedies.py::test_the_statements_that_preflight_prints_mend_what_it_finds",
-            LIVE + "test_target_preflight.py::test_the_remedies_are_all_that_a_poor_role_needs",
+            LIVE + "sources/postgres/test_postgres_remedies.py::"
+            "test_the_statements_that_preflight_prints_mend_what_it_finds",
             LIVE
-            + "test_mysql_target_session.py::test_the_remedies_of_preflight_are_all_that_a_poor_user_needs",
-            LIVE + "test_binlog_preflight.py::test_each_right_on_the_watermark_is_asked_for",
-            LIVE + "test_change_tables_disturbed.py::"
+            + "targets/postgres/test_target_preflight.py::test_the_remedies_are_all_that_a_poor_role_needs",
+            LIVE + "targets/mysql/test_mysql_target_session.py::"
+            "test_the_remedies_of_preflight_are_all_that_a_poor_user_needs",
+            LIVE + "sources/binlog/test_binlog_preflight.py::test_each_right_on_the_watermark_is_asked_for",
+            LIVE + "sources/postgres/change_tables/test_change_tables_disturbed.py::"
             "test_each_missing_grant_is_named_with_the_statement_that_mends_it",
         ),
     ),
@@ -97,9 +99,9 @@ KINDS = (
         "set a setting of a role",
         r"ALTER ROLE|search_path",
         (
-            LIVE + "test_postgres_sessions.py::"
+            LIVE + "connections/postgres/test_postgres_sessions.py::"
             "test_what_the_login_may_not_set_back_is_refused_and_the_remedy_helps",
-            LIVE + "test_target_preflight.py::"
+            LIVE + "targets/postgres/test_target_preflight.py::"
             "test_a_trigger_that_finds_nothing_in_our_sessions_is_named_and_the_remedy_helps",
         ),
     ),
@@ -109,30 +111,36 @@ KINDS = (
         r"|server's configuration"
         r"|gtid_mode|init_connect|FLUSH HOSTS|^name the real standbys|pg_hba\.conf|\{\}, then reconnect",
         (
-            LIVE + "test_binlog_preflight.py::"
+            LIVE + "sources/binlog/test_binlog_preflight.py::"
             "test_a_small_packet_is_told_with_the_columns_whose_values_may_not_fit",
-            LIVE + "test_postgres_remedies.py::test_the_statements_that_preflight_prints_mend_what_it_finds",
+            LIVE + "sources/postgres/test_postgres_remedies.py::"
+            "test_the_statements_that_preflight_prints_mend_what_it_finds",
         ),
     ),
     Kind(
         "move what shadows out of the way",
         r"ALTER (OPERATOR )?\{\} SET SCHEMA",
         (
-            LIVE + "test_postgres_surroundings.py::"
+            LIVE + "connections/postgres/test_postgres_surroundings.py::"
             "test_what_shadows_beside_such_operators_is_refused_and_the_remedy_helps",
         ),
     ),
     Kind(
         "drop a slot",
         r"pg_drop_replication_slot",
-        (LIVE + "test_postgres_remedies.py::test_the_statements_that_preflight_prints_mend_what_it_finds",),
+        (
+            LIVE + "sources/postgres/test_postgres_remedies.py::"
+            "test_the_statements_that_preflight_prints_mend_what_it_finds",
+        ),
     ),
     Kind(
         "end a transaction that was prepared",
         r"(COMMIT|ROLLBACK) PREPARED|XA (COMMIT|ROLLBACK)",
         (
-            LIVE + "test_binlog_xa.py::test_a_first_start_waits_by_name_for_what_was_prepared_before",
-            LIVE + "test_postgres_remedies.py::test_the_statements_that_preflight_prints_mend_what_it_finds",
+            LIVE + "sources/binlog/test_binlog_xa.py::"
+            "test_a_first_start_waits_by_name_for_what_was_prepared_before",
+            LIVE + "sources/postgres/test_postgres_remedies.py::"
+            "test_the_statements_that_preflight_prints_mend_what_it_finds",
         ),
     ),
     Kind(
@@ -141,24 +149,29 @@ KINDS = (
         r"|DELETE FROM|primary key"
         r"|changetables|CREATE TABLE|^drop (it|\{\})|^empty the table|partitioned table|unique index",
         (
-            LIVE + "test_postgres_remedies.py::test_the_statements_that_preflight_prints_mend_what_it_finds",
-            LIVE + "test_postgres_rewritten.py::test_a_table_that_inherits_from_a_captured_one_stops_by_name",
-            LIVE + "test_target_preflight.py::test_the_remedies_are_all_that_a_poor_role_needs",
-            LIVE + "test_mariadb_preflight.py::test_all_obstacles_of_tables_are_found_at_once",
+            LIVE + "sources/postgres/test_postgres_remedies.py::"
+            "test_the_statements_that_preflight_prints_mend_what_it_finds",
+            LIVE + "sources/postgres/tables/test_postgres_rewritten.py::"
+            "test_a_table_that_inherits_from_a_captured_one_stops_by_name",
+            LIVE
+            + "targets/postgres/test_target_preflight.py::test_the_remedies_are_all_that_a_poor_role_needs",
+            LIVE
+            + "sources/mariadb/test_mariadb_preflight.py::test_all_obstacles_of_tables_are_found_at_once",
         ),
     ),
     Kind(
         "set a sequence by hand",
         r"set (it|that sequence) by hand|setval",
-        (LIVE + "test_sequences_command.py::test_reports_prints_and_sets",),
+        (LIVE + "commands/test_sequences_command.py::test_reports_prints_and_sets",),
     ),
     Kind(
         "unset what the environment asks for",
         r"^unset|JAVA_TOOL_OPTIONS|LC_ALL=|locale",
         (
-            LIVE + "test_server_language.py::test_a_setting_that_the_environment_asks_for_is_told",
             LIVE
-            + "test_postgres_sessions.py::test_a_variable_that_the_server_refuses_is_named_with_what_to_unset",
+            + "connections/test_server_language.py::test_a_setting_that_the_environment_asks_for_is_told",
+            LIVE + "connections/postgres/test_postgres_sessions.py::"
+            "test_a_variable_that_the_server_refuses_is_named_with_what_to_unset",
         ),
     ),
     Kind(
@@ -166,7 +179,7 @@ KINDS = (
         r"password|keyring|check (host|user|sslmode|`tls`|\[target\]|the \[target\])|tls = "
         r"|correct (source\.|the URL)"
         r"|`database`|ALTER USER|auth, user|sslmode",
-        (LIVE + "test_run_passwords.py::test_a_wrong_password_is_named_and_the_right_one_goes_on",),
+        (LIVE + "runs/test_run_passwords.py::test_a_wrong_password_is_named_and_the_right_one_goes_on",),
     ),
     Kind(
         "give room, memory or open files",
@@ -202,13 +215,13 @@ KINDS = (
     Kind(
         "stop another process of the migration",
         r"stop (that|this) (one|process)|other migrator|no other process|--ha",
-        (LIVE + "test_ha.py::test_without_ha_a_second_process_is_refused_by_name",),
+        (LIVE + "lead/test_ha.py::test_without_ha_a_second_process_is_refused_by_name",),
     ),
     Kind(
         "run another version of the tool",
         r"version (of (the )?(migrator|tool)|that (made|recorded|wrote))|with this version|upgrade the control",
         (
-            LIVE + "test_mysql_target_session.py::"
+            LIVE + "targets/mysql/test_mysql_target_session.py::"
             "test_a_ledger_of_a_newer_version_or_another_epoch_is_refused_by_name",
         ),
     ),
@@ -218,7 +231,7 @@ KINDS = (
         r"|another server"
         r"|lead to one server|another source|captured so far|use PostgreSQL|was the log reset|use \{\} \{\}",
         (
-            LIVE + "test_postgres_failover.py::"
+            LIVE + "sources/postgres/log/test_postgres_failover.py::"
             "test_reading_goes_on_at_a_promoted_standby_and_never_behind_what_it_lost",
         ),
     ),
@@ -227,7 +240,7 @@ KINDS = (
         r"alembic|[Aa]lembic revision|revision of the target|head revision|target's schema"
         r"|correct the revision|wider type"
         r"|change the key in",
-        (LIVE + "test_late_targets.py::test_a_late_target_gets_all_rows_once_its_remedy_was_followed",),
+        (LIVE + "runs/test_late_targets.py::test_a_late_target_gets_all_rows_once_its_remedy_was_followed",),
     ),
     Kind(
         "undo the change of the source",
@@ -236,7 +249,7 @@ KINDS = (
         r"|convert the column|change the column's type|while it runs, |while the migration runs"
         r"|binlog_format|DELETE instead",
         (
-            LIVE + "test_postgres_identity.py::"
+            LIVE + "sources/postgres/tables/test_postgres_identity.py::"
             "test_a_table_without_its_name_stops_and_once_it_has_it_again_no_change_is_lost",
         ),
     ),
@@ -244,7 +257,7 @@ KINDS = (
         "correct a row in the source or target",
         r"correct the (value|row)|(rows?|row) in the source|row to be repaired|foreign row",
         (
-            LIVE + "test_run_refusals.py::"
+            LIVE + "runs/test_run_refusals.py::"
             "test_a_row_that_was_corrected_at_the_source_no_longer_stops_the_next_run",
         ),
     ),
@@ -252,21 +265,21 @@ KINDS = (
         "wait: it goes on by itself",
         r"by itself|goes on (once|from the last)|^nothing: |^wait|starting up|the connection was lost: "
         r"|lock on the table",
-        (LIVE + "test_run_start.py::test_a_run_that_goes_on_waits_for_its_target",),
+        (LIVE + "runs/test_run_start.py::test_a_run_that_goes_on_waits_for_its_target",),
     ),
     Kind(
         "repair, or verify again",
         r"[Vv]erify|repair|rows still differ|--wait",
         (
-            LIVE
-            + "test_repair.py::test_a_range_and_then_everything_is_repaired_while_writers_hit_the_same_keys",
+            LIVE + "commands/repair/test_repair.py::"
+            "test_a_range_and_then_everything_is_repaired_while_writers_hit_the_same_keys",
         ),
     ),
     Kind(
         "declare a grain, a link or a key",
         r"grain|links?=|roles=|key=|values=|surrogates=|key maps?|key's column|own key",
         (
-            LIVE + "test_grain_proof.py::test_the_remedy_followed_passes",
+            LIVE + "joined/test_grain_proof.py::test_the_remedy_followed_passes",
             ALONE
             + "test_link_equality.py::test_a_wider_key_is_refused_with_what_to_declare_and_goes_once_it_is",
         ),
@@ -274,14 +287,14 @@ KINDS = (
     Kind(
         "install what is missing, or find Java",
         r"JAVA_HOME|a Java|[Ii]nstall|pip |py_files|--py-files|pyarrow must|same minor version|the wheel",
-        (LIVE + "test_transforms_session.py::test_a_java_that_does_not_work_is_explained",),
+        (LIVE + "spark/test_transforms_session.py::test_a_java_that_does_not_work_is_explained",),
     ),
     Kind(
         "have a column travel as text",
         r"text_columns|travel as text",
         (
-            LIVE
-            + "test_text_columns_run.py::test_what_no_native_type_holds_arrives_by_dump_stream_and_mirror",
+            LIVE + "runs/test_text_columns_run.py::"
+            "test_what_no_native_type_holds_arrives_by_dump_stream_and_mirror",
         ),
     ),
     Kind(
@@ -309,7 +322,7 @@ KINDS = (
         r"\[(source|target|coordination|spark|migration)\]|source\.|setting|correct path|fields named"
         r"|kind = |allowed: |use \{\}$"
         r"|state` directory|correct the name",
-        (LIVE + "test_placement_edited.py::test_the_placement_set_back_works_too",),
+        (LIVE + "sources/postgres/test_placement_edited.py::test_the_placement_set_back_works_too",),
     ),
     Kind(
         "give a command other words, or options",
@@ -327,7 +340,7 @@ KINDS = (
         "start again, or try again",
         r"start(s)? again|[Tt]ry again|start the migration again|bring the cluster back|start it again",
         (
-            LIVE + "test_mysql_target_session.py::"
+            LIVE + "targets/mysql/test_mysql_target_session.py::"
             "test_a_commit_that_never_arrived_is_reported_and_can_be_tried_again",
         ),
     ),

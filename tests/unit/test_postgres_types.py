@@ -109,7 +109,7 @@ def test_the_password_is_used_but_never_shown() -> None:
     ],
 )
 def test_failed_logins_have_names(words: str, sqlstate: str, says: str, retryable: bool) -> None:
-    """By the server's code: its words may be in any language (``integration/test_server_language.py``)."""
+    """By the server's code: words are in any language (``integration/connections/test_server_language.py``)."""
     error = connect_failure(SOURCE, words, sqlstate)
     assert says in error.what
     assert error.retryable == retryable

@@ -319,6 +319,33 @@ def test_a_folder_holds_few_enough_modules_to_look_through() -> None:
     assert {folder: count for folder, count in full.items() if count > MOST_MEMBERS} == {}
 
 
+MOST_TEST_FILES = 20
+TESTS_IN_ROOMS = ("tests/integration", "tests/simulation")
+
+
+def crowded(top: Path) -> dict[str, int]:
+    """Folders below, and it itself, with more files than one looks through."""
+    folders = [top, *(path for path in top.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    sizes = {folder: sum(path.is_file() for path in folder.iterdir()) for folder in folders}
+    return {folder.as_posix(): size for folder, size in sizes.items() if size > MOST_TEST_FILES}
+
+
+@pytest.mark.parametrize("folder", TESTS_IN_ROOMS)
+def test_a_folder_of_tests_holds_few_enough_files_to_look_through(folder: str) -> None:
+    assert (ROOT / folder / "__init__.py").is_file()
+    assert crowded(ROOT / folder) == {}
+
+
+def test_a_crowded_folder_of_tests_is_noticed(tmp_path: Path) -> None:
+    room = tmp_path / "capture"
+    room.mkdir()
+    for number in range(MOST_TEST_FILES):
+        (room / f"test_{number}.py").touch()
+    assert crowded(tmp_path) == {}
+    (room / "one_more.sql").touch()
+    assert crowded(tmp_path) == {room.as_posix(): MOST_TEST_FILES + 1}
+
+
 def modules_imported(path: Path, known: dict[str, Path]) -> Iterator[Path]:
     """Files of our own that a file imports, wherever the imports stand."""
     for node in ast.walk(ast.parse(path.read_text())):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from scenarios.mutants.in_code.change import mutants_of
 
-_PLAN = ("tests/integration/test_transforms_plan.py",)
-_SHARED = ("tests/integration/test_shared_grains.py",)
-_REACH = ("tests/integration/test_mirror.py", "tests/integration/test_joined_bench.py")
+_PLAN = ("tests/integration/transforms/test_transforms_plan.py",)
+_SHARED = ("tests/integration/joined/test_shared_grains.py",)
+_REACH = ("tests/integration/targets/test_mirror.py", "tests/integration/joined/test_joined_bench.py")
 
 MAPPING = (
     *mutants_of(

@@ -1,0 +1,1 @@
+"""Batches on their way into the target: jobs, staging, leaders that were replaced."""

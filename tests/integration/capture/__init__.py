@@ -1,0 +1,1 @@
+"""Capture of a real source: dumps beside the log, and what they take."""

@@ -1,0 +1,1 @@
+"""Commands beside the run: what they print, and what they do to real servers."""

@@ -1,0 +1,1 @@
+"""Lines to servers: encryption, silence, languages; sessions are in the rooms."""

@@ -1,0 +1,1 @@
+"""Sessions on MySQL and MariaDB, whatever is set around them."""

@@ -1,0 +1,1 @@
+"""Sessions on PostgreSQL, whatever is set around them."""

@@ -1,0 +1,1 @@
+"""Both servers asked the same, under hot writes."""

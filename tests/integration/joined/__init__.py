@@ -1,0 +1,1 @@
+"""Targets whose rows are made of several tables: grains, links, keys."""

@@ -1,0 +1,1 @@
+"""Who leads, among several processes and members of an ensemble."""

@@ -1,0 +1,1 @@
+"""Scenarios, their recorders and workloads, broken variants, torture."""

@@ -1,0 +1,1 @@
+"""Benchmarks: what their writers say, and that their figures are none of chance."""

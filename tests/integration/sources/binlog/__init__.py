@@ -1,0 +1,1 @@
+"""The log and the chunks that MySQL and MariaDB read alike."""

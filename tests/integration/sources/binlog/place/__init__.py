@@ -1,0 +1,1 @@
+"""Places of a binary log: servers that were put back or promoted."""

@@ -1,0 +1,1 @@
+"""Values of the binary log, of each type and character set."""

@@ -1,0 +1,1 @@
+"""Tables that change under the log: statements, partitions, cascades, other names."""

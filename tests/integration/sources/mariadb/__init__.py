@@ -1,0 +1,1 @@
+"""A source on MariaDB, in what MySQL lacks."""

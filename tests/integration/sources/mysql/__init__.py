@@ -1,0 +1,1 @@
+"""A source on MySQL, in what MariaDB lacks."""

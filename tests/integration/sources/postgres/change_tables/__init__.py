@@ -1,0 +1,1 @@
+"""Change tables of PostgreSQL in place of its log."""

@@ -1,0 +1,1 @@
+"""Chunks of PostgreSQL, and their races with the log."""

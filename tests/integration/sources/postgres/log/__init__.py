@@ -1,0 +1,1 @@
+"""The log of PostgreSQL: slot, stream, cuts, standbys."""

@@ -1,0 +1,1 @@
+"""Tables of PostgreSQL that change while they are captured."""

@@ -1,0 +1,1 @@
+"""Spark as a process and as a cluster."""

@@ -1,0 +1,1 @@
+"""Real databases, mapped whole and judged by plain Python."""

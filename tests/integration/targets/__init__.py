@@ -1,0 +1,1 @@
+"""Writing a target, as all engines must; each engine's own is in the rooms."""

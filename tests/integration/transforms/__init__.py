@@ -1,0 +1,1 @@
+"""Mappings and the column library on real Spark."""

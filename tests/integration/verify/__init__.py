@@ -1,0 +1,1 @@
+"""The judge of tables: planted differences, live writes, broken judges."""

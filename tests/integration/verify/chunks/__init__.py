@@ -1,0 +1,1 @@
+"""The judge piece by piece: hashes by the servers, keys, computed columns."""

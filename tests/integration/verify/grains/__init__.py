@@ -1,0 +1,1 @@
+"""The judge of rows that are made of several others."""
