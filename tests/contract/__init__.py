@@ -3,8 +3,8 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    "tests.contract.eventlog_content",
-    "tests.contract.eventlog_batches_contract",
-    "tests.contract.eventlog_contract",
-    "tests.contract.leadership_contract",
+    "tests.contract.event_log.eventlog_content",
+    "tests.contract.event_log.eventlog_batches_contract",
+    "tests.contract.event_log.eventlog_contract",
+    "tests.contract.coordination.leadership_contract",
 )

@@ -32,7 +32,7 @@ from migrator.model.codecs.hint_codec import hint_from_json
 from migrator.model.ledger import Ledger
 from scenarios.play import bundle
 from scenarios.report.document import FORMAT as REPORT
-from tests.contract.eventlog_content import checkpoint, pairs, read
+from tests.contract.event_log.eventlog_content import checkpoint, pairs, read
 from tests.formats.made import BOOK, CHECKPOINT, EPOCH, HINT, PLACE
 from tests.formats.write import SCENARIO
 from verify.history.history import FORMAT as HISTORY

@@ -13,7 +13,7 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.requests.request import Pace, RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.ports.eventlog import ReaderPlace, SegmentContent
-from tests.contract.eventlog_content import content, dump_rows, images, inserted
+from tests.contract.event_log.eventlog_content import content, dump_rows, images, inserted
 
 ITEMS = TableId("public", "item")
 CHECKPOINT = Checkpoint(

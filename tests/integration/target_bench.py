@@ -11,7 +11,7 @@ import pyarrow as pa
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.ports.target import TargetBatch, TargetRows
-from tests.contract.target_under_test import checkpoint
+from tests.contract.targets.target_under_test import checkpoint
 from tests.servers import Database
 
 MIGRATION = "bench"

@@ -12,7 +12,7 @@ from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.schema import MYSQL_LEDGER
-from tests.contract.target_under_test import checkpoint
+from tests.contract.targets.target_under_test import checkpoint
 from tests.servers import Database
 
 MIGRATION = "bench"

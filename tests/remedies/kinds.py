@@ -187,9 +187,9 @@ KINDS = (
         r"|what the server lacks"
         r"|check the disk|more cores|kernel's log|ask for less|fewer steps",
         (
-            ALONE + "test_files_damage.py::test_a_full_disk_leaves_nothing_and_the_writer_goes_on",
-            ALONE
-            + "test_room_gate.py::test_capture_waits_at_the_bound_and_goes_on_once_segments_were_removed",
+            ALONE + "event_log/test_files_damage.py::test_a_full_disk_leaves_nothing_and_the_writer_goes_on",
+            ALONE + "run/capture/test_room_gate.py::"
+            "test_capture_waits_at_the_bound_and_goes_on_once_segments_were_removed",
         ),
     ),
     Kind(
@@ -201,8 +201,9 @@ KINDS = (
         "put back, restore or remove a file of ours",
         r"somebody edited|restore|put (the file|a sound copy) |eventlog away|move its directory away|remove the file",
         (
-            ALONE + "test_recapture.py::test_damage_beyond_the_ledger_is_set_aside_and_the_log_goes_on_there",
-            ALONE + "test_lineage.py::"
+            ALONE + "run/lead/test_recapture.py::"
+            "test_damage_beyond_the_ledger_is_set_aside_and_the_log_goes_on_there",
+            ALONE + "run/lead/test_lineage.py::"
             "test_a_restored_target_goes_on_from_what_the_log_still_holds_or_is_told_what_is_gone",
         ),
     ),
@@ -210,7 +211,7 @@ KINDS = (
         "begin an output anew, or write elsewhere",
         r"--forget|this output anew|--from-segment|--output|leave --tables|give --tables|--format"
         r"|start both again",
-        (ALONE + "test_events_command.py::test_released_segments_are_an_error_and_never_a_silent_gap",),
+        (ALONE + "cli/test_events_command.py::test_released_segments_are_an_error_and_never_a_silent_gap",),
     ),
     Kind(
         "stop another process of the migration",
@@ -280,8 +281,8 @@ KINDS = (
         r"grain|links?=|roles=|key=|values=|surrogates=|key maps?|key's column|own key",
         (
             LIVE + "joined/test_grain_proof.py::test_the_remedy_followed_passes",
-            ALONE
-            + "test_link_equality.py::test_a_wider_key_is_refused_with_what_to_declare_and_goes_once_it_is",
+            ALONE + "transforms/test_link_equality.py::"
+            "test_a_wider_key_is_refused_with_what_to_declare_and_goes_once_it_is",
         ),
     ),
     Kind(
@@ -302,14 +303,18 @@ KINDS = (
         r"numeric_key|session made by|mapping|[Cc]orrect the (line|function)|unit test|leave the table"
         r"|cast the column|map the|[Cc]ompute|column",
         (
-            ALONE + "test_transforms_registry.py::test_every_mistake_names_file_line_cause_and_remedy",
-            ALONE + "test_between.py::test_between_transactions_a_table_may_be_taken_out",
+            ALONE
+            + "transforms/test_transforms_registry.py::test_every_mistake_names_file_line_cause_and_remedy",
+            ALONE + "model/test_between.py::test_between_transactions_a_table_may_be_taken_out",
         ),
     ),
     Kind(
         "edit the mapping, by what its code says",
         r".",
-        (ALONE + "test_transforms_registry.py::test_every_mistake_names_file_line_cause_and_remedy",),
+        (
+            ALONE
+            + "transforms/test_transforms_registry.py::test_every_mistake_names_file_line_cause_and_remedy",
+        ),
         "transforms/",
     ),
     Kind(
@@ -329,7 +334,7 @@ KINDS = (
         r"--|^(choose|name|give|write|list|start a request|start several|ask for)\b|dump (list|restart)"
         r"|migrator (run|status)"
         r"|correct the key|terminal|at most|SQL expression|compare the table's own|create the new schema first",
-        (ALONE + "test_cli.py::test_a_wrong_dump_request_is_refused_with_place_and_remedy",),
+        (ALONE + "cli/test_cli.py::test_a_wrong_dump_request_is_refused_with_place_and_remedy",),
     ),
     Kind(
         "look at a log, a sample or a server",

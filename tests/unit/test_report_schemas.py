@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from migrator.cli.repair.forms import RepairReport
 from migrator.cli.repair.forms import json_report as repair_json
 from migrator.cli.repair.report import planned_outcome
-from tests.unit.test_dual_report import every_kind
-from tests.unit.test_repair_report import BEFORE, STEPS, WRONG, after
-from tests.unit.test_verify_report import DIFFERENT, EQUAL
+from tests.unit.cli.test_repair_report import BEFORE, STEPS, WRONG, after
+from tests.unit.verify.dual_read.test_dual_report import every_kind
+from tests.unit.verify.test_verify_report import DIFFERENT, EQUAL
 from verify.dual_read.report import json_report as dual_json
 from verify.tables.report import json_report as verify_json
 

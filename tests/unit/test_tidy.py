@@ -320,7 +320,7 @@ def test_a_folder_holds_few_enough_modules_to_look_through() -> None:
 
 
 MOST_TEST_FILES = 20
-TESTS_IN_ROOMS = ("tests/integration", "tests/simulation")
+TESTS_IN_ROOMS = ("tests",)
 
 
 def crowded(top: Path) -> dict[str, int]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from scenarios.mutants.in_code.change import equivalent, mutants_of
 
-_CORE = ("tests/unit/test_core.py", "tests/unit/test_core_rules.py", "tests/unit/test_partial.py")
-_DUMPS = ("tests/unit/test_parallel_dump.py", "tests/unit/test_dump_requests.py", *_CORE)
-_HOLDS = ("tests/unit/test_hold.py", "tests/unit/test_emptied.py", *_DUMPS)
+_CORE = (
+    "tests/unit/core/test_core.py",
+    "tests/unit/core/test_core_rules.py",
+    "tests/unit/core/test_partial.py",
+)
+_DUMPS = ("tests/unit/core/test_parallel_dump.py", "tests/unit/core/test_dump_requests.py", *_CORE)
+_HOLDS = ("tests/unit/core/test_hold.py", "tests/unit/core/test_emptied.py", *_DUMPS)
 
 PARTIAL = mutants_of(
     "migrator/core/partial.py", _CORE,
@@ -19,7 +23,7 @@ PARTIAL = mutants_of(
 )  # fmt: skip
 
 TOUCHED = mutants_of(
-    "migrator/core/touched.py", ("tests/unit/test_touched.py", *_HOLDS),
+    "migrator/core/touched.py", ("tests/unit/core/test_touched.py", *_HOLDS),
     ("inherited transactions aren't stored again", "return (*sorted(self._inherited), *self._transactions)",
         "return tuple(self._transactions)"),
     ("transactions of now aren't stored", "return (*sorted(self._inherited), *self._transactions)",
@@ -151,7 +155,7 @@ SMALL = (
         ("a batch that begins still knows the one before", "self._names = {}", "pass"),
     ),
     *mutants_of(
-        "migrator/core/windows.py", ("tests/unit/test_windows.py", *_HOLDS),
+        "migrator/core/windows.py", ("tests/unit/core/test_windows.py", *_HOLDS),
         ("a low watermark keeps the keys of before", "window.keys = set()\n            return False", "return False"),
         ("keys of other tables count", "if window.table == table and window.keys is not EVERY_KEY", "if window.keys is not EVERY_KEY"),
         ("a window before its low watermark notes nothing", "window.keys = keys | (window.keys or set())",
@@ -162,7 +166,7 @@ SMALL = (
             "if window is None:\n            return True\n        if seen"),
     ),
     *mutants_of(
-        "migrator/core/hold.py", ("tests/unit/test_hold.py", "tests/unit/test_core_rules.py"),
+        "migrator/core/hold.py", ("tests/unit/core/test_hold.py", "tests/unit/core/test_core_rules.py"),
         ("a hold has no bound", "return bool(self.name) and self.rows > self.max_rows", "return False"),
         ("a hold keeps the count of the one before", 'self.name, self.wanted, self.before, self.rows = self.wanted, "", before, 0',
             'self.name, self.wanted, self.before = self.wanted, "", before'),

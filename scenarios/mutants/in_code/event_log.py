@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from scenarios.mutants.in_code.change import mutants_of
 
-_COLUMNAR = ("tests/unit/test_columnar.py", "tests/unit/test_netting_rules.py", "tests/unit/test_emptied.py")
+_COLUMNAR = (
+    "tests/unit/columnar/test_columnar.py",
+    "tests/unit/columnar/test_netting_rules.py",
+    "tests/unit/core/test_emptied.py",
+)
 _FILES = (
-    "tests/contract/test_eventlog.py", "tests/contract/test_held_batches.py", "tests/unit/test_files_crash.py",
-    "tests/unit/test_files_damage.py", "tests/unit/test_fresh_segments.py", "tests/unit/test_event_log_rules.py",
-    "tests/unit/test_recapture.py",
+    "tests/contract/event_log/test_eventlog.py", "tests/contract/event_log/test_held_batches.py", "tests/unit/event_log/test_files_crash.py",
+    "tests/unit/event_log/test_files_damage.py", "tests/unit/event_log/test_fresh_segments.py", "tests/unit/event_log/test_event_log_rules.py",
+    "tests/unit/run/lead/test_recapture.py",
 )  # fmt: skip
 
 COLUMNAR = (
     *mutants_of(
-        "migrator/columnar/netting.py", (*_COLUMNAR, "tests/contract/test_eventlog.py"),
+        "migrator/columnar/netting.py", (*_COLUMNAR, "tests/contract/event_log/test_eventlog.py"),
         ("the net rows lose their order", "return found.take(pc.sort_indices(found))", "return found.take(pc.sort_indices(found, [('x', 'descending')])) if False else found[::-1]"),
         ("before and after come from the same end", 'grouped[f"{place}_max"], 1', 'grouped[f"{place}_min"], 1'),
         ("the last before image counts", 'grouped[f"{place}_min"], -1', 'grouped[f"{place}_max"], -1'),
@@ -31,7 +35,7 @@ COLUMNAR = (
             "pc.is_in(pc.cast(rows[name], pa.string()), pa.array([key[0] for key in keys], pa.string()))"),
     ),
     *mutants_of(
-        "migrator/columnar/emptied.py", (*_COLUMNAR, "tests/contract/test_eventlog.py"),
+        "migrator/columnar/emptied.py", (*_COLUMNAR, "tests/contract/event_log/test_eventlog.py"),
         ("the first TRUNCATE counts, not the last", "last = pc.max(pc.indices_nonzero", "last = pc.min(pc.indices_nonzero"),
         ("the TRUNCATE itself stays among the images", "images.slice(last + 1)", "images.slice(last)"),
         ("dump rows from before a TRUNCATE stay", "del chunks[key]", "pass"),
@@ -40,7 +44,7 @@ COLUMNAR = (
         ("nobody is told that a table was emptied", "return left is not None", "return False"),
     ),
     *mutants_of(
-        "migrator/columnar/versions.py", ("tests/unit/test_versions.py", "tests/contract/test_eventlog.py", "tests/unit/test_netting_rules.py"),
+        "migrator/columnar/versions.py", ("tests/unit/columnar/test_versions.py", "tests/contract/event_log/test_eventlog.py", "tests/unit/columnar/test_netting_rules.py"),
         ("a changed type counts as an addition", "all(types.get(column.name) == column.type for column in older.columns)",
             "all(column.name in types for column in older.columns)"),
         ("a changed key counts as an addition", "and newer.key == older.key\n        ", ""),
@@ -48,14 +52,14 @@ COLUMNAR = (
         ("any schemas are united", "if not all(extends(newest, schema) for schema, _ in parts):", "if False:"),
     ),
     *mutants_of(
-        "migrator/columnar/slices.py", ("tests/unit/test_slices.py",),
+        "migrator/columnar/slices.py", ("tests/unit/columnar/test_slices.py",),
         ("values are taken from the gaps", "picks * 2,", "picks * 2 + 1,"),
         ("missing values are empty", "mask=missing", "mask=None"),
     ),
 )  # fmt: skip
 
 BUILDER = mutants_of(
-    "migrator/run/capture/segment_builder.py", ("tests/unit/test_segment_builder.py", "tests/unit/test_emptied.py", "tests/contract/test_held_batches.py"),
+    "migrator/run/capture/segment_builder.py", ("tests/unit/run/capture/test_segment_builder.py", "tests/unit/core/test_emptied.py", "tests/contract/event_log/test_held_batches.py"),
     ("images of two codecs are not put in order", "if (\n                len(images) > 1\n            ):", "if (\n                False\n            ):"),
     ("a change has the place of its run", "positions[run_of], firsts[run_of] + places", "positions[run_of], firsts[run_of]"),
     ("the places of a later run count on from all before", "firsts -= np.cumsum(counts) - counts", "firsts -= 0"),

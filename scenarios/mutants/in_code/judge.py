@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from scenarios.mutants.in_code.change import mutants_of
 
-_KEYS = ("tests/unit/test_chunk_keys.py", "tests/unit/test_cuts.py", "tests/unit/test_lanes.py")
+_KEYS = (
+    "tests/unit/verify/test_chunk_keys.py",
+    "tests/unit/verify/test_cuts.py",
+    "tests/unit/verify/test_lanes.py",
+)
 
 JUDGE = (
     *mutants_of(
-        "verify/tables/rounds/progress.py", ("tests/unit/test_verify_ruling.py",),
+        "verify/tables/rounds/progress.py", ("tests/unit/verify/test_verify_ruling.py",),
         ("a round counts before the target has reached it", "counts=reached)", "counts=True)"),
         ("a duplicate of two views counts", "duplicates=one_view", "duplicates=True"),
         ("no duplicate counts at once", "duplicates=one_view", "duplicates=False"),
@@ -16,7 +20,7 @@ JUDGE = (
         ("a round that stood still settles nothing", "Ruling(all=still,", "Ruling(all=False,"),
     ),
     *mutants_of(
-        "verify/tables/hashed_by_servers/digest.py", ("tests/unit/test_chunk_keys.py", "tests/unit/test_verify_digest_rules.py"),
+        "verify/tables/hashed_by_servers/digest.py", ("tests/unit/verify/test_chunk_keys.py", "tests/unit/verify/test_verify_digest_rules.py"),
         ("rows that nobody can have reckoned with are hashed all the same", "if unknown:  #", "if False:  #"),
         ("the same beside another engine", "False, unknown)", "False, [])"),
         ("unlike columns have a digest", "if not pairs or len(classes) < len(pairs):", "if not pairs:"),
@@ -51,7 +55,7 @@ JUDGE = (
         ("one lane's failure lets the others go on", "each.add_done_callback(lambda done: own.stop() if done.exception() else None)", "pass"),
     ),
     *mutants_of(
-        "verify/readers/pending.py", ("tests/unit/test_verify_parts.py",),
+        "verify/readers/pending.py", ("tests/unit/verify/test_verify_parts.py",),
         ("what is applied waits", "if self._commit <= self._applied:", "if self._commit < self._applied:"),
         ("changes of any table wait", "if table in self._tables:", "if table is not None:"),
         ("a GTID state that can't be read is no reason to wait", "if applied is None or found is None:\n        return Pending(PendingAnswer.UNKNOWN",

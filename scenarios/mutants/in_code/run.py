@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from scenarios.mutants.in_code.change import mutants_of
 
-_APPLY = ("tests/unit/test_apply_loop.py",)
+_APPLY = ("tests/unit/run/apply/test_apply_loop.py",)
 _CAPTURE = (
-    "tests/unit/test_notes_to_keep.py",
-    "tests/unit/test_lead.py",
+    "tests/unit/core/test_notes_to_keep.py",
+    "tests/unit/run/lead/test_lead.py",
     "tests/simulation/test_requests.py",
-    "tests/unit/test_load_pump.py",
+    "tests/unit/run/capture/test_load_pump.py",
 )
 
 RUN = (
@@ -29,7 +29,7 @@ RUN = (
         ("a connection that is back is looked up for ever", "self._failures = 0\n        self._step", "self._step"),
     ),
     *mutants_of(
-        "migrator/run/lead/resume.py", ("tests/unit/test_resume.py",),
+        "migrator/run/lead/resume.py", ("tests/unit/run/lead/test_resume.py",),
         ("an empty event log begins anew", "return ledger.checkpoint", "return None"),
         ("a table joins a migration that has begun", "if new:\n        raise", "if False:\n        raise"),
     ),
@@ -45,13 +45,13 @@ RUN = (
         ("a request for tables that aren't captured is taken", "if request.is_open() and missing:", "if False:"),
     ),
     *mutants_of(
-        "migrator/run/lead/recapture.py", ("tests/unit/test_recapture.py",),
+        "migrator/run/lead/recapture.py", ("tests/unit/run/lead/test_recapture.py",),
         ("damage that isn't found again is looked for for ever", "again = not self._sound", "again = True"),
         ("damage is set aside again and again", "self._damage, self._aside = None, self._set_aside(ledger)", "self._aside = self._set_aside(ledger)"),
         ("a gap behind damage is told as a gap", "if not self._aside or not isinstance(error, GapError):", "if True:"),
     ),
     *mutants_of(
-        "migrator/run/capture/room_gate.py", ("tests/unit/test_room_gate.py",),
+        "migrator/run/capture/room_gate.py", ("tests/unit/run/capture/test_room_gate.py",),
         ("a full disk is no reason to wait", "lacks_space = free - size_bytes < floor", "lacks_space = False"),
         ("the bound of size is no reason to wait", "too_large = bool(bound) and self._room.used_bytes() + size_bytes > bound", "too_large = False"),
         ("within a transaction the bound of size waits for ever", "if not shrinks:\n            return \"\"", "pass"),
@@ -61,7 +61,7 @@ RUN = (
         ("a floor above the disk is waited for", "if chosen >= disk:", "if False:"),
     ),
     *mutants_of(
-        "migrator/run/apply/emptied.py", ("tests/unit/test_emptied.py", "tests/unit/test_emptied_targets.py"),
+        "migrator/run/apply/emptied.py", ("tests/unit/core/test_emptied.py", "tests/unit/run/apply/test_emptied_targets.py"),
         ("a TRUNCATE of one of several tables empties the target", "if gone and rest:", "if False:"),
         ("a TRUNCATE empties no target", "return bool(gone)", "return False"),
     ),

@@ -18,7 +18,7 @@ from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.errors import FencedError, TargetError
 from migrator.ports.target import StagedRows, TargetBatch
 from scenarios.bench.orders.old_schema import OrderWriters, create
-from tests.contract.target_under_test import checkpoint
+from tests.contract.targets.target_under_test import checkpoint
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.target_bench import Bench, bench, settings_of

@@ -13,8 +13,8 @@ from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.errors import FencedError
 from scenarios.mutants.catalog import mutant
 from scenarios.simulation.setup import Patch, patched
-from tests.contract.eventlog_content import content, dump_rows, images, pairs
-from tests.contract.target_under_test import Applier
+from tests.contract.event_log.eventlog_content import content, dump_rows, images, pairs
+from tests.contract.targets.target_under_test import Applier
 from tests.integration.targets.postgres.test_target_contract import PostgresPlace
 from tests.servers import Database
 

@@ -25,7 +25,7 @@ from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
 from migrator.ports.target import Target, TargetBatch
-from tests.contract.target_under_test import checkpoint
+from tests.contract.targets.target_under_test import checkpoint
 from tests.integration import target_bench, target_bench_mysql
 from tests.servers import Database
 

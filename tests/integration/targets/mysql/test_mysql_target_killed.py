@@ -27,7 +27,7 @@ from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.run.steps import step_hook
-from tests.contract.target_under_test import checkpoint
+from tests.contract.targets.target_under_test import checkpoint
 
 target = MysqlTargetWriter(MysqlTarget(**json.loads(sys.argv[1])), step_hook(os.environ))
 ledger = target.open(int(sys.argv[2]))

@@ -10,8 +10,8 @@ import pytest
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.ports.target import Target
 from migrator.schema import MYSQL_LEDGER
-from tests.contract.target_contract import TargetContract
-from tests.contract.target_under_test import TargetUnderTest
+from tests.contract.targets.target_contract import TargetContract
+from tests.contract.targets.target_under_test import TargetUnderTest
 from tests.integration.target_bench_mysql import settings_of
 from tests.servers import Database, MariaDBServer, fresh_database
 

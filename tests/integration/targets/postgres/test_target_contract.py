@@ -10,8 +10,8 @@ import pytest
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.ports.target import Target
-from tests.contract.target_contract import TargetContract
-from tests.contract.target_under_test import TargetUnderTest
+from tests.contract.targets.target_contract import TargetContract
+from tests.contract.targets.target_under_test import TargetUnderTest
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.errors import TargetError
 from migrator.model.finding import Finding
 from migrator.ports.target import TargetBatch, TargetRows
-from tests.contract.target_under_test import checkpoint
+from tests.contract.targets.target_under_test import checkpoint
 from tests.integration.target_bench import bench, ints, settings_of
 from tests.servers import Database
 

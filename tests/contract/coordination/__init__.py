@@ -1,0 +1,1 @@
+"""Leadership, dump requests and hints."""

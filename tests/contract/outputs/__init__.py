@@ -1,0 +1,1 @@
+"""Other outputs of change events."""

@@ -1,0 +1,1 @@
+"""Targets; their suites run in the integration tests."""

@@ -1,0 +1,1 @@
+"""What is read from migration.toml."""

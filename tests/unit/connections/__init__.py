@@ -1,0 +1,1 @@
+"""Connections that servers need not answer."""

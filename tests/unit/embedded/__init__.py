@@ -1,0 +1,1 @@
+"""Servers and programs that are started here."""

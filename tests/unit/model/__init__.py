@@ -1,0 +1,1 @@
+"""Values that all stations share, and how they are written down."""

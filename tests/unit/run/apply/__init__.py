@@ -1,0 +1,1 @@
+"""Apply's loop and jobs."""

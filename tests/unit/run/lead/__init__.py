@@ -1,0 +1,1 @@
+"""A leader's start, lease and upkeep."""

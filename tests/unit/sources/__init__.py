@@ -1,0 +1,1 @@
+"""Readers of sources, without a server."""

@@ -1,0 +1,1 @@
+"""The log and the change tables of PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Mappings and what they are said to do, without Spark."""
