@@ -50,6 +50,7 @@ MATCHES = {
         "re.search('COPY migrator_stage_\\\\d+,', refusal.context)": _PUNCTUATION,
     },
     "migrator/adapters/targets/postgres/refusal.py": {"_COPY_LINE.search(self.context)": _PUNCTUATION},
+    "migrator/run/commands/fits.py": {"_COLUMN.search(cause)": _OUR_OWN},
     "migrator/adapters/sources/binlog/wire/packet_stream.py": {
         "'GTID' in message": _BY_CODE + _PINNED,
         "'anonymous transaction' in message": _BY_CODE + _PINNED,
