@@ -116,6 +116,9 @@ class PostgresTargetWriter:
             session.run("COMMIT")
         except ConnectionLost as lost:
             raise self._lost(lost) from None
+        except Refusal as refusal:
+            self._roll_back()
+            raise self._unexpected(refusal) from None
         except BaseException:
             self._roll_back()
             raise
