@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from migrator.adapters.targets.mysql import history
-from migrator.adapters.targets.mysql import ledger as ledgers
 from migrator.adapters.targets.mysql.checks.preflight import preflight
+from migrator.adapters.targets.mysql.ledger import LEDGER
 from migrator.adapters.targets.mysql.mirror.joined_writer import JoinedWriter
 from migrator.adapters.targets.mysql.mirror.keeper import MirrorKeeper
 from migrator.adapters.targets.mysql.reflect import catalog, reflect, require
@@ -99,7 +99,7 @@ class MysqlTargetWriter:
         try:
             session = self._connected()
             session.run("ROLLBACK")
-            self._mirrors.prepare(session, targets, ledgers.known(session, self._settings.migration))
+            self._mirrors.prepare(session, targets, LEDGER.known(session, self._settings.migration))
         except ConnectionLost as lost:
             raise self._lost(lost) from None
         except Refusal as refusal:
@@ -143,12 +143,12 @@ class MysqlTargetWriter:
 
     def _take(self, epoch: int) -> Ledger:
         session = self._connected()
-        ledgers.check_not_newer(session, self._settings.migration, epoch)
+        LEDGER.check_not_newer(session, self._settings.migration, epoch)
         session.begin(epoch)
         try:
-            ledgers.create(session, self._settings.migration)
-            held = ledgers.lock(session, self._settings.migration)
-            taken = ledgers.take(session, held, epoch)
+            LEDGER.make(session, self._settings.migration)
+            held = LEDGER.lock(session, self._settings.migration)
+            taken = LEDGER.taken(session, held, epoch)
             if held.epoch < epoch:
                 history.led(session, self._settings, epoch)
             session.run("COMMIT")
@@ -161,7 +161,7 @@ class MysqlTargetWriter:
         """Ends the sessions that cut-off or frozen earlier leaders have left: since the ledger's, up to ours."""
         session = self._connected()
         session.run("ROLLBACK")
-        stored = ledgers.stored_epoch(session, self._settings.migration)
+        stored = LEDGER.stored_epoch(session, self._settings.migration)
         for older in range(max(stored, epoch - _OLDER_EPOCHS), epoch + 1):
             session.end_leader(older, _ROLLED_BACK_WITHIN_S)
         session.run("ROLLBACK")
@@ -170,8 +170,8 @@ class MysqlTargetWriter:
         """Everything up to the COMMIT; False when the ledger already holds the batch."""
         migration = self._settings.migration
         session.begin(epoch)
-        held = ledgers.lock(session, migration)
-        ledgers.check_epoch(held, epoch)
+        held = LEDGER.lock(session, migration)
+        LEDGER.check_epoch(held, epoch)
         if not due(held, batch.segment, batch.link):
             session.run("ROLLBACK")
             return False
@@ -195,7 +195,7 @@ class MysqlTargetWriter:
             writer.check_foreign_keys()
         self._check_unchanged(session)
         self._step("target.merged")
-        ledgers.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
+        LEDGER.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
         self._step("target.moved")
         self._check_whole(session)
         return True
@@ -285,7 +285,7 @@ class MysqlTargetWriter:
             if lost is not None:
                 session.end_session(lost.id)
             session.begin(epoch)
-            held = ledgers.lock(session, self._settings.migration)
+            held = LEDGER.lock(session, self._settings.migration)
             session.run("ROLLBACK")
         except ConnectionLost as again:
             raise self._lost(again) from None
@@ -293,7 +293,7 @@ class MysqlTargetWriter:
             self._roll_back()
             raise self._unexpected(refusal) from None
         # Also where the ledger holds the batch: that may be the new leader's work.
-        ledgers.check_epoch(held, epoch)
+        LEDGER.check_epoch(held, epoch)
         return not due(held, batch.segment, batch.link)
 
     def _lost(self, lost: ConnectionLost) -> ConnectionFailed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrator.adapters.targets.postgres.ledger import ledger_of
+from migrator.adapters.targets.postgres.ledger import LEDGER
 from migrator.adapters.targets.postgres.reflect import catalog
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.model.ledger import Ledger
@@ -18,7 +18,4 @@ def peek(settings: PostgresTarget) -> Ledger | None:
         if exists is None or not exists[0]:
             return None
         found = connection.execute(_READ, [settings.migration]).fetchone()
-    if found is None:
-        return None
-    epoch, segment, number, checkpoint = found
-    return ledger_of(settings.migration, int(epoch), int(segment), int(number), checkpoint)
+    return None if found is None else LEDGER.of_row(settings.migration, found)

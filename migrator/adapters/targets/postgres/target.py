@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from migrator.adapters.targets.postgres import history
-from migrator.adapters.targets.postgres import ledger as ledgers
 from migrator.adapters.targets.postgres.checks.preflight import preflight
+from migrator.adapters.targets.postgres.ledger import LEDGER
 from migrator.adapters.targets.postgres.mirror.joined_writer import JoinedWriter
 from migrator.adapters.targets.postgres.mirror.keeper import MirrorKeeper
 from migrator.adapters.targets.postgres.reflect import catalog, reflect, require
@@ -111,7 +111,7 @@ class PostgresTargetWriter:
         try:
             session = self._connected()
             session.run("BEGIN")
-            ledger = ledgers.lock(session, self._settings.migration)
+            ledger = LEDGER.lock(session, self._settings.migration)
             self._mirrors.prepare(session, targets, ledger)
             session.run("COMMIT")
         except ConnectionLost as lost:
@@ -177,12 +177,12 @@ class PostgresTargetWriter:
 
     def _take(self, epoch: int) -> Ledger:
         session = self._connected()
-        ledgers.check_not_newer(session, self._settings.migration, epoch)
+        LEDGER.check_not_newer(session, self._settings.migration, epoch)
         session.run("BEGIN")
         try:
-            ledgers.create(session, self._settings.migration)
-            held = ledgers.lock(session, self._settings.migration)
-            taken = ledgers.take(session, held, epoch)
+            LEDGER.make(session, self._settings.migration)
+            held = LEDGER.lock(session, self._settings.migration)
+            taken = LEDGER.taken(session, held, epoch)
             if held.epoch < epoch:
                 history.led(session, self._settings, epoch)
             session.run("COMMIT")
@@ -195,8 +195,8 @@ class PostgresTargetWriter:
         """Everything up to the COMMIT; False when the ledger already holds the batch."""
         migration = self._settings.migration
         session.run("BEGIN")
-        held = ledgers.lock(session, migration)
-        ledgers.check_epoch(held, epoch)
+        held = LEDGER.lock(session, migration)
+        LEDGER.check_epoch(held, epoch)
         if not due(held, batch.segment, batch.link):
             session.run("ROLLBACK")
             return False
@@ -229,7 +229,7 @@ class PostgresTargetWriter:
             writer.check_foreign_keys()
         self._check_unchanged(session)
         self._step("target.merged")
-        ledgers.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
+        LEDGER.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
         self._step("target.moved")
         return True
 
@@ -298,7 +298,7 @@ class PostgresTargetWriter:
             if lost is not None:
                 session.rows(_END_OWN_SESSION, [lost.pid, lost.backend_start])
             session.run("BEGIN")
-            held = ledgers.lock(session, self._settings.migration)
+            held = LEDGER.lock(session, self._settings.migration)
             session.run("ROLLBACK")
         except ConnectionLost as again:
             self._forget(self._session)
@@ -308,7 +308,7 @@ class PostgresTargetWriter:
             raise self._unexpected(refusal) from None
         if self._epoch is not None:
             # Also where the ledger holds the batch: that may be the new leader's work.
-            ledgers.check_epoch(held, self._epoch)
+            LEDGER.check_epoch(held, self._epoch)
         return not due(held, batch.segment, batch.link)
 
     def _lost(self, lost: ConnectionLost) -> ConnectionFailed:
