@@ -23,6 +23,7 @@ from migrator.adapters.targets.mysql.rows.writer import BatchWriter
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
+from migrator.adapters.targets.shared.refused import check_once, lost_connection, refused_statement
 from migrator.adapters.targets.shared.unchanged import check_unchanged
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
@@ -236,9 +237,7 @@ class MysqlTargetWriter:
         return self._encoded(session, batch)
 
     def _encoded(self, session: Session, batch: Sequence[TargetRows]) -> list[Prepared]:
-        twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]
-        if twice:
-            raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
+        check_once(batch)
         unknown = [rows.table.id.name for rows in batch if rows.table.id not in self._structures]
         if unknown:
             self._reflect(unknown)
@@ -298,13 +297,7 @@ class MysqlTargetWriter:
 
     def _lost(self, lost: ConnectionLost) -> ConnectionFailed:
         self._forget(self._session)
-        return ConnectionFailed(
-            "the connection to the target was lost",
-            where=self._settings.address,
-            cause=str(lost),
-            remedy="try again: nothing of the batch is in the target unless the ledger says so",
-            retryable=True,
-        )
+        return lost_connection(self._settings.address, str(lost))
 
     def _ledger_refused(self, refusal: Refusal) -> TargetError:
         if refusal.retryable():
@@ -320,9 +313,4 @@ class MysqlTargetWriter:
     def _unexpected(self, refusal: Refusal) -> TargetError:
         if refusal.retryable():
             return temporary(refusal)
-        return TargetError(
-            "the target refuses a statement",
-            where=self._settings.address,
-            cause=refusal.cause(),
-            remedy="run preflight: a grant may be missing, or the target's schema changed while we ran",
-        )
+        return refused_statement(self._settings.address, refusal.cause())

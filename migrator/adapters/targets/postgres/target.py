@@ -20,6 +20,7 @@ from migrator.adapters.targets.postgres.rows.writer import BatchWriter, DirectLo
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
+from migrator.adapters.targets.shared.refused import check_once, lost_connection, refused_statement
 from migrator.adapters.targets.shared.unchanged import check_unchanged
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
@@ -243,9 +244,7 @@ class PostgresTargetWriter:
             )
 
     def _prepare(self, session: Session, batch: Sequence[TargetRows]) -> list[Prepared]:
-        twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]
-        if twice:
-            raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
+        check_once(batch)
         unknown = [rows.table.id.name for rows in batch if rows.table.id not in self._structures]
         if unknown:
             self._reflect(unknown)
@@ -313,13 +312,7 @@ class PostgresTargetWriter:
 
     def _lost(self, lost: ConnectionLost) -> ConnectionFailed:
         self._forget(self._session)
-        return ConnectionFailed(
-            "the connection to the target was lost",
-            where=self._settings.address,
-            cause=str(lost),
-            remedy="try again: nothing of the batch is in the target unless the ledger says so",
-            retryable=True,
-        )
+        return lost_connection(self._settings.address, str(lost))
 
     def _ledger_refused(self, refusal: Refusal) -> TargetError:
         if refusal.retryable():
@@ -335,9 +328,4 @@ class PostgresTargetWriter:
     def _unexpected(self, refusal: Refusal) -> TargetError:
         if refusal.retryable():
             return temporary(refusal)
-        return TargetError(
-            "the target refuses a statement",
-            where=self._settings.address,
-            cause=f"{refusal.cause()} (SQLSTATE {refusal.sqlstate})",
-            remedy="run preflight: a grant may be missing, or the target's schema changed while we ran",
-        )
+        return refused_statement(self._settings.address, f"{refusal.cause()} (SQLSTATE {refusal.sqlstate})")
