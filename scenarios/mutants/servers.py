@@ -11,11 +11,12 @@ from migrator.adapters.event_log.files import batch_reader, durable
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.sources.mariadb import log_reader
 from migrator.adapters.sources.mariadb.catalog import log_end
-from migrator.adapters.targets.postgres import ledger as ledgers
+from migrator.adapters.targets.postgres.ledger import LEDGER
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.rows.writer import BatchWriter
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.shared.ledger import LedgerSession, LedgerTable
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import Manifest
@@ -27,17 +28,22 @@ from scenarios.mutants.broken_apply import net_by_ends, net_to_first_image, net_
 from scenarios.simulation.setup import Patch
 from transforms.analysis.plan import MappingPlan
 
-_move = ledgers.move
+_move = LedgerTable.move
 _write_all = BatchWriter.write
 
 
 def _moved_apart(
-    session: Session, migration: str, segment: int, checkpoint: Checkpoint, segment_id: str = ""
+    self: LedgerTable,
+    session: LedgerSession,
+    migration: str,
+    segment: int,
+    checkpoint: Checkpoint,
+    segment_id: str = "",
 ) -> None:
     """The rows are committed before the ledger moves."""
     session.run("COMMIT")
     session.run("BEGIN")
-    _move(session, migration, segment, checkpoint, segment_id)
+    _move(self, session, migration, segment, checkpoint, segment_id)
 
 
 def _written_apart(self: BatchWriter, batch: Sequence[Prepared]) -> None:
@@ -58,20 +64,20 @@ def _written_unfenced(
     writer.relax()
     writer.write(prepared)
     self._step("target.merged")
-    ledgers.move(session, self._settings.migration, batch.segment, batch.checkpoint)
+    LEDGER.move(session, self._settings.migration, batch.segment, batch.checkpoint)
     self._step("target.moved")
     return True
 
 
-def _anyone(ledger: Ledger, epoch: int) -> None:
+def _anyone(self: LedgerTable, ledger: Ledger, epoch: int) -> None:
     """Every epoch may write."""
 
 
-def _not_looked_at(session: Session, migration: str, epoch: int) -> None:
+def _not_looked_at(self: LedgerTable, session: LedgerSession, migration: str, epoch: int) -> None:
     """Every epoch may open."""
 
 
-def _taken(session: Session, ledger: Ledger, epoch: int) -> Ledger:
+def _taken(self: LedgerTable, session: LedgerSession, ledger: Ledger, epoch: int) -> Ledger:
     return ledger
 
 
@@ -119,13 +125,13 @@ def _any_order(self: batch_reader.FileBatchReader, found: list[Manifest], manife
 DELETES_DROPPED = (Patch(batch_reader, "net_images", net_without_deletes),)
 NET_BY_ENDS = (Patch(batch_reader, "net_images", net_by_ends),)
 FIRST_IMAGE = (Patch(batch_reader, "net_images", net_to_first_image),)
-POSITION_APART = (Patch(ledgers, "move", _moved_apart),)
+POSITION_APART = (Patch(LedgerTable, "move", _moved_apart),)
 TABLES_APART = (Patch(BatchWriter, "write", _written_apart),)
 FENCING_OFF = (
     Patch(PostgresTargetWriter, "_write", _written_unfenced),
-    Patch(ledgers, "check_epoch", _anyone),
-    Patch(ledgers, "check_not_newer", _not_looked_at),
-    Patch(ledgers, "take", _taken),
+    Patch(LedgerTable, "check_epoch", _anyone),
+    Patch(LedgerTable, "check_not_newer", _not_looked_at),
+    Patch(LedgerTable, "taken", _taken),
     Patch(FileSegmentWriter, "_check_epoch", _open_to_anyone),
     Patch(FileSegmentWriter, "_check_created", _created_by_anyone),
     Patch(durable, "link_new", _replaced),

@@ -7,12 +7,14 @@ The tables, keys first: ``item(id, name, quantity)``; ``person(id, email unique)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pytest
 
+from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
@@ -30,8 +32,21 @@ COLUMNS = {
 class TargetUnderTest(Protocol):
     """One target database with the tables above, empty."""
 
-    def target(self) -> Target:
+    ledger: str
+    mirror: str
+    """Quoted names of the ledger's table, and of that which says what the mirror filled."""
+
+    def target(self, lock_wait_s: int = 30) -> Target:
         """Another writer on the same database and migration, not opened yet."""
+
+    def peek(self) -> Ledger | None:
+        """The ledger as it is seen from outside a run."""
+
+    def execute(self, *statements: str) -> None:
+        """Changes the database beside the writer."""
+
+    def locked(self, table: str) -> AbstractContextManager[None]:
+        """Keeps a whole table from everybody else."""
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         """All columns of all rows, by key, read beside the writer."""

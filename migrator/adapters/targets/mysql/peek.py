@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from migrator.adapters.targets.mysql.ledger import ledger_of
+from migrator.adapters.targets.mysql.ledger import LEDGER
 from migrator.adapters.targets.mysql.reflect import catalog
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.model.ledger import Ledger
 from migrator.schema import MYSQL_LEDGER
 
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
-_READ = f"SELECT epoch, segment, format, checkpoint FROM {MYSQL_LEDGER} WHERE migration = %s"
 
 
 def peek(settings: MysqlTarget) -> Ledger | None:
@@ -17,5 +16,5 @@ def peek(settings: MysqlTarget) -> Ledger | None:
     with catalog(settings) as session:
         if not session.rows(_EXISTS, [settings.database, MYSQL_LEDGER]):
             return None
-        found = session.rows(_READ, [settings.migration])
-    return ledger_of(settings.migration, *found[0]) if found else None
+        found = session.rows(LEDGER.read, [settings.migration])
+    return LEDGER.of_row(settings.migration, found[0]) if found else None

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from migrator.adapters.targets.mysql import history
-from migrator.adapters.targets.mysql import ledger as ledgers
 from migrator.adapters.targets.mysql.checks.dry_run import refused
 from migrator.adapters.targets.mysql.checks.holds import holds
 from migrator.adapters.targets.mysql.checks.preflight import preflight
+from migrator.adapters.targets.mysql.ledger import LEDGER
 from migrator.adapters.targets.mysql.mirror.joined_writer import JoinedWriter
 from migrator.adapters.targets.mysql.mirror.keeper import MirrorKeeper
 from migrator.adapters.targets.mysql.reflect import catalog, reflect, require
@@ -26,6 +26,7 @@ from migrator.adapters.targets.mysql.rows.writer import BatchWriter
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
+from migrator.adapters.targets.shared.refused import check_once, lost_connection, refused_statement
 from migrator.adapters.targets.shared.unchanged import check_unchanged
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
@@ -119,7 +120,7 @@ class MysqlTargetWriter:
         try:
             session = self._connected()
             session.run("ROLLBACK")
-            self._mirrors.prepare(session, targets, ledgers.known(session, self._settings.migration))
+            self._mirrors.prepare(session, targets, LEDGER.known(session, self._settings.migration))
         except ConnectionLost as lost:
             raise self._lost(lost) from None
         except Refusal as refusal:
@@ -163,12 +164,12 @@ class MysqlTargetWriter:
 
     def _take(self, epoch: int) -> Ledger:
         session = self._connected()
-        ledgers.check_not_newer(session, self._settings.migration, epoch)
+        LEDGER.check_not_newer(session, self._settings.migration, epoch)
         session.begin(epoch)
         try:
-            ledgers.create(session, self._settings.migration)
-            held = ledgers.lock(session, self._settings.migration)
-            taken = ledgers.take(session, held, epoch)
+            LEDGER.make(session, self._settings.migration)
+            held = LEDGER.lock(session, self._settings.migration)
+            taken = LEDGER.taken(session, held, epoch)
             if held.epoch < epoch:
                 history.led(session, self._settings, epoch)
             session.run("COMMIT")
@@ -181,7 +182,7 @@ class MysqlTargetWriter:
         """Ends the sessions that cut-off or frozen earlier leaders have left: since the ledger's, up to ours."""
         session = self._connected()
         session.run("ROLLBACK")
-        stored = ledgers.stored_epoch(session, self._settings.migration)
+        stored = LEDGER.stored_epoch(session, self._settings.migration)
         for older in range(max(stored, epoch - _OLDER_EPOCHS), epoch + 1):
             session.end_leader(older, _ROLLED_BACK_WITHIN_S)
         session.run("ROLLBACK")
@@ -190,8 +191,8 @@ class MysqlTargetWriter:
         """Everything up to the COMMIT; False when the ledger already holds the batch."""
         migration = self._settings.migration
         session.begin(epoch)
-        held = ledgers.lock(session, migration)
-        ledgers.check_epoch(held, epoch)
+        held = LEDGER.lock(session, migration)
+        LEDGER.check_epoch(held, epoch)
         if not due(held, batch.segment, batch.link):
             session.run("ROLLBACK")
             return False
@@ -215,7 +216,7 @@ class MysqlTargetWriter:
             writer.check_foreign_keys()
         self._check_unchanged(session)
         self._step("target.merged")
-        ledgers.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
+        LEDGER.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
         self._step("target.moved")
         self._check_whole(session)
         return True
@@ -256,9 +257,7 @@ class MysqlTargetWriter:
         return self._encoded(session, batch)
 
     def _encoded(self, session: Session, batch: Sequence[TargetRows]) -> list[Prepared]:
-        twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]
-        if twice:
-            raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
+        check_once(batch)
         unknown = [rows.table.id.name for rows in batch if rows.table.id not in self._structures]
         if unknown:
             self._reflect(unknown)
@@ -305,7 +304,7 @@ class MysqlTargetWriter:
             if lost is not None:
                 session.end_session(lost.id)
             session.begin(epoch)
-            held = ledgers.lock(session, self._settings.migration)
+            held = LEDGER.lock(session, self._settings.migration)
             session.run("ROLLBACK")
         except ConnectionLost as again:
             raise self._lost(again) from None
@@ -313,18 +312,12 @@ class MysqlTargetWriter:
             self._roll_back()
             raise self._unexpected(refusal) from None
         # Also where the ledger holds the batch: that may be the new leader's work.
-        ledgers.check_epoch(held, epoch)
+        LEDGER.check_epoch(held, epoch)
         return not due(held, batch.segment, batch.link)
 
     def _lost(self, lost: ConnectionLost) -> ConnectionFailed:
         self._forget(self._session)
-        return ConnectionFailed(
-            "the connection to the target was lost",
-            where=self._settings.address,
-            cause=str(lost),
-            remedy="try again: nothing of the batch is in the target unless the ledger says so",
-            retryable=True,
-        )
+        return lost_connection(self._settings.address, str(lost))
 
     def _ledger_refused(self, refusal: Refusal) -> TargetError:
         if refusal.retryable():
@@ -340,9 +333,4 @@ class MysqlTargetWriter:
     def _unexpected(self, refusal: Refusal) -> TargetError:
         if refusal.retryable():
             return temporary(refusal)
-        return TargetError(
-            "the target refuses a statement",
-            where=self._settings.address,
-            cause=refusal.cause(),
-            remedy="run preflight: a grant may be missing, or the target's schema changed while we ran",
-        )
+        return refused_statement(self._settings.address, refusal.cause())

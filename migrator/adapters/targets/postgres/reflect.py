@@ -178,13 +178,22 @@ WHERE n.nspname = %(schema)s AND c.relname = ANY(%(names)s) AND c.relkind IN ('r
 
 @contextmanager
 def catalog(settings: PostgresTarget) -> Iterator[psycopg.Connection[Any]]:
-    """A short session for catalog queries, with an empty search_path. Raises ``ConnectionFailed``, also when
-    lost."""
+    """A short session for catalog queries, with an empty search_path.
+
+    Raises ``ConnectionFailed``, also when the connection is lost, and ``TargetError``.
+    """
     try:
         with connect(settings.conninfo(), settings.login()) as connection:
             yield connection
     except psycopg.OperationalError as error:
         raise not_reached(settings, str(error), refusal(error)) from None
+    except psycopg.Error as error:
+        raise TargetError(
+            "the target refuses a query",
+            where=settings.address,
+            cause=str(error).strip(),
+            remedy="grant the migration's role what is missing (docs/operating.md)",
+        ) from None
 
 
 def reflect(

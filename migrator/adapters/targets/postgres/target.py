@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from migrator.adapters.targets.postgres import history
-from migrator.adapters.targets.postgres import ledger as ledgers
 from migrator.adapters.targets.postgres.checks.dry_run import refused
 from migrator.adapters.targets.postgres.checks.holds import holds
 from migrator.adapters.targets.postgres.checks.preflight import preflight
+from migrator.adapters.targets.postgres.ledger import LEDGER
 from migrator.adapters.targets.postgres.mirror.joined_writer import JoinedWriter
 from migrator.adapters.targets.postgres.mirror.keeper import MirrorKeeper
 from migrator.adapters.targets.postgres.reflect import catalog, reflect, require
@@ -23,6 +23,7 @@ from migrator.adapters.targets.postgres.rows.writer import BatchWriter, DirectLo
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
+from migrator.adapters.targets.shared.refused import check_once, lost_connection, refused_statement
 from migrator.adapters.targets.shared.unchanged import check_unchanged
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.beside import NOTHING_BESIDE, Beside
@@ -133,11 +134,14 @@ class PostgresTargetWriter:
         try:
             session = self._connected()
             session.run("BEGIN")
-            ledger = ledgers.lock(session, self._settings.migration)
+            ledger = LEDGER.lock(session, self._settings.migration)
             self._mirrors.prepare(session, targets, ledger)
             session.run("COMMIT")
         except ConnectionLost as lost:
             raise self._lost(lost) from None
+        except Refusal as refusal:
+            self._roll_back()
+            raise self._unexpected(refusal) from None
         except BaseException:
             self._roll_back()
             raise
@@ -196,12 +200,12 @@ class PostgresTargetWriter:
 
     def _take(self, epoch: int) -> Ledger:
         session = self._connected()
-        ledgers.check_not_newer(session, self._settings.migration, epoch)
+        LEDGER.check_not_newer(session, self._settings.migration, epoch)
         session.run("BEGIN")
         try:
-            ledgers.create(session, self._settings.migration)
-            held = ledgers.lock(session, self._settings.migration)
-            taken = ledgers.take(session, held, epoch)
+            LEDGER.make(session, self._settings.migration)
+            held = LEDGER.lock(session, self._settings.migration)
+            taken = LEDGER.taken(session, held, epoch)
             if held.epoch < epoch:
                 history.led(session, self._settings, epoch)
             session.run("COMMIT")
@@ -214,8 +218,8 @@ class PostgresTargetWriter:
         """Everything up to the COMMIT; False when the ledger already holds the batch."""
         migration = self._settings.migration
         session.run("BEGIN")
-        held = ledgers.lock(session, migration)
-        ledgers.check_epoch(held, epoch)
+        held = LEDGER.lock(session, migration)
+        LEDGER.check_epoch(held, epoch)
         if not due(held, batch.segment, batch.link):
             session.run("ROLLBACK")
             return False
@@ -248,7 +252,7 @@ class PostgresTargetWriter:
             writer.check_foreign_keys()
         self._check_unchanged(session)
         self._step("target.merged")
-        ledgers.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
+        LEDGER.move(session, migration, batch.segment, batch.checkpoint, identity(batch.link))
         self._step("target.moved")
         return True
 
@@ -262,9 +266,7 @@ class PostgresTargetWriter:
             )
 
     def _prepare(self, session: Session, batch: Sequence[TargetRows]) -> list[Prepared]:
-        twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]
-        if twice:
-            raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
+        check_once(batch)
         unknown = [rows.table.id.name for rows in batch if rows.table.id not in self._structures]
         if unknown:
             self._reflect(unknown)
@@ -317,7 +319,7 @@ class PostgresTargetWriter:
             if lost is not None:
                 session.rows(_END_OWN_SESSION, [lost.pid, lost.backend_start])
             session.run("BEGIN")
-            held = ledgers.lock(session, self._settings.migration)
+            held = LEDGER.lock(session, self._settings.migration)
             session.run("ROLLBACK")
         except ConnectionLost as again:
             self._forget(self._session)
@@ -327,18 +329,12 @@ class PostgresTargetWriter:
             raise self._unexpected(refusal) from None
         if self._epoch is not None:
             # Also where the ledger holds the batch: that may be the new leader's work.
-            ledgers.check_epoch(held, self._epoch)
+            LEDGER.check_epoch(held, self._epoch)
         return not due(held, batch.segment, batch.link)
 
     def _lost(self, lost: ConnectionLost) -> ConnectionFailed:
         self._forget(self._session)
-        return ConnectionFailed(
-            "the connection to the target was lost",
-            where=self._settings.address,
-            cause=str(lost),
-            remedy="try again: nothing of the batch is in the target unless the ledger says so",
-            retryable=True,
-        )
+        return lost_connection(self._settings.address, str(lost))
 
     def _ledger_refused(self, refusal: Refusal) -> TargetError:
         if refusal.retryable():
@@ -354,9 +350,4 @@ class PostgresTargetWriter:
     def _unexpected(self, refusal: Refusal) -> TargetError:
         if refusal.retryable():
             return temporary(refusal)
-        return TargetError(
-            "the target refuses a statement",
-            where=self._settings.address,
-            cause=f"{refusal.cause()} (SQLSTATE {refusal.sqlstate})",
-            remedy="run preflight: a grant may be missing, or the target's schema changed while we ran",
-        )
+        return refused_statement(self._settings.address, f"{refusal.cause()} (SQLSTATE {refusal.sqlstate})")

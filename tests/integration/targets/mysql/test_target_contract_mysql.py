@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
 
+from migrator.adapters.targets.mysql.mirror.names import control_table
+from migrator.adapters.targets.mysql.peek import peek
+from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
+from migrator.model.ledger import Ledger
 from migrator.ports.target import Target
 from migrator.schema import MYSQL_LEDGER
 from tests.contract.targets.target_contract import TargetContract
@@ -35,14 +40,30 @@ class MysqlPlace:
 
     def __init__(self, database: Database):
         self._database = database
+        self.ledger, self.mirror = MYSQL_LEDGER, control_table(database.database, "filled")
         self._targets: list[MysqlTargetWriter] = []
         ledger = database.query("SHOW TABLES LIKE %s", [MYSQL_LEDGER])
         database.execute(*(f"DELETE FROM {name}" for name in [*TABLES, *(row[0] for row in ledger)]))
 
-    def target(self) -> Target:
-        target = MysqlTargetWriter(settings_of(self._database, migration="contract"))
+    def target(self, lock_wait_s: int = 30) -> Target:
+        target = MysqlTargetWriter(self._settings(lock_wait_s))
         self._targets.append(target)
         return target
+
+    def peek(self) -> Ledger | None:
+        return peek(self._settings())
+
+    def _settings(self, lock_wait_s: int = 30) -> MysqlTarget:
+        return settings_of(self._database, migration="contract", lock_wait_s=lock_wait_s)
+
+    def execute(self, *statements: str) -> None:
+        self._database.execute(*statements)
+
+    @contextmanager
+    def locked(self, table: str) -> Iterator[None]:
+        with closing(self._database.connect()) as other, other.cursor() as cursor:
+            cursor.execute(f"LOCK TABLES {table} WRITE")
+            yield
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         return self._database.query(f"SELECT * FROM `{table}` ORDER BY id")

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from migrator.adapters.targets.postgres.mirror.tables import FILLED
+from migrator.adapters.targets.postgres.peek import peek
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
+from migrator.model.ledger import Ledger
 from migrator.ports.target import Target
 from tests.contract.targets.target_contract import TargetContract
 from tests.contract.targets.target_under_test import TargetUnderTest
+from tests.integration.target_bench import settings_of
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
 
 class PostgresPlace:
+    ledger, mirror = "migrator.ledger", FILLED
+
     def __init__(self, database: Database):
         self._database = database
         self._targets: list[PostgresTargetWriter] = []
@@ -28,21 +35,25 @@ class PostgresPlace:
             "CREATE TABLE kept (id bigint PRIMARY KEY, name text, extra text DEFAULT 'kept')",
         )
 
-    def target(self) -> Target:
-        database = self._database
-        target = PostgresTargetWriter(
-            PostgresTarget(
-                host=database.host,
-                port=database.port,
-                database=database.database,
-                schema="public",
-                user=database.user,
-                password=database.password,
-                migration="contract",
-            )
-        )
+    def target(self, lock_wait_s: int = 30) -> Target:
+        target = PostgresTargetWriter(self._settings(lock_wait_s))
         self._targets.append(target)
         return target
+
+    def peek(self) -> Ledger | None:
+        return peek(self._settings())
+
+    def _settings(self, lock_wait_s: int = 30) -> PostgresTarget:
+        return settings_of(self._database, migration="contract", lock_wait_s=lock_wait_s)
+
+    def execute(self, *statements: str) -> None:
+        self._database.execute(*statements)
+
+    @contextmanager
+    def locked(self, table: str) -> Iterator[None]:
+        with self._database.connect(autocommit=False) as other:
+            other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            yield
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         return self._database.query(f'SELECT * FROM "{table}" ORDER BY id')

@@ -165,6 +165,8 @@ def prepare(
             found[schema.id] = _table(session, migration, schema, targets, ledger)
         _indexes(session, migration, targets)
     except Refusal as refusal:
+        if refusal.retryable():
+            raise
         if refusal.sqlstate in TOO_WIDE:
             raise too_wide(f"schema {SCHEMA}", refusal.cause()) from None
         raise TargetError(
