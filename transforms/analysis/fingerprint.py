@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField
 
 from migrator.model.table import TableSchema
-from transforms.analysis.function_text import UNREADABLE, function_text
+from transforms.analysis.function_text import Unreadable, function_text
 from transforms.analysis.grain_numbers import numbered
 from transforms.analysis.grain_values import ValueColumn, hashed, value_columns
 from transforms.analysis.plan import MappingKind, MappingPlan, call
@@ -49,7 +49,12 @@ _BOOKKEEPING = {"class", "num-children", "id", "cteId", "originStats", "stats", 
 """Fields of a node that don't change what it gives."""
 _HIDDEN = re.compile("|".join([*SUBQUERIES, "Python"]))
 """Words in an expression's JSON of which parts are elsewhere."""
+_CLASS = re.compile(r'"class":"([^"]+)"')
+_LEFT_OUT = re.compile(r"(\.Map|Enumeration\$Value|EvalMode|EvalContext)$")
 _BYTES = re.compile(r"\[B@[0-9a-f]+")
+
+_fields: dict[str, list[str]] = {}
+"""Answers of ``_unwritten`` so far, by class."""
 
 Node = dict[str, Any]
 
@@ -90,7 +95,7 @@ def fingerprint(spark: SparkSession, plan: MappingPlan) -> Fingerprint:
         for reach in plan.reaches if plan.kind is MappingKind.GRAIN else ():
             if not reach.grain:
                 parts.append(text.of(partial(numbered, target, reach)))
-    except (Py4JError, json.JSONDecodeError, *UNREADABLE):
+    except (Py4JError, json.JSONDecodeError, Unreadable):
         return UNKNOWN
     versions = f"Spark {pyspark.__version__}, Python {platform.python_version().rpartition('.')[0]}"
     return Fingerprint(_hash(parts), f"{versions}, types {_hash(sorted(text.types))}")
@@ -209,7 +214,7 @@ class _Text:
         parts: list[Any] = [self._part(part) for part in json.loads(text)]
         if _BYTES.search(text):
             parts.append(_without_ids(str(expression.sql())))
-        if _HIDDEN.search(text):
+        if _HIDDEN.search(text) or any(_unwritten(self._spark, name) for name in set(_CLASS.findall(text))):
             parts += self._hidden(expression)
         return parts
 
@@ -234,9 +239,11 @@ class _Text:
         return _BYTES.sub("", value) if isinstance(value, str) else value
 
     def _hidden(self, expression: Any) -> list[Any]:
-        """Returns the subqueries and Python functions within an expression."""
+        """Returns the subqueries, Python functions, options and modes within an expression."""
         found: list[Any] = []
         kind = _kind(expression)
+        for field_name in _unwritten(self._spark, str(expression.getClass().getName())):
+            found.append([kind, field_name, str(getattr(expression, field_name)().toString())])
         if kind in SUBQUERIES:
             found.append(self._plan(expression.plan()))
         elif kind.startswith("Python"):
@@ -244,6 +251,17 @@ class _Text:
         for child in _items(expression.children()):
             found += self._hidden(child)
         return found
+
+
+def _unwritten(spark: SparkSession, name: str) -> list[str]:
+    """Returns the fields of a class of expressions that Spark's JSON leaves out: maps of options, modes."""
+    if name not in _fields:
+        jvm: Any = spark._jvm
+        declared = jvm.java.lang.Class.forName(name).getDeclaredFields()
+        _fields[name] = [
+            str(one.getName()) for one in declared if _LEFT_OUT.search(str(one.getType().getName()))
+        ]
+    return _fields[name]
 
 
 def _plain(own: Node) -> dict[str, Any]:

@@ -129,6 +129,12 @@ DIFFERENT: dict[str, Callable[..., DataFrame]] = {
     "union by name": lambda flights, weather: flights.select("id", "dest").unionByName(
         weather.select(F.upper("dest").alias("dest"), "id")
     ),
+    "cast": lambda flights: flights.select("id", F.expr("cast(dest AS bigint) AS n")),
+    "try cast": lambda flights: flights.select("id", F.expr("try_cast(dest AS bigint) AS n")),
+    "options": lambda flights: flights.select("id", F.to_json(F.struct("dest")).alias("dest")),
+    "other options": lambda flights: flights.select(
+        "id", F.to_json(F.struct("dest"), {"ignoreNullFields": "false"}).alias("dest")
+    ),
     "udf": udf(lambda text: text and text.upper()),
     "other udf": udf(lambda text: text and text.lower()),
     "udf with a number": udf(lambda text: text[:1]),
@@ -138,6 +144,8 @@ DIFFERENT: dict[str, Callable[..., DataFrame]] = {
 }
 PAIRS: dict[str, Any] = {
     "count": lambda flights: flights.groupBy(F.col("id")).agg(F.count("*").alias("n")),
+    "sum": lambda flights: flights.groupBy(F.col("id")).agg(F.expr("sum(id) AS n")),
+    "try sum": lambda flights: flights.groupBy(F.col("id")).agg(F.expr("try_sum(id) AS n")),
     "max": lambda flights: flights.groupBy(F.col("id")).agg(F.max("delay").cast("bigint").alias("n")),
     "max where": lambda flights: flights.groupBy(F.col("id")).agg(
         F.expr("max(delay) filter (where delay > 1)").cast("bigint").alias("n")
