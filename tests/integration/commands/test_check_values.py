@@ -53,6 +53,42 @@ def test_values_are_named_and_the_remedies_mend_it(
     assert check("--grain-rows", "1")[0] == 0
 
 
+def test_what_a_plain_insert_takes_is_not_named_and_the_row_at_fault_is(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Columns that the mapping doesn't write have defaults; a condition may be about several columns, or NULL."""
+    project.new.execute(
+        "CREATE DOMAIN filled AS text NOT NULL",
+        "ALTER TABLE label ADD status text DEFAULT 'new' CHECK (status IS NOT NULL)",
+        "ALTER TABLE label ADD kind filled DEFAULT lower('X'), ADD stamp timestamptz NOT NULL DEFAULT now()",
+        "ALTER TABLE label ADD rank int NOT NULL DEFAULT 0",
+        "ALTER TABLE label ADD above int GENERATED ALWAYS AS (rank + 1) STORED NOT NULL",
+        "ALTER TABLE label ADD CHECK (stamp > '2020-01-01' AND name <> kind), ADD CHECK (name IS NOT NULL)",
+        "INSERT INTO label (category_id, name) VALUES (1, 'group 1')",
+        "DELETE FROM label",
+    )
+    assert project.command("check", "--grain-rows", "1") == 0
+    project.new.execute("ALTER TABLE label ADD CONSTRAINT named CHECK (name <> 'group 3' AND rank = 0)")
+    capfd.readouterr()
+    assert project.command("check", "--grain-rows", "1") == 2
+    assert "category_id=3, column name, value 'group 3' (text)" in capfd.readouterr().out
+
+
+def test_a_row_that_no_partition_takes_is_named(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    project.new.execute(
+        "DROP TABLE label",
+        "CREATE TABLE label (category_id int PRIMARY KEY, name text NOT NULL) PARTITION BY RANGE (category_id)",
+        "CREATE TABLE label_low PARTITION OF label FOR VALUES FROM (0) TO (5)",
+    )
+    capfd.readouterr()
+    assert project.command("check", "--grain-rows", "1") == 2
+    said = capfd.readouterr().out
+    assert "category_id=5" in said, said
+    assert "no_partition_for_the_row" in said
+    project.new.execute("CREATE TABLE label_rest PARTITION OF label DEFAULT")
+    assert project.command("check", "--grain-rows", "1") == 0
+
+
 def test_a_sample_alone_tells_less(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
     """The control: the row is none of the first grains."""
     project.new.execute("ALTER TABLE referral ALTER referrer TYPE varchar(12)")
