@@ -363,7 +363,8 @@ class TransformJob:
                     f"the mapping of target table {plan.target.name!r} fails on a row",
                     where=f"{schema.id} with {key}; {plan.target.where()}",
                     cause=found.cause,
-                    remedy="correct the mapping, or the row in the source; then start again: nothing was lost",
+                    remedy="correct the row in the source, or the mapping; then start again: nothing was lost."
+                    " A corrected mapping is one that was changed: --accept-mapping, if rows so far are right",
                 )
         return None
 

@@ -102,6 +102,10 @@ def test_a_mapping_that_fails_on_a_streamed_row(project: Project) -> None:
     project.old.execute("UPDATE orders SET items = 77 WHERE id = 5")
     refused(project, MappingError, "id=5", "DIVIDE_BY_ZERO")
     change(mapping, 'F.expr("customer + 0 * (1 div (items - 77))").alias("customer_id")', SCALED)
+    with pytest.raises(MappingError, match="mapping of a target was changed"):
+        project.run_here()
+    accepted = ("--accept-mapping", "purchase", "--reason", "it divided by nothing")
+    assert project.command("run", "--plain", "--until", "caught-up", *accepted) == 0
     ends_equal(project)
 
 
