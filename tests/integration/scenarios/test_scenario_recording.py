@@ -259,7 +259,7 @@ def test_observers_read_totals_and_rows_with_the_ledger_in_one_snapshot(new: Dat
     new.execute("INSERT INTO thing SELECT n, 1, 0, n FROM generate_series(1, 10) n")
     observing = Observers(scenario_database(new), "m", [ITEM, PAIR], RunClock.started_now(), seed=1)
     observing.start()
-    for order in range(1, 200):
+    for order in range(1, 20_000):  # many more than are needed, for observers whose threads rarely get a turn
         # Whoever saw one of the three without the others would see a total or a row that doesn't fit the order.
         transaction(
             new,
