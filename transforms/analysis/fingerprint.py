@@ -50,7 +50,10 @@ _BOOKKEEPING = {"class", "num-children", "id", "cteId", "originStats", "stats", 
 _HIDDEN = re.compile("|".join([*SUBQUERIES, "Python"]))
 """Words in an expression's JSON of which parts are elsewhere."""
 _CLASS = re.compile(r'"class":"([^"]+)"')
-_LEFT_OUT = re.compile(r"(\.Map|Enumeration\$Value|EvalMode|EvalContext)$")
+_LEFT_OUT = re.compile(r"^options: .*\.Map$|(Enumeration\$Value|EvalMode|EvalContext)$")
+"""Fields by name and type. Other maps are of numbers that Spark gives anew each time."""
+_ADDRESS = re.compile(r"@[0-9a-f]+\b|#\d+L?|\$\$Lambda[^\s,)]*")
+"""Parts of a text that differ from process to process."""
 _BYTES = re.compile(r"\[B@[0-9a-f]+")
 
 _fields: dict[str, list[str]] = {}
@@ -243,7 +246,7 @@ class _Text:
         found: list[Any] = []
         kind = _kind(expression)
         for field_name in _unwritten(self._spark, str(expression.getClass().getName())):
-            found.append([kind, field_name, str(getattr(expression, field_name)().toString())])
+            found.append([kind, field_name, _ADDRESS.sub("", str(getattr(expression, field_name)()))])
         if kind in SUBQUERIES:
             found.append(self._plan(expression.plan()))
         elif kind.startswith("Python"):
@@ -259,7 +262,9 @@ def _unwritten(spark: SparkSession, name: str) -> list[str]:
         jvm: Any = spark._jvm
         declared = jvm.java.lang.Class.forName(name).getDeclaredFields()
         _fields[name] = [
-            str(one.getName()) for one in declared if _LEFT_OUT.search(str(one.getType().getName()))
+            str(one.getName())
+            for one in declared
+            if _LEFT_OUT.search(f"{one.getName()}: {one.getType().getName()}")
         ]
     return _fields[name]
 

@@ -135,6 +135,12 @@ DIFFERENT: dict[str, Callable[..., DataFrame]] = {
     "other options": lambda flights: flights.select(
         "id", F.to_json(F.struct("dest"), {"ignoreNullFields": "false"}).alias("dest")
     ),
+    "from JSON": lambda flights: flights.select(
+        "id", F.from_json("dest", "a string").getField("a").alias("dest")
+    ),
+    "from other JSON": lambda flights: flights.select(
+        "id", F.from_json("dest", "a string", {"mode": "FAILFAST"}).getField("a").alias("dest")
+    ),
     "udf": udf(lambda text: text and text.upper()),
     "other udf": udf(lambda text: text and text.lower()),
     "udf with a number": udf(lambda text: text[:1]),
