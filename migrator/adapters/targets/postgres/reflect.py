@@ -192,7 +192,7 @@ def catalog(settings: PostgresTarget) -> Iterator[psycopg.Connection[Any]]:
             "the target refuses a query",
             where=settings.address,
             cause=str(error).strip(),
-            remedy="grant the migration's role what is missing (docs/operating.md)",
+            remedy="grant the migration's role what is missing (docs/how-to/grants-postgresql.md)",
         ) from None
 
 
