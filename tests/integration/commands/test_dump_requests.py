@@ -38,7 +38,7 @@ REQUESTS = (
 DEADLINE_S = 120.0
 
 
-@pytest.fixture(params=["postgres", "mariadb", "mysql"])
+@pytest.fixture(params=["postgres", pytest.param("mariadb", marks=pytest.mark.variant), "mysql"])
 def old(request: pytest.FixtureRequest) -> Database:
     name = {"postgres": "old_pg", "mariadb": "old_maria", "mysql": "old_mysql"}[request.param]
     database: Database = request.getfixturevalue(name)

@@ -38,7 +38,7 @@ NAMES = ("id", "customer", "items", "state", "comment", "total", "rebate", "crea
 SMALL = "[capture]\nchunk_rows = 200\nchunk_rows_max = 200\ndump_share = 1.0\n"
 
 
-@pytest.fixture(params=["postgres", "mariadb"])
+@pytest.fixture(params=["postgres", pytest.param("mariadb", marks=pytest.mark.variant)])
 def project(request: pytest.FixtureRequest, tmp_path: Path, new_pg: Database) -> Project:
     old: Database = request.getfixturevalue({"postgres": "old_pg", "mariadb": "old_maria"}[request.param])
     create(scenario_database(old), ROWS)

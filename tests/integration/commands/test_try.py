@@ -25,7 +25,15 @@ def project(tmp_path: Path, request: pytest.FixtureRequest, new_pg: Database, sp
     return shop.make(tmp_path / "project", old, new_pg)
 
 
-on_all = pytest.mark.parametrize("project", ["old_pg", "old_maria", "old_mysql"], indirect=True)
+on_all = pytest.mark.parametrize(
+    "project",
+    [
+        "old_pg",
+        pytest.param("old_maria", marks=pytest.mark.variant),
+        pytest.param("old_mysql", marks=pytest.mark.variant),
+    ],
+    indirect=True,
+)
 on_postgres = pytest.mark.parametrize("project", ["old_pg"], indirect=True)
 
 

@@ -82,7 +82,7 @@ def make(folder: Path, old: Database, new: Database) -> Project:
     return Project(old, new, make_project(folder / "project", *sides, source, "numbers", spark))
 
 
-@pytest.fixture(params=["new_pg", "old_maria", "new_mysql"])
+@pytest.fixture(params=["new_pg", pytest.param("old_maria", marks=pytest.mark.variant), "new_mysql"])
 def project(request: pytest.FixtureRequest, tmp_path: Path, old_pg: Database) -> Project:
     new = request.getfixturevalue(request.param)
     old_pg.execute(*OLD)

@@ -146,6 +146,7 @@ def test_a_tampered_record_is_found_out(killed: RunResult, tmp_path: Path) -> No
     assert "NOT THE RECORDED ONE" in told.output
 
 
+@pytest.mark.variant
 def test_mariadb_is_recorded_and_judged_likewise(tmp_path: Path) -> None:
     result = played(tmp_path, "quiet", QUIET, "mariadb")
     assert (result.ending, result.reason, result.outcome) == (RESUMES, "", Outcome.HOLDS)

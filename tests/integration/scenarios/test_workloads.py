@@ -35,7 +35,9 @@ FOREIGN = {"pgbench": ("postgresql",), "sysbench": EVERY if shutil.which("sysben
 """Clients of others: sysbench where somebody installed it; that it says so where not is a unit test."""
 CASES = [(name, engine) for name in WORKLOADS for engine in FOREIGN.get(name, EVERY)]
 MIGRATED = [
-    (name, engine)
+    pytest.param(
+        name, engine, marks=[pytest.mark.variant] if name == "order_entry" and engine != "postgresql" else []
+    )
     for name, engine in CASES
     if name != "hot" and (engine == "postgresql" or name in ("registers", "order_entry", "sysbench", "swaps"))
 ]

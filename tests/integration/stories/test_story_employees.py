@@ -110,6 +110,7 @@ def test_every_table_is_what_the_story_says(old_maria: Database, new: Database, 
     assert oracle.differences(old, judged) == []
 
 
+@pytest.mark.variant
 def test_the_rows_of_postgresql_give_the_same(old_pg: Database, new: Database, spark: SparkSession) -> None:
     old = scenario_database(old_pg)
     old_schema.load(old)

@@ -59,7 +59,10 @@ def silent(text: str) -> None:
     """Says nothing."""
 
 
-@pytest.fixture(params=CASES, ids=lambda case: f"{case.name}-{case.old}-{case.new}")
+@pytest.fixture(
+    params=[*CASES[:-1], pytest.param(CASES[-1], marks=pytest.mark.variant)],
+    ids=lambda case: f"{case.name}-{case.old}-{case.new}",
+)
 def case(request: pytest.FixtureRequest) -> Case:
     found: Case = request.param
     return found

@@ -10,12 +10,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 from scenarios.bench.orders.old_schema import create, touch
-from tests.integration.binlog_engine import BinlogEngine
+from tests.integration.binlog_engine import MARIADB, MYSQL, BinlogEngine
 from tests.integration.connections.mysql.mysql_settings import drawn, hostile
 from tests.integration.run_project import make, scenario_database
 from tests.servers import Database, MariaDBServer, fresh_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[MYSQL, pytest.param(MARIADB, marks=pytest.mark.variant)],
+    ids=lambda engine: engine.kind,
+)
+def engine(request: pytest.FixtureRequest) -> BinlogEngine:
+    """Each engine in turn; what is set and pinned for one is looked at in the sweeps of both."""
+    found: BinlogEngine = request.param
+    return found
 
 
 @pytest.fixture
