@@ -14,7 +14,7 @@ from migrator.embedded.mysql import mysql_packages
 from migrator.embedded.postgres import postgres_installation
 from tests.fix_cluster import cluster  # noqa: F401
 from tests.fix_hostile_postgres import hostile, hostile_server  # noqa: F401
-from tests.fix_spark import spark  # noqa: F401  (a fixture of every test; imports PySpark only when used)
+from tests.fix_spark import adaptive, spark  # noqa: F401  (they import PySpark only when used)
 from tests.fix_zookeeper import contenders, ensemble_settings, zookeeper  # noqa: F401
 from tests.servers import (
     MARIADB_VERSION,

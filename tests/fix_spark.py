@@ -1,4 +1,4 @@
-"""One Spark session for a whole test run: starting a JVM takes seconds."""
+"""One Spark session for a whole test run: starting a JVM takes seconds. And its adaptive execution, see Makefile."""
 
 from __future__ import annotations
 
@@ -25,3 +25,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     process = SparkContext._gateway.proc
     stop_session()
     assert process.poll() is not None, "the JVM outlived stop_session()"
+
+
+@pytest.fixture
+def adaptive(spark: SparkSession) -> Iterator[None]:
+    """Small queries are planned again stage by stage, as in users' runs: for tests of plans that are kept."""
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name, "true")
+    spark.conf.set(name, "true")
+    yield
+    spark.conf.set(name, before or "true")

@@ -13,6 +13,7 @@ from migrator.errors import FencedError, TargetError
 from migrator.model.segment import Link
 from migrator.ports.target import TargetBatch
 from tests.contract.targets.target_foreign_keys_contract import TargetForeignKeysContract
+from tests.contract.targets.target_lost_contract import TargetLostContract
 from tests.contract.targets.target_refusals_contract import TargetRefusalsContract
 from tests.contract.targets.target_under_test import Applier, Rows, TargetUnderTest, checkpoint
 
@@ -24,7 +25,7 @@ def link_to(applier: Applier, link: Link, after: Rows, segment: int = 1) -> None
     )
 
 
-class TargetContract(TargetForeignKeysContract, TargetRefusalsContract):
+class TargetContract(TargetForeignKeysContract, TargetLostContract, TargetRefusalsContract):
     """The tests of ledger, transaction and rows, of foreign keys and of refusals; subclasses provide ``place``."""
 
     def test_a_new_ledger_is_empty(self, applier: Applier) -> None:

@@ -48,6 +48,9 @@ class TargetUnderTest(Protocol):
     def locked(self, table: str) -> AbstractContextManager[None]:
         """Keeps a whole table from everybody else."""
 
+    def end_session(self, session: Any) -> None:
+        """Has the server end a writer's session, and waits until it is gone."""
+
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         """All columns of all rows, by key, read beside the writer."""
 

@@ -16,7 +16,7 @@ from transforms.on_spark import one_job
 from transforms.on_spark.one_job import OneJob
 from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("adaptive")]
 
 NAME = SCHEMA.id.name
 TARGETS = {"copy": COLUMNS, "texts": COLUMNS[1:2] + COLUMNS[:1], "joined": COLUMNS[:2], "sorted": COLUMNS}

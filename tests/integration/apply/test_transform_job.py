@@ -24,7 +24,7 @@ from transforms import Mapping
 from transforms.analysis.plan import MappingPlan, analyse
 from transforms.on_spark.pipeline import arrow_frame, map_rows
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("adaptive")]
 
 
 def plan_that_runs(spark: SparkSession, program: str, key: str = "id") -> MappingPlan:

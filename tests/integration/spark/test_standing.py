@@ -24,7 +24,7 @@ from transforms.on_spark.standing import (
 )
 from transforms.registry import Mapping
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("adaptive")]
 
 SCHEMA = TableSchema(
     TableId("s", "odd name/%"),

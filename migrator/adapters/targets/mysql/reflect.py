@@ -8,11 +8,12 @@ from typing import Any
 
 import pymysql
 
-from migrator.adapters.targets.mysql.refusal import ConnectionLost, explained, not_reached
+from migrator.adapters.targets.mysql.refusal import explained, not_reached
 from migrator.adapters.targets.mysql.session import connected
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import ForeignKey, Storage, Structure
 from migrator.adapters.targets.mysql.types import Declared, storage_of
+from migrator.adapters.targets.shared.refused import ConnectionLost
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
@@ -104,18 +105,6 @@ def reflect(catalog: Catalog, database: str, names: Sequence[str]) -> dict[Table
         for name in dict.fromkeys(names)
         if name in existing
     }
-
-
-def require(structures: dict[TableId, Structure], database: str, names: Sequence[str]) -> None:
-    """Raises ``TargetError`` naming the tables that don't exist."""
-    missing = [name for name in names if TableId(database, name) not in structures]
-    if missing:
-        raise TargetError(
-            f"the target has no table {', '.join(missing)}",
-            where=f"database {database}",
-            cause="the mapping writes to it, but no revision has created it (views don't count)",
-            remedy="run `alembic upgrade head` on the target, or correct the name in the mapping",
-        )
 
 
 def _storage(row: Sequence[Any]) -> Storage:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pymysql
 
 from migrator.adapters.targets.mysql.settings import MysqlTarget
+from migrator.adapters.targets.shared.refused import ConnectionLost, StatementRefused
 from migrator.connections.mysql.settings import LOST_CODES, login_problem
 from migrator.errors import ConnectionFailed
 
@@ -27,7 +28,7 @@ _DUPLICATE = re.compile(r"^Duplicate entry '(.*)' for key '(.*)'$", re.DOTALL)
 
 
 @dataclass
-class Refusal(Exception):
+class Refusal(StatementRefused):
     """An error, or a warning that counts as one. Internal: it becomes a ``TargetError`` with table and key.
 
     ``before``: of rows that were loaded by several statements, how many came before the refused one's.
@@ -59,10 +60,6 @@ class Refusal(Exception):
         if self.code != DUPLICATE or not found:
             return "", ""
         return found[1], found[2].rpartition(".")[2]
-
-
-class ConnectionLost(Exception):
-    """The session is gone; whether an outstanding COMMIT happened is unknown. Internal to this adapter."""
 
 
 def explained(error: Exception) -> Refusal | ConnectionLost:

@@ -17,13 +17,13 @@ from migrator.adapters.targets.mysql.file_text import insert_parts, lines
 from migrator.adapters.targets.mysql.infile import LoadingConnection
 from migrator.adapters.targets.mysql.refusal import (
     TOO_LARGE,
-    ConnectionLost,
     Refusal,
     explained,
     not_reached,
 )
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.watched_thread import WatchedThread
+from migrator.adapters.targets.shared.refused import ConnectionLost
 from migrator.connections.mysql.result_set import Columns, read_columns, read_parts
 from migrator.connections.mysql.session import READS
 from migrator.connections.patience import Line, SilentError, patiently

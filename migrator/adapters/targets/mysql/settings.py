@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, pool
 
+from migrator.adapters.targets.shared.settings import Problem, check_settings
 from migrator.connections.mysql.connection import Connection
 from migrator.connections.mysql.session import ENGINE_OPTIONS, REVISES, WRITES, Settings, pin
 from migrator.connections.mysql.settings import TLS_MODES, tls_options
-from migrator.errors import ConfigError
-
-_MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +48,14 @@ class MysqlTarget:
 
     def __post_init__(self) -> None:
         """Refuses values that no server could accept."""
-        problems = [
-            (self.kind not in ("mysql", "mariadb"), "kind", self.kind, "mysql | mariadb"),
-            (
-                not _MIGRATION_NAME.fullmatch(self.migration),
-                "migration",
-                self.migration,
-                "[a-z][a-z0-9_]{0,30}",
-            ),
-            (self.tls not in TLS_MODES, "tls", self.tls, " | ".join(TLS_MODES)),
-            (not self.database, "database", self.database, "the name of a database"),
-            (self.lock_wait_s < 1, "lock_wait_s", self.lock_wait_s, "at least 1"),
-            (self.silence_s <= 0, "silence_s", self.silence_s, "more than 0"),
-        ]
-        for wrong, name, value, allowed in problems:
-            if wrong:
-                raise ConfigError(
-                    f"target setting {name} is {value!r}", where=name, remedy=f"allowed: {allowed}"
-                )
+        check_settings(
+            self,
+            [
+                Problem(self.kind not in ("mysql", "mariadb"), "kind", self.kind, "mysql | mariadb"),
+                Problem(self.tls not in TLS_MODES, "tls", self.tls, " | ".join(TLS_MODES)),
+                Problem(not self.database, "database", self.database, "the name of a database"),
+            ],
+        )
 
     @property
     def address(self) -> str:

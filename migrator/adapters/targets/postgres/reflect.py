@@ -247,18 +247,6 @@ def reflect(
     return structures
 
 
-def require(structures: dict[TableId, Structure], schema: str, names: Sequence[str]) -> None:
-    """Raises ``TargetError`` naming the tables that don't exist."""
-    missing = [name for name in names if TableId(schema, name) not in structures]
-    if missing:
-        raise TargetError(
-            f"the target has no table {', '.join(missing)}",
-            where=f"schema {schema}",
-            cause="the mapping writes to it, but no revision has created it (views don't count)",
-            remedy="run `alembic upgrade head` on the target, or correct the name in the mapping",
-        )
-
-
 def _storage(row: Sequence[Any]) -> Storage:
     (
         name,

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from migrator.adapters.targets.postgres.settings import PostgresTarget
+from migrator.adapters.targets.shared.refused import StatementRefused
 from migrator.connections.postgres.refusal import for_good
 from migrator.errors import ConnectionFailed
 
@@ -29,7 +30,7 @@ _COPY_LINE = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.+?)(?:: .*)?)?$", re.MUL
 
 
 @dataclass
-class Refusal(Exception):
+class Refusal(StatementRefused):
     """An error report of the server, field by field. Internal: it becomes a ``TargetError`` with table and key."""
 
     sqlstate: str
@@ -48,6 +49,10 @@ class Refusal(Exception):
         """The server's own words."""
         return " ".join(part for part in (self.message, self.detail, self.hint) if part)
 
+    def coded(self) -> str:
+        """The server's own words and the SQLSTATE."""
+        return f"{self.cause()} (SQLSTATE {self.sqlstate})"
+
     def retryable(self) -> bool:
         """Tells whether another try without any change may succeed."""
         return self.sqlstate[:2] in _RETRYABLE_CLASSES
@@ -65,10 +70,6 @@ class Refusal(Exception):
         """Column of the COPY row the server names, or empty."""
         found = _COPY_LINE.search(self.context)
         return (found[2] or "") if found else ""
-
-
-class ConnectionLost(Exception):
-    """The session is gone; whether an outstanding COMMIT happened is unknown. Internal to this adapter."""
 
 
 class NeedsRelaxedKeys(Exception):

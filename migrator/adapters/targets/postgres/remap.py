@@ -8,11 +8,9 @@ import psycopg
 
 from migrator.adapters.targets.postgres.history import acted
 from migrator.adapters.targets.postgres.mirror.tables import FILLED
-from migrator.adapters.targets.postgres.refusal import not_reached
+from migrator.adapters.targets.postgres.reflect import catalog
 from migrator.adapters.targets.postgres.rows.merge import qualified
 from migrator.adapters.targets.postgres.settings import PostgresTarget
-from migrator.connections.postgres.refusal import refusal
-from migrator.connections.postgres.session import connect
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 
@@ -20,8 +18,9 @@ _FOUND = "SELECT to_regclass(%s) IS NOT NULL"
 
 
 def filled(settings: PostgresTarget) -> list[tuple[str, int]]:
-    """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``."""
-    with _connected(settings) as connection:
+    """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``,
+    ``TargetError``."""
+    with catalog(settings) as connection:
         if not _exists(connection):
             return []
         rows = connection.execute(
@@ -33,7 +32,7 @@ def filled(settings: PostgresTarget) -> list[tuple[str, int]]:
 def holds_rows(settings: PostgresTarget, target: str) -> bool:
     """Tells whether a target table has any row. Raises ``ConnectionFailed``."""
     name = qualified(TableId(settings.schema, target))
-    with _connected(settings) as connection:
+    with catalog(settings) as connection:
         return connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None
 
 
@@ -42,7 +41,7 @@ def forget_filled(settings: PostgresTarget, target: str) -> bool:
 
     Raises ``ConnectionFailed``, and ``TargetError`` when the role may not.
     """
-    with _connected(settings) as connection:
+    with catalog(settings) as connection:
         if not _exists(connection):
             return False
         try:
@@ -64,10 +63,3 @@ def forget_filled(settings: PostgresTarget, target: str) -> bool:
 def _exists(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
     found = connection.execute(_FOUND, [FILLED]).fetchone()
     return found is not None and bool(found[0])
-
-
-def _connected(settings: PostgresTarget) -> psycopg.Connection[tuple[Any, ...]]:
-    try:
-        return connect(settings.conninfo(), settings.login())
-    except psycopg.OperationalError as error:
-        raise not_reached(settings, str(error), refusal(error)) from error

@@ -15,8 +15,9 @@ import adbc_driver_manager as manager
 import psycopg
 import pyarrow as pa
 
-from migrator.adapters.targets.postgres.refusal import ConnectionLost, Refusal, not_reached
+from migrator.adapters.targets.postgres.refusal import Refusal, not_reached
 from migrator.adapters.targets.postgres.settings import PostgresTarget
+from migrator.adapters.targets.shared.refused import ConnectionLost
 from migrator.connections.patience import Line, SilentError, WatchedSession, patiently
 from migrator.connections.postgres.refusal import refusal_of
 from migrator.connections.postgres.session import connect, open_adbc, pin_adbc

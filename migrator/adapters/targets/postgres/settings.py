@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL
 
+from migrator.adapters.targets.shared.settings import Problem, check_settings
 from migrator.connections.postgres.session import PINS, Login, parts, seconds
-from migrator.errors import ConfigError
 
-_MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 # Beside what every session is pinned to. synchronous_commit: segments are deleted once the ledger holds them.
@@ -61,23 +59,13 @@ class PostgresTarget:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        problems = [
-            (
-                not _MIGRATION_NAME.fullmatch(self.migration),
-                "migration",
-                self.migration,
-                "[a-z][a-z0-9_]{0,30}",
-            ),
-            (self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
-            (not self.schema, "schema", self.schema, "the name of a schema, usually public"),
-            (self.lock_wait_s < 1, "lock_wait_s", self.lock_wait_s, "at least 1"),
-            (self.silence_s <= 0, "silence_s", self.silence_s, "more than 0"),
-        ]
-        for wrong, name, value, allowed in problems:
-            if wrong:
-                raise ConfigError(
-                    f"target setting {name} is {value!r}", where=name, remedy=f"allowed: {allowed}"
-                )
+        check_settings(
+            self,
+            [
+                Problem(self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
+                Problem(not self.schema, "schema", self.schema, "the name of a schema, usually public"),
+            ],
+        )
 
     @property
     def address(self) -> str:

@@ -1,11 +1,38 @@
-"""The errors of a target's transaction that no row is to blame for, and the check of what a batch names."""
+"""Refused statements and lost sessions of a target, and the errors for those that no row is to blame for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.ports.target import TargetRows
+
+
+class StatementRefused(Exception):
+    """An error report of the server. Internal to targets: it becomes a ``TargetError``. Each engine has its own."""
+
+    def cause(self) -> str:
+        """The server's own words."""
+        raise NotImplementedError
+
+    def coded(self) -> str:
+        """The server's own words with its code of the error."""
+        return self.cause()
+
+    def retryable(self) -> bool:
+        """Tells whether another try without any change may succeed."""
+        raise NotImplementedError
+
+
+class ConnectionLost(Exception):
+    """The session is gone; whether an outstanding COMMIT happened is unknown. Internal to targets."""
+
+
+def temporary(refusal: StatementRefused) -> TargetError:
+    """A refusal that another try may not meet: deadlock, lock timeout, no space, too many connections, shutdown."""
+    return TargetError(
+        "the target is busy or short of something", cause=refusal.cause(), remedy="try again", retryable=True
+    )
 
 
 def lost_connection(address: str, cause: str) -> ConnectionFailed:
@@ -34,3 +61,22 @@ def check_once(batch: Sequence[TargetRows]) -> None:
     twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]
     if twice:
         raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
+
+
+def first_refused(first: int, last: int, refused: Callable[[int, int], bool]) -> int | None:
+    """The first row from ``first`` to ``last`` (exclusive) that a server refuses, by halves; None when it doesn't
+    refuse again.
+
+    ``refused``: tries the rows from, to (exclusive). Twice the work of all rows at most.
+    """
+    if first == last or not refused(first, last):
+        return None
+    while last - first > 1:
+        middle = (first + last) // 2
+        if refused(first, middle):
+            last = middle
+        elif refused(middle, last):
+            first = middle
+        else:
+            return None
+    return first

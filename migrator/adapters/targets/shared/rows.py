@@ -38,6 +38,21 @@ def duplicate(table: TableId, key: str) -> TargetError:
     )
 
 
+def row_twice(keys: Sequence[pa.ChunkedArray], first: int, last: int) -> int | None:
+    """The first row from ``first`` to ``last`` (exclusive) whose key another of them has too; None without one.
+
+    ``keys``: the key's columns, encoded. Exact for types whose equal values look the same.
+    """
+    names = [f"k{place}" for place in range(len(keys))]
+    rows = pa.table(list(keys), names=names).slice(first, max(last - first, 0))
+    if rows.num_rows < 2 or rows.group_by(names).aggregate([]).num_rows == rows.num_rows:
+        return None
+    numbered = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
+    counted = numbered.group_by(names).aggregate([("row", "count"), ("row", "min")])
+    twice = counted.filter(pc.greater(counted["row_count"], 1))
+    return first + int(pc.min(twice["row_min"]).as_py())
+
+
 def named_row(
     error: TargetError,
     rows: pa.Table,

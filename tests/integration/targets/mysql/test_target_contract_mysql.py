@@ -18,6 +18,7 @@ from migrator.schema import MYSQL_LEDGER
 from tests.contract.targets.target_contract import TargetContract
 from tests.contract.targets.target_under_test import TargetUnderTest
 from tests.integration.target_bench_mysql import settings_of
+from tests.integration.waiting import await_true
 from tests.servers import Database, MariaDBServer, fresh_database
 
 pytestmark = pytest.mark.integration
@@ -64,6 +65,11 @@ class MysqlPlace:
         with closing(self._database.connect()) as other, other.cursor() as cursor:
             cursor.execute(f"LOCK TABLES {table} WRITE")
             yield
+
+    def end_session(self, session: Any) -> None:
+        self._database.execute(f"KILL CONNECTION {session.id:d}")
+        there = f"SELECT 1 FROM information_schema.processlist WHERE id = {session.id:d}"
+        await_true(lambda: not self._database.query(there), "the session is gone")
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         return self._database.query(f"SELECT * FROM `{table}` ORDER BY id")

@@ -55,6 +55,9 @@ class PostgresPlace:
             other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
             yield
 
+    def end_session(self, session: Any) -> None:
+        assert self._database.query(f"SELECT pg_terminate_backend({session.pid:d}, 30000)") == [(True,)]
+
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         return self._database.query(f'SELECT * FROM "{table}" ORDER BY id')
 

@@ -17,7 +17,9 @@ from migrator.adapters.targets.mysql.rows.scratch import Scratch
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.shared.mirror.mirrored import Mirrored, Typed
-from migrator.adapters.targets.shared.mirror.refused import first_refused, not_held
+from migrator.adapters.targets.shared.mirror.refused import not_held
+from migrator.adapters.targets.shared.mirror.session_store import SessionStore
+from migrator.adapters.targets.shared.refused import first_refused
 from migrator.model.reach import Reach
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
@@ -28,7 +30,7 @@ _LOAD = "migrator_mirror_part"
 _PART_ROWS = 20_000
 
 
-class MysqlMirror:
+class MysqlMirror(SessionStore[Session, Scratch]):
     """Implements ``mirror.store.MirrorStore`` over the session's open transaction.
 
     Args:
@@ -47,19 +49,8 @@ class MysqlMirror:
         kept: Mapping[TableId, tuple[str, ...]],
         segment: int,
     ):
-        self._session = session
-        self._scratch = scratch
-        self._database, self._migration = settings.database, settings.migration
-        self._kept = kept
-        self._segment = segment
-
-    def run(self, statement: str) -> None:
-        """Runs one statement."""
-        self._session.run(statement)
-
-    def rows(self, statement: str) -> list[tuple[object, ...]]:
-        """Runs one query and returns its few rows."""
-        return self._session.rows(statement)
+        super().__init__(session, scratch, settings.migration, kept, segment)
+        self._database = settings.database
 
     def selected(self, statement: str, table: Mirrored) -> pa.Table:
         """Source rows that a query gives."""
@@ -88,10 +79,6 @@ class MysqlMirror:
             owner, columns, index_parts(by, [kinds[name] for name in by]) if by else ""
         )
 
-    def empty(self, name: str) -> None:
-        """Empties a temporary table."""
-        self._scratch.empty(name)
-
     def load(
         self, name: str, table: Mirrored, rows: pa.Table, names: Sequence[str], chunk: bool | None = None
     ) -> None:
@@ -114,7 +101,7 @@ class MysqlMirror:
                 return self._refused(code, lambda: self._session.load(name, columns, loads, part))
 
             self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
-            row = first_refused(rows.num_rows, refused)
+            row = first_refused(0, rows.num_rows, refused)
             raise not_held(table.schema, table.table, refusal.cause(), rows, row) from None
         self._session.run(f"RELEASE SAVEPOINT {_LOAD}")
 

@@ -15,7 +15,7 @@ from migrator.adapters.targets.mysql.file_text import TEXT, hexadecimal
 from migrator.adapters.targets.mysql.rows.json_numbers import check_numbers
 from migrator.adapters.targets.mysql.structure import Storage
 from migrator.adapters.targets.mysql.types import BINARY, WRITTEN
-from migrator.errors import TargetError
+from migrator.adapters.targets.shared.encoded import encoded_exactly
 
 _INTEGERS = {
     "tinyint": pa.int16(),
@@ -47,18 +47,7 @@ def encode(storage: Storage, values: pa.ChunkedArray, table: str) -> Encoded:
 
     Raises ``TargetError`` naming table and column when the values aren't of the column's type, or would be changed.
     """
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    try:
-        return _encode(storage, values)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError) as error:
-        raise TargetError(
-            f"values of type {values.type} can't be stored in column {storage.column.name} of {table}"
-            f" ({storage.column.native_type}) without loss",
-            where=f"{table}.{storage.column.name}",
-            cause=str(error).replace("\n", " "),
-            remedy=f"cast the column to {storage.column.spark_type} in the mapping, rounding there if that is meant",
-        ) from None
+    return encoded_exactly(storage.column, values, table, lambda found: _encode(storage, found))
 
 
 def _encode(storage: Storage, values: pa.ChunkedArray) -> Encoded:

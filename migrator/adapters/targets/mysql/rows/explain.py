@@ -12,6 +12,7 @@ from collections.abc import Callable
 from migrator.adapters.targets.mysql.refusal import DUPLICATE, NO_PRIVILEGE, TOO_LARGE, Refusal
 from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
+from migrator.adapters.targets.shared.refused import first_refused, temporary
 from migrator.adapters.targets.shared.rows import compared_by, duplicate
 from migrator.columnar.shown import key_text
 from migrator.connections.mysql.settings import PACKET_OVERFLOW
@@ -42,7 +43,7 @@ def not_loaded(
     row: int | None = first + refusal.before + int(found[1]) - 1 if found else None
     if row is None:
         session.run(f"DELETE FROM {staged}")
-        row = _row_by_halving(lambda a, b: _refused(session, refusal, lambda: load(a, b)), first, last)
+        row = first_refused(first, last, lambda a, b: _refused(session, refusal, lambda: load(a, b)))
     key = "" if row is None else prepared.key_of(row)
     place = _LOADED_COLUMN.search(refusal.message)
     column = prepared.merge.written[int(place[1] or place[2])] if place else ""
@@ -82,20 +83,13 @@ def not_merged(
         statement = build(f" AND s.n >= {first:d} AND s.n < {last:d}")
         return _refused(session, refusal, lambda: session.run(statement))
 
-    row = _row_by_halving(refused, *_rows_in(prepared, staged))
+    row = first_refused(*_rows_in(prepared, staged), refused)
     return _row_error(
         refusal,
         prepared,
         "" if row is None else prepared.key_of(row),
         null[1] if null else "",
         refusal.constraint(),
-    )
-
-
-def temporary(refusal: Refusal) -> TargetError:
-    """A refusal that another try may not meet: deadlock, lock wait, no space, too many connections."""
-    return TargetError(
-        "the target is busy or short of something", cause=refusal.cause(), remedy="try again", retryable=True
     )
 
 
@@ -140,21 +134,6 @@ def _row_error(
 def _rows_in(prepared: Prepared, staged: str) -> tuple[int, int]:
     """First row and end of what a staging table holds; nothing of an unknown one."""
     return next((place[1:] for place in prepared.staged() if place[0] == staged), (0, 0))
-
-
-def _row_by_halving(refused: Callable[[int, int], bool], first: int, last: int) -> int | None:
-    """Tries halves of the rows until one refused row is left: twice the work of the batch in all, at most."""
-    if first == last or not refused(first, last):
-        return None
-    while last - first > 1:
-        middle = (first + last) // 2
-        if refused(first, middle):
-            last = middle
-        elif refused(middle, last):
-            first = middle
-        else:
-            return None
-    return first
 
 
 def _refused(session: Session, refusal: Refusal, attempt: Callable[[], object]) -> bool:

@@ -12,50 +12,35 @@ from migrator.adapters.targets.mysql.rows.encode import Encoded, encode
 from migrator.adapters.targets.mysql.rows.merge import Merge, keys_body, rows_body, saved_body
 from migrator.adapters.targets.mysql.rows.staging import StagingTables
 from migrator.adapters.targets.mysql.structure import Storage, Structure
+from migrator.adapters.targets.shared.prepared import PreparedRows
 from migrator.adapters.targets.shared.rows import (
     check_columns,
     duplicate,
     filled,
     named_row,
     no_key,
+    row_twice,
     together,
 )
-from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
-from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Rows of one target table, ready to be loaded.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared(PreparedRows[Structure]):
+    """Rows of one target table, with what this engine loads and the statements that merge it.
 
     Attributes:
-        structure: the target table.
-        strict: whether after rows without a before row must not exist yet.
-        source: mapped rows, chunk rows first, then after rows; written columns only.
-        chunk_rows: how many of them are chunk rows.
-        encoded: the same rows column by column as text.
+        encoded: the rows column by column as text.
         before: encoded key columns of the before rows, or None.
         merge: the statements.
         doubted: encoded doubted keys, or None.
-        replaces: whether rows that the table has and the batch hasn't vanish, whatever they are.
     """
 
-    structure: Structure
-    strict: bool
-    source: pa.Table
-    chunk_rows: int
     encoded: tuple[Encoded, ...]
     before: tuple[Encoded, ...] | None
     merge: Merge
     doubted: tuple[Encoded, ...] | None = None
-    replaces: bool = False
-
-    @property
-    def id(self) -> TableId:
-        """The target table."""
-        return self.structure.table.id
 
     def staged(self) -> list[tuple[str, int, int]]:
         """The staging tables of rows, with the first row and the end of each."""
@@ -78,27 +63,16 @@ class Prepared:
         numbers = pa.chunked_array([pa.array(range(len(keys[0])), pa.int64()).cast(pa.large_string())])
         return pa.table([numbers, *keys], names=["n", *(f"k{place}" for place in range(len(keys)))])
 
-    def key_of(self, row: int) -> str:
-        """The key of one row, for messages."""
-        key = self.structure.table.key
-        return key_text(key, [self.source[name][row].as_py() for name in key])
-
     def check_keys(self) -> None:
         """Refuses two chunk rows, or two after rows, of one key. Raises ``TargetError`` naming table and key.
 
         Keys that differ in spelling only (a collation takes them for equal) are found when they are staged.
         """
+        keys = [self.encoded[self.merge.written.index(name)].values for name in self.structure.table.key]
         for _, first, last in self.staged():
-            written = self.merge.written
-            keys = [self.encoded[written.index(name)].values for name in self.structure.table.key]
-            names = [f"k{place}" for place in range(len(keys))]
-            rows = pa.table(keys, names=names).slice(first, last - first)
-            if rows.group_by(names).aggregate([]).num_rows == rows.num_rows:
-                continue
-            numbered = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
-            counted = numbered.group_by(names).aggregate([("row", "count"), ("row", "min")])
-            twice = counted.filter(pc.greater(counted["row_count"], 1))
-            raise duplicate(self.id, self.key_of(first + int(pc.min(twice["row_min"]).as_py())))
+            row = row_twice(keys, first, last)
+            if row is not None:
+                raise duplicate(self.id, self.key_of(row))
 
     def check_nulls(self) -> None:
         """Refuses NULL where the column doesn't take it: the server would make a number or the time of it."""

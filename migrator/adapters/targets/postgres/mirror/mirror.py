@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -16,53 +16,24 @@ from migrator.adapters.targets.postgres.mirror.tables import (
     restored,
 )
 from migrator.adapters.targets.postgres.refusal import UNIQUE_VIOLATION, Refusal
-from migrator.adapters.targets.postgres.rows.explain import temporary
 from migrator.adapters.targets.postgres.rows.merge import qualified, quoted
 from migrator.adapters.targets.postgres.rows.scratch import Scratch
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.shared.mirror.mirrored import Mirrored, Typed
-from migrator.adapters.targets.shared.mirror.refused import first_refused, not_held
+from migrator.adapters.targets.shared.mirror.refused import not_held
+from migrator.adapters.targets.shared.mirror.session_store import SessionStore
+from migrator.adapters.targets.shared.refused import first_refused, temporary
 from migrator.errors import TargetError
 from migrator.model.reach import Reach
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
 
 _LOAD = quoted("migrator_mirror_load")
 
 
-class PostgresMirror:
-    """Implements ``mirror.store.MirrorStore`` over the session's open transaction.
-
-    Args:
-        session: with the batch's transaction open.
-        scratch: its temporary tables.
-        migration: whose mirror it is.
-        kept: per source table the columns that its mirror has.
-        segment: last segment of the batch.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        scratch: Scratch,
-        migration: str,
-        kept: Mapping[TableId, tuple[str, ...]],
-        segment: int,
-    ):
-        self._session = session
-        self._scratch = scratch
-        self._migration = migration
-        self._kept = kept
-        self._segment = segment
-
-    def run(self, statement: str) -> None:
-        """Runs one statement."""
-        self._session.run(statement)
-
-    def rows(self, statement: str) -> list[tuple[object, ...]]:
-        """Runs one query and returns its few rows."""
-        return self._session.rows(statement)
+class PostgresMirror(SessionStore[Session, Scratch]):
+    """Implements ``mirror.store.MirrorStore`` over the session's open transaction."""
 
     def selected(self, statement: str, table: Mirrored) -> pa.Table:
         """Source rows that a query gives."""
@@ -86,10 +57,6 @@ class PostgresMirror:
     def scratch(self, owner: str, columns: Typed, by: Sequence[str] = ()) -> str:
         """An empty temporary table; without indexes, as the planner joins by hashes."""
         return self._scratch.table(owner, columns)
-
-    def empty(self, name: str) -> None:
-        """Empties a temporary table."""
-        self._scratch.empty(name)
 
     def load(
         self, name: str, table: Mirrored, rows: pa.Table, names: Sequence[str], chunk: bool | None = None
@@ -146,7 +113,7 @@ class PostgresMirror:
                 self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
             return False
 
-        row = first_refused(rows.num_rows, refused)
+        row = first_refused(0, rows.num_rows, refused)
         return not_held(table.schema, table.table, refusal.cause(), rows, row)
 
     def number_table(self, reach: Reach) -> str:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from migrator.adapters.targets.postgres.rows.kept import check_text, lost
 from migrator.adapters.targets.postgres.structure import Storage
-from migrator.errors import TargetError
+from migrator.adapters.targets.shared.encoded import encoded_exactly
 
 _ARROW = {
     "bool": pa.bool_(),
@@ -77,18 +77,7 @@ def encode(storage: Storage, values: pa.ChunkedArray, table: str) -> Encoded:
 
     Raises ``TargetError`` naming table and column when the values aren't of the column's type, or would be rounded.
     """
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    try:
-        return _encode(storage, values)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError) as error:
-        raise TargetError(
-            f"values of type {values.type} can't be stored in column {storage.column.name} of {table}"
-            f" ({storage.column.native_type}) without loss",
-            where=f"{table}.{storage.column.name}",
-            cause=str(error).replace("\n", " "),
-            remedy=f"cast the column to {storage.column.spark_type} in the mapping, rounding there if that is meant",
-        ) from None
+    return encoded_exactly(storage.column, values, table, lambda found: _encode(storage, found))
 
 
 def _encode(storage: Storage, values: pa.ChunkedArray) -> Encoded:

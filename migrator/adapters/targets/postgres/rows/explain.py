@@ -20,6 +20,7 @@ from migrator.adapters.targets.postgres.refusal import (
 from migrator.adapters.targets.postgres.rows.merge import quoted
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.session import Session
+from migrator.adapters.targets.shared.refused import first_refused, temporary
 from migrator.adapters.targets.shared.rows import compared_by, duplicate, one_key
 from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
@@ -93,13 +94,6 @@ def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetEr
     )
 
 
-def temporary(refusal: Refusal) -> TargetError:
-    """A refusal that another try may not meet: deadlock, lock timeout, no space, shutdown."""
-    return TargetError(
-        "the target is busy or short of something", cause=refusal.cause(), remedy="try again", retryable=True
-    )
-
-
 def _not_unique(session: Session, refusal: Refusal, prepared: Prepared) -> TargetError:
     found = _DETAIL_KEY.search(refusal.detail)
     key = f"({found[1]})=({found[2]})" if found else ""
@@ -147,18 +141,9 @@ def _key_by_values(session: Session, refusal: Refusal, prepared: Prepared) -> st
 
 def _key_by_halving(session: Session, refusal: Refusal, prepared: Prepared) -> str:
     """Tries halves of the rows until one refused row is left: twice the work of the batch in all, at most."""
-    first, last = 0, prepared.source.num_rows
-    if not last or not _refused(session, refusal, prepared, first, last):
-        return ""
-    while last - first > 1:
-        middle = (first + last) // 2
-        if _refused(session, refusal, prepared, first, middle):
-            last = middle
-        elif _refused(session, refusal, prepared, middle, last):
-            first = middle
-        else:
-            return ""
-    return prepared.key_of(first)
+    rows = prepared.source.num_rows
+    row = first_refused(0, rows, lambda first, last: _refused(session, refusal, prepared, first, last))
+    return "" if row is None else prepared.key_of(row)
 
 
 def _refused(session: Session, refusal: Refusal, prepared: Prepared, first: int, last: int) -> bool:

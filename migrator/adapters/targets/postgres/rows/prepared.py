@@ -11,6 +11,7 @@ from migrator.adapters.targets.postgres.rows.encode import Encoded, encode
 from migrator.adapters.targets.postgres.rows.merge import Merge
 from migrator.adapters.targets.postgres.rows.staging import StagingTables
 from migrator.adapters.targets.postgres.structure import Structure
+from migrator.adapters.targets.shared.prepared import PreparedRows
 from migrator.adapters.targets.shared.rows import (
     check_columns,
     duplicate,
@@ -18,47 +19,31 @@ from migrator.adapters.targets.shared.rows import (
     named_row,
     no_key,
     only_changed,
+    row_twice,
     together,
     vanishing,
 )
-from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
-from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Rows of one target table, ready to be loaded.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared(PreparedRows[Structure]):
+    """Rows of one target table, with what this engine loads and the statements that merge it.
 
     Attributes:
-        structure: the target table.
-        strict: whether after rows without a before row must not exist yet.
-        source: mapped rows, chunk rows first, then after rows; written columns only.
-        chunk_rows: how many of them are chunk rows.
-        encoded: the same rows column by column in their binary COPY form.
+        encoded: the rows column by column in their binary COPY form.
         before: encoded key columns of the before rows, or None.
         merge: the statements.
         doubted: encoded doubted keys, or None.
         updates: whether all rows are after rows of keys that were there before, each with other values than it had.
-        replaces: whether rows that the table has and the batch hasn't vanish, whatever they are.
     """
 
-    structure: Structure
-    strict: bool
-    source: pa.Table
-    chunk_rows: int
     encoded: tuple[Encoded, ...]
     before: pa.Table | None
     merge: Merge
     doubted: pa.Table | None = None
     updates: bool = False
-    replaces: bool = False
-
-    @property
-    def id(self) -> TableId:
-        """The target table."""
-        return self.structure.table.id
 
     def direct(self) -> bool:
         """Tells whether the chunk rows may go into the target table itself.
@@ -106,32 +91,17 @@ class Prepared:
         first, last = ends["min"], ends["max"]
         return (first, last) if first is not None and last - first < 2 * rows else None
 
-    def key_of(self, row: int) -> str:
-        """The key of one row, for messages."""
-        return key_text(
-            self.structure.table.key, [self.source[name][row].as_py() for name in self.structure.table.key]
-        )
-
     def check_keys(self, from_row: int = 0) -> None:
         """Refuses two chunk rows, or two after rows, of one key. Raises ``TargetError`` naming table and key.
 
         Exact for types whose equal values look the same; of the others the server is asked (``Merge.duplicates``).
         """
-        for first, last in (
-            (from_row, self.chunk_rows),
-            (max(from_row, self.chunk_rows), self.source.num_rows),
-        ):
-            keys = [self.encoded[self.merge.written.index(name)].values for name in self.structure.table.key]
-            names = [f"k{place}" for place in range(len(keys))]
-            rows = pa.table(keys, names=names).slice(first, max(last - first, 0))
-            if rows.num_rows < 2:
-                continue
-            if rows.group_by(names).aggregate([]).num_rows == rows.num_rows:
-                continue
-            numbered = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
-            counted = numbered.group_by(names).aggregate([("row", "count"), ("row", "min")])
-            twice = counted.filter(pc.greater(counted["row_count"], 1))
-            raise duplicate(self.id, self.key_of(first + int(pc.min(twice["row_min"]).as_py())))
+        keys = [self.encoded[self.merge.written.index(name)].values for name in self.structure.table.key]
+        chunks = self.chunk_rows
+        for first, last in ((from_row, chunks), (max(from_row, chunks), self.source.num_rows)):
+            row = row_twice(keys, first, last)
+            if row is not None:
+                raise duplicate(self.id, self.key_of(row))
 
 
 def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> Prepared | None:

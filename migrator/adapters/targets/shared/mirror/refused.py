@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 
 from migrator.errors import TargetError
 from migrator.model.table import TableSchema
 
 _SHOWN = 60
-
-
-def first_refused(rows: int, refused: Callable[[int, int], bool]) -> int | None:
-    """The row that a server refuses, by halves; None when it doesn't refuse again. ``refused``: of rows from,
-    to."""
-    first, last = 0, rows
-    if not rows or not refused(first, last):
-        return None
-    while last - first > 1:
-        middle = (first + last) // 2
-        if refused(first, middle):
-            last = middle
-        elif refused(middle, last):
-            first = middle
-        else:
-            return None
-    return first
 
 
 def not_held(schema: TableSchema, where: str, cause: str, rows: pa.Table, row: int | None) -> TargetError:
