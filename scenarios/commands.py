@@ -115,7 +115,7 @@ def run(
     for job in jobs:
         click.echo(f"{job.scenario.name} on {job.engine}, seed {seed}{', ' + mutant if mutant else ''} ...")
         results.append(runner.run(job.scenario, job.engine, seed, out, job.yaml, mutant))
-        click.echo(_told(results[-1]))
+        click.echo(_summary(results[-1]))
     if not results:
         click.echo("nothing was run")
         return _EXIT_CODES[Outcome.UNKNOWN]
@@ -132,7 +132,7 @@ def replay(folder: Path) -> int:
     """Judge a recorded run again, without servers, and compare with the recorded verdict."""
     replayed = importlib.import_module("scenarios.play.replay").replay(folder)
     found, recorded = replayed.found, replayed.recorded
-    click.echo(_told(found))
+    click.echo(_summary(found))
     if replayed.same:
         click.echo("the verdict is the recorded one")
     else:
@@ -175,7 +175,7 @@ def _jobs(
     return jobs
 
 
-def _told(result: RunResult) -> str:
+def _summary(result: RunResult) -> str:
     """Describes a run: one line of verdict, one of counts; for a violation the witness with its timeline."""
     name = f"{result.scenario.name} [{result.engine}{', ' + result.mutant if result.mutant else ''}]"
     word = click.style(f"{result.outcome.value:<8}", fg=_COLOURS[result.outcome])

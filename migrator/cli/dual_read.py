@@ -9,6 +9,7 @@ import click
 from migrator.cli.options import SECONDS, config_option
 from migrator.cli.verify import EXIT_CODES, server_settings
 from migrator.config import project as configuration
+from migrator.model.engine import ENGINES
 from verify.dual_read.queries import load_queries
 from verify.dual_read.query_log import FORMATS
 from verify.dual_read.report import text_report, write_reports
@@ -75,7 +76,7 @@ def run(
     Writes nothing on either side. Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
     """
     settings = configuration.load(config)
-    form = log_format or ("postgresql" if settings.source.kind == "postgresql" else "mysql")
+    form = log_format or ENGINES[settings.source.kind].query_log
     result = compare(
         server_settings(settings.source, change_tables=settings.log == "change_tables"),
         server_settings(settings.target),

@@ -21,16 +21,15 @@ from migrator.config.secret import Secrets, concerns_secret, literal_problem, se
 from migrator.errors import ConfigError
 from migrator.model.codecs.codec import NEWER
 from migrator.model.coordination import Coordination
+from migrator.model.engine import ENGINES
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
-SOURCE_KINDS = ("postgresql", "mariadb", "mysql")
-TARGET_KINDS = ("postgresql", "mariadb", "mysql")
-PLACEMENTS = ("witness", "watermark", "message")
+SOURCE_KINDS = tuple(ENGINES)
+TARGET_KINDS = tuple(ENGINES)
 LOGS = ("server", "change_tables")
 STAGING = ("auto", "driver", "executors")
 CHUNK_READING = ("driver", "executors")
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
-DEFAULT_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 
@@ -220,8 +219,10 @@ class _Reader:
         if name and not NAME.fullmatch(name):
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
         source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
-        allowed = PLACEMENTS if source.kind == "postgresql" else PLACEMENTS[:-1]
-        placement = self._choice("source", "placement", allowed, "witness")
+        known = ENGINES.get(source.kind)
+        placement = self._choice(
+            "source", "placement", known.placements if known else ("witness",), "witness"
+        )
         log = self._choice("source", "log", LOGS, "server")
         self._check_log(log, source.kind, placement)
         staging = self._choice("apply", "staging", STAGING, "auto")
@@ -292,6 +293,7 @@ class _Reader:
 
     def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
         kind = self._choice(section, "kind", kinds, None)
+        known = ENGINES.get(kind)
         root = self._file.resolve().parent
         get, problem = partial(self._get, section), partial(self._problem, section)
         tls_ca = self._get(section, "tls_ca", "")
@@ -300,9 +302,9 @@ class _Reader:
         return Server(
             kind=kind,
             host=self._text(section, "host", "127.0.0.1"),
-            port=self._get(section, "port", DEFAULT_PORTS.get(kind, 0)),
+            port=self._get(section, "port", known.port if known else 0),
             database=self._text(section, "database"),
-            schema=self._text(section, "schema", "public" if kind == "postgresql" else ""),
+            schema=self._text(section, "schema", known.schema if known else ""),
             user=self._text(section, "user"),
             password=Secrets(root, get, problem, self._environment).read("password"),
             tls=self._choice(section, "tls", TLS_MODES, "prefer"),

@@ -113,14 +113,14 @@ def patiently(
 class Line:
     """Our end of one TCP connection to a server, made by a driver that doesn't tell its socket.
 
-    Sockets that appear while ``made`` runs are taken for it: there may be others of the same moment among them.
+    Sockets that appear while ``connected`` runs are taken for it: there may be others of the same moment among them.
     """
 
     def __init__(self, host: str, port: int):
         self._address = (host, port)
         self._sockets: set[int] = set()
 
-    def made(self, connect: Callable[[], Result]) -> Result:
+    def connected(self, connect: Callable[[], Result]) -> Result:
         """Makes the connection."""
         before = carried_bytes(*self._address)
         connection = connect()

@@ -1,7 +1,7 @@
 """The plan of all dumps: which chunk is read next, and the progress of each dump of each table.
 
-There is one way to dump a table, whoever asked for it. The first dump of all tables is one *lane*, and every dump
-request is another; a lane dumps its tables one after the other, and the lanes take turns, so that a small request
+There is one way to dump a table, whoever asked for it. The first dump of all tables is one dump, and every dump
+request is another; a dump reads its tables one after the other, and the dumps take turns, so that a small request
 doesn't wait for a large one. A table of which the first dump has nothing yet, and a request reads all rows, is read
 once: by the request, or by the first dump if the request is paused or ends before.
 """
@@ -203,7 +203,7 @@ class DumpPlan:
     def _next_job(self) -> _Job | None:
         """A table with the rest of a range to read, else the next one in turn.
 
-        A rest comes first, and of a paused lane too: chunks behind it wait for it, in memory. One at the head
+        A rest comes first, and of a paused dump too: chunks behind it wait for it, in memory. One at the head
         of its table is read however many chunks wait, since it is what they wait for.
         """
         asked = sum(piece.asked for reading in self._reading.values() for piece in reading.pieces)
@@ -214,15 +214,15 @@ class DumpPlan:
         return self._job_in_turn() if room else None
 
     def _job_in_turn(self) -> _Job | None:
-        """The first table that can be read on of the lane whose turn it is, the one after the lane served last."""
+        """The first table that can be read on of the dump whose turn it is, the one after the dump served last."""
         first: dict[str, _Job] = {}
         for job, reading in self._reading.items():
             if reading.goes_on() and not (job[0] == FIRST and self._left_to_a_request(job[1])):
                 first.setdefault(job[0], job)
-        lanes = [self._held] if self._held and self._held in self._running else self._running
-        start = lanes.index(self._served) + 1 if self._served in lanes else 0
-        turns = (*lanes[start:], *lanes[:start])
-        return next((first[lane] for lane in turns if lane in first), None)
+        dumps = [self._held] if self._held and self._held in self._running else self._running
+        start = dumps.index(self._served) + 1 if self._served in dumps else 0
+        turns = (*dumps[start:], *dumps[:start])
+        return next((first[dump] for dump in turns if dump in first), None)
 
     def _left_to_a_request(self, table: TableId) -> bool:
         """Tells whether the first dump has nothing of a table yet, and a request is reading all of its rows."""

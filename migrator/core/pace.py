@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from migrator.core.courtesy import BESIDE_OTHERS_S, SHORTER, Courtesy, p95
+from migrator.core.throttle import BESIDE_OTHERS_S, SHORTER, Throttle, p95
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
 from migrator.model.requests.request import Pace
@@ -31,7 +31,7 @@ class Pacer:
     10 s; each sample within the bounds halves it again.
 
     While others work on the source, and until it is known whether they do, one worker reads, in smaller chunks, for
-    ``dump_share`` of the time (see ``core.courtesy``).
+    ``dump_share`` of the time (see ``core.throttle``).
 
     Args:
         limits: the bounds of the adaptation.
@@ -48,7 +48,7 @@ class Pacer:
         self._rest_s = 0.0
         self._load_rest_s = 0.0
         self._times_s: deque[float] = deque(maxlen=_LATEST)
-        self._courtesy = Courtesy()
+        self._load_throttle = Throttle()
         self._pace = pace
 
     def follow(self, pace: Pace) -> None:
@@ -75,7 +75,7 @@ class Pacer:
     @property
     def rest_s(self) -> float:
         """Returns how many seconds to rest before the next read."""
-        owed_s = min(_LONGEST_REST_S, self._courtesy.rest_s(self.share)) if self._yields else 0.0
+        owed_s = min(_LONGEST_REST_S, self._load_throttle.rest_s(self.share)) if self._yields else 0.0
         return self._pace.delay_s + self._rest_s + max(self._load_rest_s, owed_s)
 
     @property
@@ -91,11 +91,11 @@ class Pacer:
     @property
     def look_again_s(self) -> float:
         """Returns after how many seconds the source should be asked once more how busy it is."""
-        return self._courtesy.look_again_s if self.share < 1 else BESIDE_OTHERS_S
+        return self._load_throttle.look_again_s if self.share < 1 else BESIDE_OTHERS_S
 
     @property
     def _yields(self) -> bool:
-        return self._metered and self.share < 1 and self._courtesy.gentle
+        return self._metered and self.share < 1 and self._load_throttle.gentle
 
     @property
     def bounds(self) -> Load:
@@ -106,7 +106,7 @@ class Pacer:
     def sampled(self, load: Load | None) -> str:
         """The source is this busy (None: nobody looks any more); what there is to say about it, or an empty
         text."""
-        self._courtesy.sampled(load)
+        self._load_throttle.sampled(load)
         if load is None:
             self._load_rest_s = 0.0
             return ""
@@ -139,7 +139,7 @@ class Pacer:
         ``full``: it had as much to do as it might; only then does it tell about the size.
         """
         limits = self._limits
-        self._courtesy.note(elapsed_s)
+        self._load_throttle.note(elapsed_s)
         if full:
             self._adapted_rows[table] = next_limit(
                 limit_rows,

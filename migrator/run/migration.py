@@ -39,8 +39,8 @@ from migrator.run.apply.loop import ApplyLoop, OpenedTarget
 from migrator.run.apply.transform_job import Staging, TransformJob
 from migrator.run.beside import beside
 from migrator.run.capture.attempt import Attempt
-from migrator.run.capture.give_way import giving_way
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
+from migrator.run.capture.priority import at_lower_priority
 from migrator.run.capture.source_threads import wait
 from migrator.run.failure import Stopping
 from migrator.run.lead.between import refuse_changes
@@ -60,7 +60,7 @@ from migrator.run.lead.recapture import Recapture, SetAside
 from migrator.run.lead.resume import resume
 from migrator.run.lead.shortage import named_shortage
 from migrator.run.lead.upkeep import looked_at
-from migrator.run.mentions import check_key, gaps, mentioned, refuse, with_mentions
+from migrator.run.mapping_checks import check_key, gaps, naming_readers, refuse, with_readers
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.request_check import CheckedRequests, DoubtsCheck
 from migrator.run.steps import Step, no_step
@@ -143,7 +143,7 @@ def source_tables(mapping: Mapping) -> list[str]:
 def preflight(parts: Parts) -> list[Finding]:
     """All findings of both sides. Changes nothing."""
     targets = [target.name for target in parts.mapping.targets]
-    read = with_mentions(parts.mapping, parts.catalog.preflight(source_tables(parts.mapping)))
+    read = with_readers(parts.mapping, parts.catalog.preflight(source_tables(parts.mapping)))
     return [*gaps(parts.mapping), *read, *parts.target.preflight(targets, beside(parts.mapping))]
 
 
@@ -153,7 +153,7 @@ def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str,
     Raises ``MappingError`` with the problems of the first mapping function that has any, ``SourceError``,
     ``TargetError``.
     """
-    with mentioned(parts.mapping):
+    with naming_readers(parts.mapping):
         schemas = parts.catalog.tables(source_tables(parts.mapping))
     targets = parts.target.tables([target.name for target in parts.mapping.targets])
     by_name = {schema.id.name: schema for schema in schemas}
@@ -338,7 +338,7 @@ class Migration:
         self, capture: CaptureLoop, apply: ApplyLoop, stopping: Stopping, until: Until | None, behind: bool
     ) -> None:
         """Captures and applies until stopped; whoever waited for ``until`` gets all that was captured by then."""
-        thread = stopping.thread("capture", giving_way(lambda: capture.run(stopping)))
+        thread = stopping.thread("capture", at_lower_priority(lambda: capture.run(stopping)))
         watch = stopping.thread("watch", lambda: self._watch(stopping, until))
         if behind:
             head_start(self._parts.catalog.position, self.progress, stopping)

@@ -154,7 +154,7 @@ class Acts:
         query = f"SELECT at, {_COLUMNS} FROM {self._table} WHERE migration = :v1 ORDER BY id DESC LIMIT :v2"
         with connected(self._engine) as connection:
             try:
-                if not self._made(connection):
+                if not self._exists(connection):
                     return []
                 found = connection.execute(text(query), _named([self._migration, limit])).fetchall()
             except DBAPIError as error:
@@ -165,7 +165,7 @@ class Acts:
         """Keeps that this process stops leading, if it was the last that led. Raises as ``add`` does."""
         with connected(self._engine) as connection:
             try:
-                made = self._made(connection)
+                made = self._exists(connection)
                 query = text(self._sql.last_lead)
                 last = connection.execute(query, _named([self._migration])).fetchall() if made else []
             except DBAPIError as error:
@@ -175,7 +175,7 @@ class Acts:
             if act != STOP and (host, process) == ours:
                 self.add(STOP, reason, detail, epoch)
 
-    def _made(self, connection: Any) -> bool:
+    def _exists(self, connection: Any) -> bool:
         if self._engine.dialect.name == "postgresql":
             query = "SELECT pg_catalog.to_regclass('migrator.history') IS NOT NULL"
         else:

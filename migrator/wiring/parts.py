@@ -25,6 +25,7 @@ from migrator.adapters.outputs.parquet_events.output import ParquetFolder
 from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.config.project import Settings
 from migrator.errors import ConfigError, MappingError
+from migrator.model.engine import ENGINES
 from migrator.model.grants import Grants
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
@@ -128,7 +129,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
 def _check_doubts(
     settings: Settings, master: str | None, conf: MappingType[str, str] | None, request: DumpRequest
 ) -> None:
-    check_doubts(parts(settings, master, conf), request, settings.target.kind == "postgresql")
+    check_doubts(parts(settings, master, conf), request, ENGINES[settings.target.kind].exact_texts)
 
 
 def grants(settings: Settings) -> list[Grants]:

@@ -71,6 +71,7 @@ class SourceEngine(Generic[S]):
         numbers: how far the source's sequences are.
         grants: the least rights that reading some tables needs.
         database: see ``source_database`` there.
+        reading: module with which executors read chunks.
     """
 
     settings: Callable[[Settings], S]
@@ -78,6 +79,7 @@ class SourceEngine(Generic[S]):
     numbers: Callable[[S], SourceNumbers]
     grants: Callable[[S, Sequence[str]], Grants]
     database: Callable[[S], Engine]
+    reading: str
 
 
 def _elsewhere(
@@ -90,11 +92,11 @@ def _elsewhere(
     if executors is None:
         return None
 
-    def told(say: Callable[[str], None]) -> Callable[[], ChunkReader]:
+    def reader_factory(say: Callable[[str], None]) -> Callable[[], ChunkReader]:
         known = Executors(executors, say)
         return lambda: ExecutorChunkReader(make, here(), same, known)
 
-    return told
+    return reader_factory
 
 
 def _postgres_parts(source: PostgresSource, step: Step, executors: RunThere | None) -> Source:
@@ -254,13 +256,14 @@ def _binlog_database(kind: str, source: BinlogSource) -> Engine:
     return as_engine(url, creator=lambda: opened(source, REVISES, **ENGINE_OPTIONS))
 
 
-def _binlog_engine(kind: str, parts: MakeParts[BinlogSource]) -> SourceEngine[BinlogSource]:
+def _binlog_engine(kind: str, parts: MakeParts[BinlogSource], reading: str) -> SourceEngine[BinlogSource]:
     return SourceEngine(
         settings=_binlog,
         parts=parts,
         numbers=_numbers_of_binlog,
         grants=lambda source, tables: binlog_grants(source, kind, tables),
         database=partial(_binlog_database, kind),
+        reading=reading,
     )
 
 
@@ -270,10 +273,11 @@ POSTGRES = SourceEngine(
     numbers=_numbers_of_postgres,
     grants=postgres_grants,
     database=_postgres_database,
+    reading=PostgresChunkReader.__module__,
 )
 SOURCE_ENGINES: Mapping[str, SourceEngine[Any]] = {
     "postgresql": POSTGRES,
-    "mariadb": _binlog_engine("mariadb", _mariadb_parts),
-    "mysql": _binlog_engine("mysql", _mysql_parts),
+    "mariadb": _binlog_engine("mariadb", _mariadb_parts, MariaChunkReader.__module__),
+    "mysql": _binlog_engine("mysql", _mysql_parts, MysqlChunkReader.__module__),
 }
 """The engines by ``kind`` in a project's file."""

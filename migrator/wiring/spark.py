@@ -8,18 +8,14 @@ from pyspark.sql import SparkSession
 
 from migrator.config.project import Settings
 from migrator.embedded.java import java_home
+from migrator.wiring.source_engines import SOURCE_ENGINES
+from migrator.wiring.target_engines import TARGET_ENGINES
 from transforms.on_spark.executors import check_executors, count_executors
 from transforms.on_spark.one_task import on_executor
 from transforms.on_spark.session import is_cluster, running_session, spark_session, stop_session
 from transforms.on_spark.shipping import ship
 
 _MODULES = ("pyarrow", "transforms.on_spark.staged", "verify.tables.compare.json_text")
-_STAGING = "migrator.adapters.targets.postgres.rows.executor_staging"
-_READING = {
-    "postgresql": "migrator.adapters.sources.postgres.chunks.chunk_reader",
-    "mariadb": "migrator.adapters.sources.mariadb.chunk_reader",
-    "mysql": "migrator.adapters.sources.mysql.chunk_reader",
-}
 _READ_LIMIT_S = 60.0
 """Seconds for one chunk, waiting for a slot included; then the driver reads it. A read should take less than one."""
 
@@ -74,11 +70,8 @@ def executors_read(settings: Settings) -> Callable[[Callable[[], bytes]], bytes]
 def _prepare(session: SparkSession, settings: Settings, master: str) -> None:
     passed_over = (settings.state, settings.alembic)
     ship(session, settings.mapping, passed_over, settings.spark.py_files, settings.state / "spark-code")
-    stages = settings.target.kind == "postgresql" and executors_stage(settings, master)
+    staging = TARGET_ENGINES[settings.target.kind].staging if executors_stage(settings, master) else ""
     reads = settings.capture.chunk_reading == "executors"
-    modules = (
-        *_MODULES,
-        *([_STAGING] if stages else []),
-        *([_READING[settings.source.kind]] if reads else []),
-    )
+    reading = SOURCE_ENGINES[settings.source.kind].reading if reads else ""
+    modules = (*_MODULES, *filter(None, (staging, reading)))
     check_executors(session, settings.state, modules, settings.spark.wait_s)

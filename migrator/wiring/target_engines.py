@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import URL, Engine
 
-from migrator.adapters.targets.mysql import peek as mysql_peek
+from migrator.adapters.targets.mysql import ledger as mysql_ledger
 from migrator.adapters.targets.mysql import remap as mysql_remap
 from migrator.adapters.targets.mysql.checks import grants as mysql_grants
 from migrator.adapters.targets.mysql.key_maps import key_maps as mysql_key_maps
@@ -17,10 +17,11 @@ from migrator.adapters.targets.mysql.sequences import MysqlNumbers
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.adapters.targets.mysql.upkeep import MysqlUpkeep
-from migrator.adapters.targets.postgres import peek as postgres_peek
+from migrator.adapters.targets.postgres import ledger as postgres_ledger
 from migrator.adapters.targets.postgres import remap as postgres_remap
 from migrator.adapters.targets.postgres.checks import grants as postgres_grants
 from migrator.adapters.targets.postgres.key_maps import key_maps as postgres_key_maps
+from migrator.adapters.targets.postgres.rows import executor_staging
 from migrator.adapters.targets.postgres.sequences import PostgresNumbers
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
@@ -63,6 +64,7 @@ class TargetEngine(Generic[S]):
         settings: makes these settings of a project's.
         writer: see ``migrator.wiring.target.target_writer``.
         key_maps: see ``target_key_maps`` there, and so on.
+        staging: module with which executors stage rows beside the target; empty where they can't.
     """
 
     settings: Callable[[Settings], S]
@@ -76,6 +78,7 @@ class TargetEngine(Generic[S]):
     holds_rows: Callable[[S, str], bool]
     numbers: Callable[[S], TargetNumbers]
     grants: Callable[[S, Written], Grants]
+    staging: str = ""
 
 
 def _postgres(settings: Settings) -> PostgresTarget:
@@ -135,12 +138,13 @@ POSTGRES = TargetEngine(
     key_maps=postgres_key_maps,
     upkeep=PostgresUpkeep,
     database=PostgresTarget.url,
-    peek=postgres_peek.peek,
+    peek=postgres_ledger.peek,
     filled=postgres_remap.filled,
     forget_filled=postgres_remap.forget_filled,
     holds_rows=postgres_remap.holds_rows,
     numbers=PostgresNumbers,
     grants=_postgres_grants,
+    staging=executor_staging.__name__,
 )
 MYSQL = TargetEngine(
     settings=_mysql,
@@ -148,7 +152,7 @@ MYSQL = TargetEngine(
     key_maps=mysql_key_maps,
     upkeep=MysqlUpkeep,
     database=MysqlTarget.engine,
-    peek=mysql_peek.peek,
+    peek=mysql_ledger.peek,
     filled=mysql_remap.filled,
     forget_filled=mysql_remap.forget_filled,
     holds_rows=mysql_remap.holds_rows,

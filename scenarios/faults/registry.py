@@ -31,7 +31,7 @@ def fault_names() -> tuple[str, ...]:
 
 def fault(spec: FaultSpec, world: World) -> PlacedFault:
     """The fault of a spec, in its world. Raises ``ConfigError`` for an unknown name or option."""
-    return PlacedFault(_made(spec), spec, world)
+    return PlacedFault(_fault(spec), spec, world)
 
 
 def check(spec: FaultSpec) -> None:
@@ -39,33 +39,33 @@ def check(spec: FaultSpec) -> None:
 
     Raises ``ConfigError`` naming what is wrong. Needs no world: for whoever reads or writes a scenario.
     """
-    _made(spec)
+    _fault(spec)
     if spec.at:
         parse_point(spec.at)
 
 
 def sides_with_proxy(specs: Iterable[FaultSpec]) -> frozenset[SideName]:
     """The sides that the pipeline must reach through a proxy if these faults are to be placed."""
-    made = [_made(spec) for spec in specs]
+    made = [_fault(spec) for spec in specs]
     return frozenset(fault.needs_proxy for fault in made if fault.needs_proxy is not None)
 
 
 def needs_zookeeper(specs: Iterable[FaultSpec]) -> bool:
     """Returns whether a ZooKeeper must say who leads if these faults are to be placed."""
-    return any(_made(spec).needs_zookeeper for spec in specs)
+    return any(_fault(spec).needs_zookeeper for spec in specs)
 
 
 def needs_cluster(specs: Iterable[FaultSpec]) -> bool:
     """Returns whether Spark must run on a cluster if these faults are to be placed."""
-    return any(_made(spec).needs_cluster for spec in specs)
+    return any(_fault(spec).needs_cluster for spec in specs)
 
 
 def needs_replica(specs: Iterable[FaultSpec]) -> bool:
     """Returns whether a second server must follow the source if these faults are to be placed."""
-    return any(_made(spec).needs_replica for spec in specs)
+    return any(_fault(spec).needs_replica for spec in specs)
 
 
-def _made(spec: FaultSpec) -> Fault:
+def _fault(spec: FaultSpec) -> Fault:
     wanted = _FAULTS.get(spec.do)
     if wanted is None:
         raise ConfigError(

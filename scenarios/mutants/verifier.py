@@ -182,10 +182,10 @@ def _same_key(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _with_target(history: History, changes: Sequence[Mapping[str, Any]], rows: Sequence[Any]) -> History:
-    def made(name: str, lines: Sequence[Mapping[str, Any]]) -> pa.Table:
+    def recorded(name: str, lines: Sequence[Mapping[str, Any]]) -> pa.Table:
         return table_of(name, {column: [line[column] for line in lines] for column in SCHEMAS[name].names})
 
-    return replace(history, changes=made("changes", changes), final_target=made("final_target", rows))
+    return replace(history, changes=recorded("changes", changes), final_target=recorded("final_target", rows))
 
 
 def _deleted_for_good(history: History) -> int | None:

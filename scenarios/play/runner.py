@@ -52,7 +52,7 @@ _FIRST_WRITES_S = 10.0
 
 
 @dataclass(slots=True)
-class _Told:
+class _Findings:
     """The findings of a run so far."""
 
     ending: str = FAILS
@@ -87,23 +87,25 @@ def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mut
     started = time.monotonic()
     command = bundle.command(scenario.name, engine, seed, mutant)
     folder = bundle.create(out, scenario.name, engine, seed, mutant, yaml)
-    told = _Told()
+    findings = _Findings()
     with ExitStack() as stack:
         try:
             stage = set_up(stack, scenario, engine, seed)
-            told.versions = bundle.versions(stage.source.direct, stage.target.direct)
-            _Play(stack, stage, _Order(scenario, seed, folder, command, mutant), told).play()
+            findings.versions = bundle.versions(stage.source.direct, stage.target.direct)
+            _Play(stack, stage, _Order(scenario, seed, folder, command, mutant), findings).play()
         except (MigratorError, psycopg.Error, pymysql.err.Error) as error:
-            told.ending, told.error = FAILS, f"{type(error).__name__}: {error}"
+            findings.ending, findings.error = FAILS, f"{type(error).__name__}: {error}"
         expect = scenario.expect
-        found = verdict(expect, told.ending, told.error, told.checks, doubts(expect, told.counts))
+        found = verdict(
+            expect, findings.ending, findings.error, findings.checks, doubts(expect, findings.counts)
+        )
         result = RunResult(
-            scenario, engine, seed, told.ending, told.error, told.checks, found.outcome, folder,
-            round(time.monotonic() - started, 3), mutant, found.reason, told.counts,
+            scenario, engine, seed, findings.ending, findings.error, findings.checks, found.outcome, folder,
+            round(time.monotonic() - started, 3), mutant, found.reason, findings.counts,
         )  # fmt: skip
-        if result.outcome is not Outcome.HOLDS and told.versions:
+        if result.outcome is not Outcome.HOLDS and findings.versions:
             _keep_evidence(stage.folder, folder)
-    bundle.write_result(result, told.versions, command)
+    bundle.write_result(result, findings.versions, command)
     return result
 
 
@@ -121,13 +123,13 @@ class _Order:
 class _Play:
     """One run on its stage."""
 
-    def __init__(self, stack: ExitStack, stage: Stage, order: _Order, told: _Told):
+    def __init__(self, stack: ExitStack, stage: Stage, order: _Order, findings: _Findings):
         self._stack = stack
         self._stage = stage
         self._order = order
         self._scenario = order.scenario
         self._folder = order.folder
-        self._told = told
+        self._findings = findings
         self._clock = RunClock.started_now()
         self._points = stack.enter_context(
             PointServer(stage.folder / "steps.sock", announce=[CAPTURE_BEGINS, APPLIED])
@@ -171,7 +173,7 @@ class _Play:
         stack.callback(self._plan.close)
 
     def play(self) -> None:
-        """Plays it and leaves what it found in ``told``."""
+        """Plays it and leaves what it found in ``findings``."""
         if self._scenario.expect.ending == REFUSED:
             self._play_refusal()
             return
@@ -204,20 +206,20 @@ class _Play:
             self._writers.wait(0.01)
 
     def _end(self, ended: Ended, report: WriterReport) -> None:
-        told = self._told
-        told.ending, told.error = ended.ending, ended.error
+        findings = self._findings
+        findings.ending, findings.error = ended.ending, ended.error
         self._pipeline.close()
         self._recorders.stop()
         delivered = self._recorders.delivered()
         history = self._history(ended, report, delivered)
         (self._folder / bundle.HISTORY).mkdir()
         history.save(self._folder / bundle.HISTORY)
-        told.counts = self._counts(report, delivered, history)
-        told.checks = judge(history, codes(self._scenario.expect, history.description.tables))
+        findings.counts = self._counts(report, delivered, history)
+        findings.checks = judge(history, codes(self._scenario.expect, history.description.tables))
         if ended.drained and self._scenario.expect.verify:
             written = self._stage.settings.reports() / "verify.json"
             answer = self._scenario.expect.verify
-            told.checks += (verified(self._stage.config, written, self._stage.environment, answer),)
+            findings.checks += (verified(self._stage.config, written, self._stage.environment, answer),)
 
     def _history(self, ended: Ended, report: WriterReport, delivered: Deliveries) -> History:
         description = Description(
@@ -227,7 +229,7 @@ class _Play:
             tables=tuple(each.table for each in self._stage.workload.tracked),
             drained=ended.drained,
             halted=ended.error if ended.ending == HALTS else "",
-            versions=self._told.versions,
+            versions=self._findings.versions,
             command=self._order.command,
         )
         return self._recorders.history(description, operations(report.writes), self._plan.table(), delivered)
@@ -255,11 +257,11 @@ class _Play:
         self._plan.prepare()
         self._pipeline.start()
         found = refused(self._pipeline, lambda: self._points.wait(CAPTURE_BEGINS, 1, 0))
-        self._told.ending, self._told.error = found
+        self._findings.ending, self._findings.error = found
         self._pipeline.close()
         self._plan.heal()
-        self._told.checks = (before.compared(untouched(self._stage)),)
-        self._told.counts = {"faults fired": sum(each.fired for each in self._plan.faults)}
+        self._findings.checks = (before.compared(untouched(self._stage)),)
+        self._findings.counts = {"faults fired": sum(each.fired for each in self._plan.faults)}
 
     def _environment(self) -> dict[str, str]:
         return {**self._stage.environment, **self._plan.environment()}

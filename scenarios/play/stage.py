@@ -208,7 +208,7 @@ def _project(
             "chunk_rows": rows,
             "chunk_rows_min": rows,
             "chunk_rows_max": rows,
-            "dump_share": 1.0,  # no courtesy: reads are to meet as many writes as they can
+            "dump_share": 1.0,  # no throttle: reads are to meet as many writes as they can
         },
         "apply": {"batch_rows": batch_rows},
         "spark": spark,

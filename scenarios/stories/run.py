@@ -130,7 +130,7 @@ def story(
     with ExitStack() as stack:
         say(f"starting two servers: the old side ({kind}) and the new side ({new_kind})")
         old, new = servers(stack, kind, new_kind)
-        config = made(found, old, new, folder, say)
+        config = make_sides(found, old, new, folder, say)
         outcome = play(found, old, new, config, Plan(seed, rate, seconds, samples), say)
         _summary(found, outcome, configuration.load(config))
         if keep:
@@ -138,7 +138,7 @@ def story(
         return outcome.code
 
 
-def made(
+def make_sides(
     found: Story, old: Database, new: Database, folder: Path, say: Say, more: tuple[str, ...] = ()
 ) -> Path:
     """Loads the old side and makes project and new schema; returns the project's file."""
@@ -209,7 +209,7 @@ def _sampled(
         samples.append(sample)
         say(
             f"snapshot in the stream, behind {sample.transactions:,} more transactions:"
-            f" {_told(sample.differences)}"
+            f" {_differing_tables(sample.differences)}"
         )
     return tuple(samples)
 
@@ -250,7 +250,7 @@ def _await(condition: Callable[[Snapshot], bool], now: Callable[[], Snapshot], w
         time.sleep(0.1)  # between two looks at the condition
 
 
-def _told(differences: tuple[Difference, ...]) -> str:
+def _differing_tables(differences: tuple[Difference, ...]) -> str:
     return (
         "equal" if not differences else f"DIFFERENT in {len(differences):,} rows; the first: {differences[0]}"
     )
@@ -264,7 +264,9 @@ def _summary(found: Story, outcome: Outcome, settings: Settings) -> None:
     click.echo(
         f"in the stream: {in_step} of {len(outcome.samples)} snapshots are exactly the story's mapping"
     )
-    click.echo(f"at rest, by the oracle of {found.name} over every row: {_told(outcome.differences)}")
+    click.echo(
+        f"at rest, by the oracle of {found.name} over every row: {_differing_tables(outcome.differences)}"
+    )
     for difference in outcome.differences[1:10]:
         click.echo(f"  {difference}")
     click.echo(f"at rest, by migrator verify: {_VERDICTS[outcome.verdict]}; reports in {settings.reports()}")

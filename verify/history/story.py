@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from verify.history.history import PUT
-from verify.history.lanes import Lanes, Mark
+from verify.history.key_timeline import KeyTimeline, Mark
 from verify.history.names import Names
 from verify.history.result import WitnessCase
 from verify.history.rows import Array
@@ -55,7 +55,7 @@ class Story(Names):
 
     def case(self, headline: str, because: Sequence[str], key: int, guilty: Collection[Mark]) -> WitnessCase:
         """A witness with the timeline of one key around its guilty events."""
-        return WitnessCase(headline, tuple(because), Lanes(self._of, key, guilty).moments())
+        return WitnessCase(headline, tuple(because), KeyTimeline(self._of, key, guilty).moments())
 
     def _route(self, key: int, step: int, seen: int | None, due: int, marks: set[Mark]) -> list[str]:
         """Tells how the version that was due was delivered, and how the version that the target shows instead came

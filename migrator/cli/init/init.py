@@ -13,8 +13,9 @@ import click
 
 from migrator.cli.init.project_text import mapping_text, tests_text
 from migrator.config import project as configuration
-from migrator.config.project import DEFAULT_PORTS, NAME, SOURCE_KINDS
+from migrator.config.project import NAME, SOURCE_KINDS
 from migrator.errors import ConfigError
+from migrator.model.engine import ENGINES
 from migrator.wiring.reflection import Reflected, reflected
 from transforms.analysis.matched import Matched, matched, same_name
 
@@ -117,8 +118,8 @@ def init(
         texts["migration.toml"] = _settings_text(name, old, new)
         texts |= _from_schemas(texts["migration.toml"], old.kind)
     else:
-        old = _Server(source, "127.0.0.1", DEFAULT_PORTS[source], "old", "migrator")
-        new = _Server("postgresql", "127.0.0.1", DEFAULT_PORTS["postgresql"], "new", "migrator")
+        old = _Server(source, "127.0.0.1", ENGINES[source].port, "old", "migrator")
+        new = _Server("postgresql", "127.0.0.1", ENGINES["postgresql"].port, "new", "migrator")
         texts["migration.toml"] = _settings_text(name, old, new)
     for file, text in texts.items():
         path = folder / file
@@ -146,7 +147,7 @@ def _server(option: str, url: str, password_env: str) -> _Server:
         parts = urlsplit(url)
         kind = {"postgres": "postgresql"}.get(parts.scheme, parts.scheme)
         port, more = (
-            parts.port or DEFAULT_PORTS.get(kind, 0),
+            parts.port or (ENGINES[kind].port if kind in ENGINES else 0),
             dict(parse_qsl(parts.query, strict_parsing=bool(parts.query))),
         )
     except ValueError as error:
@@ -170,7 +171,7 @@ def _server(option: str, url: str, password_env: str) -> _Server:
         raise _wrong_url(
             option, f"it lacks {', '.join(missing)}" if missing else f"unknown: {', '.join(more)}"
         )
-    if "schema" in more and kind != "postgresql":
+    if "schema" in more and not ENGINES[kind].schema:
         raise _wrong_url(option, "only PostgreSQL has schemas beside databases")
     user, host = unquote(parts.username or ""), parts.hostname or ""
     return _Server(kind, host, port, database, user, more.get("schema", ""), password_env)
@@ -195,7 +196,7 @@ def _from_schemas(settings: str, kind: str) -> dict[str, str]:
         )
     tables, gaps = _matches(found, kind)
     read = {table.source.id.name for table in tables}
-    click.echo(_told(tables, gaps))
+    click.echo(_summary(tables, gaps))
     return {
         "mapping.py": mapping_text(tables, gaps, [name for name in found.old if name not in read]),
         "tests/test_mapping.py": tests_text(tables),
@@ -216,7 +217,7 @@ def _matches(found: Reflected, kind: str) -> tuple[list[Matched], dict[str, str]
     return tables, gaps
 
 
-def _told(tables: list[Matched], gaps: dict[str, str]) -> str:
+def _summary(tables: list[Matched], gaps: dict[str, str]) -> str:
     lines = []
     for table in tables:
         names = ", ".join(one.target.name for one in table.columns if one.gap)

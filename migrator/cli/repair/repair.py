@@ -19,6 +19,7 @@ from migrator.cli.repair.report import Outcome, outcome, planned_lines, planned_
 from migrator.cli.verify import verified
 from migrator.config.project import Settings
 from migrator.errors import RequestError
+from migrator.model.engine import ENGINES
 from migrator.run.commands.repair import RepairStep, Wanted, children_first, repair_steps
 from migrator.wiring import parts as wiring
 from migrator.wiring.repair import await_repair, begin_repair, running_leader
@@ -106,7 +107,7 @@ def repair(
         return _statements(project, differing, sql)
     again = _command(settings, choice)
     parts = wiring.parts(settings, project.master, project.options)
-    steps = repair_steps(parts, _wanted(differing), settings.target.kind == "postgresql")
+    steps = repair_steps(parts, _wanted(differing), ENGINES[settings.target.kind].exact_texts)
     for line in planned_lines(differing, steps):
         click.echo(line)
     if apply and steps:

@@ -113,7 +113,7 @@ class NumberedTarget:
         doubted = rows.doubted  # keys that a verifier read in the target: numbers already
         if doubted is not None:
             for column in _among(table, chosen, doubted):
-                doubted = _given(doubted, column)
+                doubted = _possible_numbers(doubted, column)
         return replace(
             rows,
             table=table,
@@ -166,7 +166,7 @@ def _among(table: TargetTable, chosen: Mapping[str, str], rows: pa.Table) -> Ite
     yield from (c for c in table.columns if c.name in chosen and c.name in rows.column_names)
 
 
-def _given(rows: pa.Table, column: TargetColumn) -> pa.Table:
+def _possible_numbers(rows: pa.Table, column: TargetColumn) -> pa.Table:
     """Rows whose text is a number that a map may have given; the judge has others for keys without one."""
     wanted = _NUMBERS[column.spark_type]
     rows = rows.filter(pc.match_substring_regex(rows[column.name], "^[0-9]{1,18}$"))

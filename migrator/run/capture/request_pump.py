@@ -69,7 +69,7 @@ class RequestPump:
         """The book, once it says of every request what became of it."""
         now = self._progress.snapshot()
         done = {
-            request.name(): _told(request, now)
+            request.name(): _progress_text(request, now)
             for request in book.requests
             if request.is_open() and _held(request, now)
         }
@@ -94,7 +94,7 @@ def _held(request: DumpRequest, now: Snapshot) -> bool:
     return done >= set(request.tables)
 
 
-def _told(request: DumpRequest, now: Snapshot) -> str:
+def _progress_text(request: DumpRequest, now: Snapshot) -> str:
     own = [dump for dump in now.applied_requests if dump.request == request.name()]
     rows, dropped, chunks = (
         sum(getattr(dump, name) for dump in own) for name in ("rows", "dropped_rows", "chunks")

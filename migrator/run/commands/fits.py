@@ -264,9 +264,9 @@ class _Look:
             error = self._said(rows)
             if error is not None:
                 found = True
-                yield self._told(rows, names, error)
+                yield self._finding(rows, names, error)
         if not found:
-            yield self._told(new, [], said)
+            yield self._finding(new, [], said)
 
     def _said(self, rows: pa.Table) -> TargetError | None:
         error = self.parts.target.refused(self.table, rows) if rows.num_rows else None
@@ -274,7 +274,7 @@ class _Look:
             raise error
         return error
 
-    def _told(self, rows: pa.Table, names: Sequence[str], error: TargetError) -> Finding:
+    def _finding(self, rows: pa.Table, names: Sequence[str], error: TargetError) -> Finding:
         """Names the first row at fault, found by halves; none where only several together are refused."""
         first, last = 0, rows.num_rows
         while last - first > 1:

@@ -176,7 +176,7 @@ def _difference(mapping: TrialMap, samples: Sequence[Grains], together: pa.Table
         left, right = (mapped_grains(mapping, samples, partial(_on_side, halving, side)) for side in (0, 1))
         whole, apart = Counter(_rows(together)), Counter([*_rows(left), *_rows(right)])
         for row in [*(whole - apart), *(apart - whole)]:
-            return _told(names, key, row, whole, apart)
+            return _differing_row(names, key, row, whole, apart)
     return ""
 
 
@@ -225,7 +225,7 @@ def _comparable(value: object) -> object:
     return repr(value) if isinstance(value, list | dict) else value
 
 
-def _told(
+def _differing_row(
     names: Sequence[str], key: Sequence[str], row: _Row, whole: Counter[_Row], apart: Counter[_Row]
 ) -> str:
     """Describes how the rows of one key differ."""

@@ -81,13 +81,13 @@ class Wanted:
     keys: tuple[tuple[str, ...], ...]
 
 
-def repair_steps(parts: Parts, wanted: Sequence[Wanted], postgres_target: bool) -> list[RepairStep]:
+def repair_steps(parts: Parts, wanted: Sequence[Wanted], exact_texts: bool) -> list[RepairStep]:
     """The steps, tables whose rows others point at last. Only reads structure.
 
     Args:
         parts: of the migration; nothing of it is run.
         wanted: what to repair.
-        postgres_target: whether equal texts are equal keys to the target, as on PostgreSQL.
+        exact_texts: whether texts are equal keys to the target only if they are the same.
 
     Raises ``MappingError``, ``SourceError``, ``TargetError``.
     """
@@ -108,7 +108,7 @@ def repair_steps(parts: Parts, wanted: Sequence[Wanted], postgres_target: bool) 
             continue
         for first in range(0, len(keys), MOST_LISTED):
             part = keys[first : first + MOST_LISTED]
-            listed = _listed(parts, plan, table, part, sources, postgres_target)
+            listed = _listed(parts, plan, table, part, sources, exact_texts)
             if isinstance(listed, RepairStep):
                 steps.append(listed)
             else:
@@ -129,7 +129,7 @@ def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:
     return [request.name() for request in store.update(started).requests[-count:]] if count else []
 
 
-def check_doubts(parts: Parts, request: DumpRequest, postgres_target: bool) -> None:
+def check_doubts(parts: Parts, request: DumpRequest, exact_texts: bool) -> None:
     """Checks that a request dumps each row that may map to a target row that it doubts, as the steps above do.
 
     One that doesn't would have right rows removed. Raises ``RequestError``, and what ``plans`` raises.
@@ -146,7 +146,7 @@ def check_doubts(parts: Parts, request: DumpRequest, postgres_target: bool) -> N
                 len(key) != len(table.key) for key in doubt.keys
             )
             if not wrong and request.scope != WHOLE:
-                listed = _listed(parts, plan, table, doubt.keys, sources, postgres_target)
+                listed = _listed(parts, plan, table, doubt.keys, sources, exact_texts)
                 wrong = not isinstance(listed, RepairStep) or listed.scope != request.scope
         if wrong:
             raise RequestError(
@@ -199,7 +199,7 @@ def _listed(
     table: TargetTable,
     keys: tuple[tuple[str, ...], ...],
     sources: Sequence[TableSchema],
-    postgres_target: bool,
+    exact_texts: bool,
 ) -> RepairStep | str:
     """A step by source keys, or why there is none."""
     if len(sources) != 1:
@@ -215,7 +215,7 @@ def _listed(
     for place in places:
         source = schema.columns[schema.names().index(origin[place])]
         column = table.column(table.key[place])
-        if column is None or not _same_values(source, column, postgres_target):
+        if column is None or not _same_values(source, column, exact_texts):
             return f"texts of {table.key[place]} and of {source.name} aren't surely the same values"
     listed: tuple[Key, ...] = tuple(tuple(key[place] for place in places) for key in keys)
     scope = Scope(keys=tuple(dict.fromkeys(listed)))
@@ -226,11 +226,11 @@ def _listed(
     return RepairStep(table.id.name, keys, Way.LISTED, (schema.id,), scope, len(scope.keys))
 
 
-def _same_values(source: Column, target: TargetColumn, postgres_target: bool) -> bool:
+def _same_values(source: Column, target: TargetColumn, exact_texts: bool) -> bool:
     """Tells whether two values are equal on one side exactly if they are on the other, and look the same as text."""
     if source.type in _WHOLE_NUMBERS:
         return target.spark_type in _SPARK_WHOLE_NUMBERS
-    if not postgres_target or source.type != "string":
+    if not exact_texts or source.type != "string":
         return False  # collations of MySQL and MariaDB take different texts for one key
     base = source.source_type.split("(")[0]
     wanted = target.native_type.split("(")[0]

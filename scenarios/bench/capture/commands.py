@@ -257,8 +257,8 @@ def _windows(load: Load, ours: OurCapture, rate: float | None, report: Report) -
     figures = {"alone": turns.alone, "log captured": turns.log, "beside dumps": turns.dump}
     for what, figure in figures.items():
         shown = f"{figure.tps:,.0f} /s, {load.latency} {figure.latency_ms:.2f} ms"
-        report.add(f"{load.name} {how}, {what}", shown, figure.told())
-    report.add(f"  beside dumps, against the log captured ({_ROUNDS} rounds)", "", turns.dump_to_log.told())
+        report.add(f"{load.name} {how}, {what}", shown, figure.shown())
+    report.add(f"  beside dumps, against the log captured ({_ROUNDS} rounds)", "", turns.dump_to_log.shown())
     return turns.alone.tps
 
 

@@ -35,7 +35,7 @@ class Figure:
     low: float
     high: float
 
-    def told(self) -> str:
+    def shown(self) -> str:
         """The ratio, for a table."""
         return f"{self.ratio:.2f}x ({self.low:.2f} to {self.high:.2f})"
 

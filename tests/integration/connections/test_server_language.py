@@ -14,7 +14,7 @@ from migrator.adapters.sources.postgres.connection import connect
 from migrator.adapters.sources.postgres.log.replication import ReplicationStream
 from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.adapters.sources.postgres.watched import WatchedConnection
-from migrator.adapters.targets.postgres.peek import peek
+from migrator.adapters.targets.postgres.ledger import peek
 from migrator.adapters.targets.postgres.session import Session
 from migrator.connections.postgres.refusal import refusal
 from migrator.embedded import process

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
-from migrator.run.capture.give_way import NICENESS
+from migrator.run.capture.priority import NICENESS
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration

@@ -14,8 +14,8 @@ from migrator.adapters.sources.binlog.load import BinlogLoadMeter
 from migrator.adapters.sources.postgres.connection import connect as postgres_connection
 from migrator.adapters.sources.postgres.load import PostgresLoadMeter
 from migrator.connections.mysql.settings import BinlogSource
-from migrator.core.courtesy import QUIET_SAMPLES
 from migrator.core.pace import Pacer
+from migrator.core.throttle import QUIET_SAMPLES
 from migrator.errors import ConnectionFailed
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from scenarios.database import Database as Old
 from scenarios.stories.employees import old_schema, oracle
-from scenarios.stories.run import made
+from scenarios.stories.run import make_sides
 from scenarios.stories.stories import STORIES
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
@@ -63,7 +63,7 @@ def test_a_run_follows_every_change_of_the_story(
     old, new = scenario_database(old_maria), scenario_database(new_mysql)
     small = replace(STORIES["employees"], load=few)
     project = Project(
-        old_maria, new_mysql, made(small, old, new, tmp_path / "project", lambda text: None, SPARK)
+        old_maria, new_mysql, make_sides(small, old, new, tmp_path / "project", lambda text: None, SPARK)
     )
     project.run_here()
     assert oracle.differences(old, new) == []

@@ -112,7 +112,11 @@ def test_the_bytes_that_a_connection_carried_are_known() -> None:
         line = Line("localhost", port)
         connect = socket.create_connection
         first = connect(("127.0.0.1", port))
-        with line.made(lambda: connect(("127.0.0.1", port))) as client, first, server.accept()[0] as unused:
+        with (
+            line.connected(lambda: connect(("127.0.0.1", port))) as client,
+            first,
+            server.accept()[0] as unused,
+        ):
             other = server.accept()[0]
             assert len(carried_bytes("localhost", port)) == 2
             before = line.carried()

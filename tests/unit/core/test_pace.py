@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.core.courtesy import (
+from migrator.core.pace import Pacer
+from migrator.core.throttle import (
     ALONE_S,
     BESIDE_OTHERS_S,
     FIRST_SAMPLES,
     QUICKLY_S,
     QUIET_SAMPLES,
     SURE_SAMPLES,
-    Courtesy,
+    Throttle,
 )
-from migrator.core.pace import Pacer
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
 from migrator.model.requests.request import Pace
@@ -273,11 +273,11 @@ def test_an_operator_lifts_the_share() -> None:
 
 @given(st.lists(st.floats(0.001, 60), min_size=1, max_size=60), st.floats(0.01, 1))
 def test_reads_take_no_more_than_their_share(times: list[float], share: float) -> None:
-    courtesy = Courtesy()
+    throttle = Throttle()
     for _ in range(SURE_SAMPLES):
-        courtesy.sampled(Load(1, None))
+        throttle.sampled(Load(1, None))
     reading = resting = 0.0
     for elapsed_s in times:
-        courtesy.note(elapsed_s)
-        reading, resting = reading + elapsed_s, resting + courtesy.rest_s(share)
+        throttle.note(elapsed_s)
+        reading, resting = reading + elapsed_s, resting + throttle.rest_s(share)
     assert reading <= share * (reading + resting) * (1 + 1e-9)

@@ -29,4 +29,4 @@ def test_one_round_that_was_disturbed_does_not_count() -> None:
     turns = compared(rounds)
     assert turns.dump_to_log.ratio == pytest.approx(0.98)
     assert turns.dump_to_log.low <= turns.dump_to_log.ratio <= turns.dump_to_log.high
-    assert turns.dump_to_log.told() == "0.98x (0.98 to 0.98)"
+    assert turns.dump_to_log.shown() == "0.98x (0.98 to 0.98)"

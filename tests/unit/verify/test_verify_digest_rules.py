@@ -10,7 +10,7 @@ from tests.unit.verify.test_chunk_keys import MYSQL, POSTGRES
 from verify.readers.chunk_keys import INTEGER, KeyColumn
 from verify.readers.snapshot import TargetColumnText
 from verify.tables.hashed_by_servers.digest import Pair, Pushed, pushed
-from verify.tables.hashed_by_servers.made import Made
+from verify.tables.hashed_by_servers.sql_value import SqlValue
 
 DIALECTS = {"postgresql": POSTGRES, "mysql": MYSQL, "mariadb": MYSQL}
 NAMES = {
@@ -21,7 +21,7 @@ NAMES = {
 }
 
 
-def digest(kinds: tuple[str, str], source: Column | Made, *natives: str) -> Pushed | None:
+def digest(kinds: tuple[str, str], source: Column | SqlValue, *natives: str) -> Pushed | None:
     pairs = [
         Pair(source, TargetColumnText("d", native, NAMES.get(native, native), False)) for native in natives
     ]
@@ -34,13 +34,13 @@ def digest(kinds: tuple[str, str], source: Column | Made, *natives: str) -> Push
 def test_a_row_whose_value_is_not_known_gets_a_hash_that_none_can_have(kinds: tuple[str, str]) -> None:
     """Else a value that Spark makes otherwise than the server would be called equal."""
     target = "bigint"
-    found = [digest(kinds, Made("(a + 1)", "long", ("(a > 99)",)), target) for _ in range(2)]
+    found = [digest(kinds, SqlValue("(a + 1)", "long", ("(a > 99)",)), target) for _ in range(2)]
     assert found[0] is not None
     assert found[1] is not None
     assert "(a > 99)" in found[0].source
     assert "(a > 99)" not in found[0].target
     assert found[0].source != found[1].source, "the hash in its place is another one each time"
-    sure = [digest(kinds, Made("(a + 1)", "long"), target) for _ in range(2)]
+    sure = [digest(kinds, SqlValue("(a + 1)", "long"), target) for _ in range(2)]
     assert sure[0] is not None
     assert "(a > 99)" not in sure[0].source
 
@@ -75,7 +75,7 @@ def test_types_of_mysql_are_no_types_of_mariadb() -> None:
 
 
 def test_a_whole_number_of_the_mapping_is_one_of_64_bits() -> None:
-    made = Made("(a * b)", "long")
+    made = SqlValue("(a * b)", "long")
     found = digest(("postgresql", "postgresql"), made, "bigint")
     assert found is not None
     assert "((a * b))::int8" in found.source

@@ -16,7 +16,7 @@ import numpy as np
 from verify.history.checks.observers import judge_observers
 from verify.history.checks.verdict import Check
 from verify.history.evidence import Evidence
-from verify.history.lanes import Mark
+from verify.history.key_timeline import Mark
 from verify.history.result import CheckResult, Moment, WitnessCase
 from verify.history.rows import Array, same_row
 from verify.history.story import WITNESSES, Story, pick

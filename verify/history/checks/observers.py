@@ -15,7 +15,7 @@ import numpy as np
 
 from verify.history.evidence import Evidence
 from verify.history.history import PUT
-from verify.history.lanes import Mark
+from verify.history.key_timeline import Mark
 from verify.history.result import Moment, WitnessCase
 from verify.history.rows import Array, Rows, integers, same_row
 from verify.history.story import WITNESSES, Story
@@ -55,7 +55,7 @@ def judge_observers(evidence: Evidence) -> Observed:
         cases.append(list(wrong))
     violations = sum(len(each) for each in cases)
     told = [tell for each in cases for tell in each][:WITNESSES]
-    return Observed(reads, violations, tuple(_told(evidence, *tell) for tell in told))
+    return Observed(reads, violations, tuple(_witness(evidence, *tell) for tell in told))
 
 
 _Wrong = tuple[int, str, str]
@@ -171,7 +171,7 @@ def _wrong_row(evidence: Evidence, seen: Rows, index: int, read: int, step: int)
     )
 
 
-def _told(evidence: Evidence, row: int, headline: str, why: str) -> WitnessCase:
+def _witness(evidence: Evidence, row: int, headline: str, why: str) -> WitnessCase:
     rows, story = evidence.rows["observations"], Story(evidence)
     read = evidence.history.observations.slice(row, 1).to_pylist()[0]
     moment = Moment(

@@ -13,7 +13,7 @@ from verify.history.checks.lost_update import logged, outcomes
 from verify.history.checks.verdict import Check
 from verify.history.evidence import Evidence
 from verify.history.history import DELETE, FAILED, OK, PUT, UNKNOWN
-from verify.history.lanes import Mark
+from verify.history.key_timeline import Mark
 from verify.history.result import CheckResult, WitnessCase
 from verify.history.rows import Array
 from verify.history.story import WITNESSES, Story, pick

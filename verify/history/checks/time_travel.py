@@ -13,7 +13,7 @@ import numpy as np
 
 from verify.history.checks.verdict import Check
 from verify.history.evidence import Evidence
-from verify.history.lanes import Mark
+from verify.history.key_timeline import Mark
 from verify.history.result import CheckResult, WitnessCase
 from verify.history.rows import Array
 from verify.history.story import WITNESSES, Story, pick

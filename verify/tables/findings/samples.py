@@ -111,7 +111,7 @@ def _old_rows(
         }
         try:
             with named_failure("the mapping can't run on a part of its sources", target.where(), ""):
-                made = _made(*mapped_frame(target, alone, columns))
+                made = _canonical_rows(*mapped_frame(target, alone, columns))
                 old = _plain_rows(name, some, names)
         except (MappingError, VerifyError):
             continue  # there is no proof, so nothing is shown
@@ -141,7 +141,7 @@ def _any_key(names: Sequence[str], keys: Sequence[tuple[str | None, ...]]) -> Co
     return reduce(lambda a, b: a | b, each)
 
 
-def _made(frame: DataFrame, filled: Sequence[TargetColumnText]) -> set[tuple[str | None, ...]]:
+def _canonical_rows(frame: DataFrame, filled: Sequence[TargetColumnText]) -> set[tuple[str | None, ...]]:
     """The canonical rows that a mapping of few rows makes."""
     texts = [text.alias(f"c{i}") for i, text in enumerate(mapped_text(frame, filled))]
     table = frame.select(*texts).limit(_OLD_ROWS_MAX).toArrow()

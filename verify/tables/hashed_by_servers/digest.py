@@ -36,9 +36,9 @@ from migrator.model.table import Column
 from verify.readers.chunk_keys import Dialect, KeyColumn
 from verify.readers.snapshot import TargetColumnText
 from verify.tables.compare.normalise import kind_of
-from verify.tables.hashed_by_servers.made import Made
 from verify.tables.hashed_by_servers.row_hash import Hashed, row_hash
 from verify.tables.hashed_by_servers.spark_numbers import WHOLE
+from verify.tables.hashed_by_servers.sql_value import SqlValue
 from verify.tables.hashed_by_servers.text_hash import (
     CELLS_MAX,
     CLASSES,
@@ -111,12 +111,12 @@ class Pushed:
 class Pair:
     """A target column, and the source column that it is, or how the source's server makes it of its row."""
 
-    source: Column | Made
+    source: Column | SqlValue
     target: TargetColumnText
 
     def words(self, kind: str, dialect: Dialect) -> str:
         """The source's side in SQL. ``kind``: its engine."""
-        if not isinstance(self.source, Made):
+        if not isinstance(self.source, SqlValue):
             return dialect.quoted(self.source.name)
         # A number that the type can't hold isn't known, so that row's hash is never computed.
         whole = self.source.type in WHOLE and kind == "postgresql"
@@ -124,13 +124,13 @@ class Pair:
 
     def declared(self) -> tuple[str, str]:
         """The types of both sides, or one like it where the source's side is computed."""
-        if not isinstance(self.source, Made):
+        if not isinstance(self.source, SqlValue):
             return self.source.source_type, self.target.native
         return "datetime" if self.source.whole_seconds else "datetime(6)", self.target.native
 
     def scales_differ(self) -> bool:
         """Returns whether one number may be written with more decimals on one side than on the other."""
-        if isinstance(self.source, Made):
+        if isinstance(self.source, SqlValue):
             return True
         old, new = _scale(self.source.source_type), _scale(self.target.native)
         return old is None or old != new
@@ -163,7 +163,7 @@ def pushed(
             names[0][place] = _printed_by_source(names[0][place], pair, kinds)
             names[1][place] = _printed_by_target(names[1][place], pair, kinds[1])
             classes[place] = "text"
-    made = [pair.source for pair in pairs if isinstance(pair.source, Made)]
+    made = [pair.source for pair in pairs if isinstance(pair.source, SqlValue)]
     unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
     if kinds == ("postgresql", "postgresql"):
         return Pushed(_by_hash(names[0], pairs, classes, unknown), _by_hash(names[1], pairs, classes, []))
@@ -184,11 +184,11 @@ def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
     """The class of values that both columns belong to."""
     target = _declared(kinds[1], pair.target.native)
     if kinds[1] != "postgresql" and pair.target.base in _AS_READ:
-        if kinds[0] == "postgresql" or isinstance(pair.source, Made):
+        if kinds[0] == "postgresql" or isinstance(pair.source, SqlValue):
             target = pair.target.base
         elif pair.target.base == "bool":
             return None
-    if isinstance(pair.source, Made):
+    if isinstance(pair.source, SqlValue):
         found = _MADE_CLASSES.get(pair.source.type, "numeric")
         if pair.source.type in WHOLE and target in ("int4", "integer"):
             return "integer"
@@ -227,7 +227,7 @@ def _printed(pair: Pair, kinds: tuple[str, str], target: str | None) -> str | No
 
 
 def _printed_by_source(name: str, pair: Pair, kinds: tuple[str, str]) -> str:
-    plain = kinds[0] != "postgresql" or isinstance(pair.source, Made)
+    plain = kinds[0] != "postgresql" or isinstance(pair.source, SqlValue)
     if not plain and _declared("postgresql", pair.declared()[0]) != "text":
         name = _OUTPUT.format(name)
     if kinds[1] != "postgresql" or pair.target.base != "uuid":
@@ -271,7 +271,7 @@ def _by_hash(
 def _hashed(name: str, pair: Pair, kind: str) -> Hashed:
     if kind == "numeric" and not pair.scales_differ():
         kind = "text"
-    naive = pair.source.naive if isinstance(pair.source, Made) and name == pair.source.sql else ""
+    naive = pair.source.naive if isinstance(pair.source, SqlValue) and name == pair.source.sql else ""
     if naive:  # an instant has the hash of the time that a clock in UTC shows then
         name, kind = naive, "timestamp"
     return Hashed(name, kind, pair.source.nullable)
@@ -285,10 +285,10 @@ def _cells(
     for name, pair, kind in zip(names, pairs, classes, strict=True):
         declared = pair.declared()[0 if of_source else 1]
         # PostgreSQL would compute a value once more to ask whether it is NULL, but not to write NULL down.
-        computed = isinstance(pair.source, Made) and source == "postgresql"
+        computed = isinstance(pair.source, SqlValue) and source == "postgresql"
         nullable = computed or pair.source.nullable
         scales_differ = pair.scales_differ() if kind == "numeric" else "(" in declared
-        only_if = pair.source.only_if if of_source and isinstance(pair.source, Made) else None
+        only_if = pair.source.only_if if of_source and isinstance(pair.source, SqlValue) else None
         made.append(Cell(name, kind, declared, _collation(pair, of_source), nullable, scales_differ, only_if))
     return made
 
@@ -296,4 +296,4 @@ def _cells(
 def _collation(pair: Pair, of_source: bool) -> str:
     if not of_source:
         return pair.target.collation
-    return "utf8mb4" if isinstance(pair.source, Made) else pair.source.collation
+    return "utf8mb4" if isinstance(pair.source, SqlValue) else pair.source.collation

@@ -16,8 +16,8 @@ from migrator.model.table import Column
 from transforms.analysis.expressions import Expression
 from transforms.columns import FULL_DATE, FULL_DATETIME, ZERO_PART
 from verify.readers.mysql.session import quoted
-from verify.tables.hashed_by_servers.made import Made, NoWords
 from verify.tables.hashed_by_servers.spark_numbers import DECIMAL, WHOLE, digits
+from verify.tables.hashed_by_servers.sql_value import NoWords, SqlValue
 from verify.tables.hashed_by_servers.words import Words
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
@@ -42,7 +42,7 @@ _DIGITS_MAX, _DECIMALS_MAX = 65, 30
 _CHARACTERS = "COLLATE utf8mb4_bin"
 
 
-def in_mysql(expression: Expression, columns: Sequence[Column], target: str) -> Made | None:
+def in_mysql(expression: Expression, columns: Sequence[Column], target: str) -> SqlValue | None:
     """A column of a mapping over a table of MySQL or MariaDB; None where there are no words for it.
 
     Args:
@@ -68,13 +68,13 @@ class _MySQLWords(Words):
     replaced = "REPLACE({0}, {1}, {2})"
     binary = _BINARY
 
-    def _column(self, it: Expression) -> Made:
+    def _column(self, it: Expression) -> SqlValue:
         if it.column is None:
             raise NoWords
         column = self._columns[it.column]
         name, declared = quoted(column.name), self.declared(column)
         if it.type == "string" and declared in _TEXTS:
-            return Made(self._text_of(name, declared, column.collation), it.type)
+            return SqlValue(self._text_of(name, declared, column.collation), it.type)
         number = it.type in WHOLE or DECIMAL.fullmatch(it.type) is not None
         if not (number and (declared in _WHOLE_NUMBERS or declared == "decimal")):
             raise NoWords
@@ -82,12 +82,12 @@ class _MySQLWords(Words):
         plain = (
             name if declared != "year" and "zerofill" not in column.source_type.lower() else f"({name} + 0)"
         )
-        return Made(plain, it.type)
+        return SqlValue(plain, it.type)
 
     def declared(self, column: Column) -> str:
         return super().declared(column).split(" ")[0]
 
-    def of(self, expression: Expression) -> Made:
+    def of(self, expression: Expression) -> SqlValue:
         made = self._of_calendar(expression)
         return super().of(expression) if made is None else made
 
@@ -97,7 +97,7 @@ class _MySQLWords(Words):
     def text(self, value: str) -> str:
         return f"(_utf8mb4 X'{value.encode().hex()}' {_CHARACTERS})"
 
-    def exact(self, value: Made) -> str:
+    def exact(self, value: SqlValue) -> str:
         if value.type in WHOLE:
             return f"CAST({value.sql} AS DECIMAL(20,0))"
         return value.sql
@@ -112,7 +112,7 @@ class _MySQLWords(Words):
     def blank(self, text: str) -> str:
         return f"({text} = '')"  # the collation takes blanks at the end for nothing
 
-    def translated(self, text: Made, old: str, new: str) -> str:
+    def translated(self, text: SqlValue, old: str, new: str) -> str:
         """One character after the other, so none may become one that is replaced later."""
         if set(old) & set(new):
             raise NoWords
@@ -130,46 +130,46 @@ class _MySQLWords(Words):
     def together(self, texts: Sequence[str]) -> str:
         return f"CONCAT({', '.join(texts)})"
 
-    def converted(self, value: Made, wanted: str) -> Made | None:
+    def converted(self, value: SqlValue, wanted: str) -> SqlValue | None:
         if (value.type, wanted) in (("timestamp_ntz", "timestamp"), ("timestamp", "timestamp_ntz")):
             return replace(value, type=wanted)  # the session is in UTC, as Spark's is
         if value.type == "date" and wanted in ("timestamp_ntz", "timestamp"):
             sql = f"CAST({value.sql} AS DATETIME)"
-            return Made(sql, wanted, value.doubts(), whole_seconds=True)
+            return SqlValue(sql, wanted, value.doubts(), whole_seconds=True)
         # A fraction of a second would be rounded to a day.
         if value.type in ("timestamp_ntz", "timestamp") and wanted == "date" and value.whole_seconds:
-            return Made(f"DATE({value.sql})", wanted, value.doubts(), whole_seconds=True)
+            return SqlValue(f"DATE({value.sql})", wanted, value.doubts(), whole_seconds=True)
         if (value.type, wanted) == ("boolean", "string"):
             true, false = self.text("true"), self.text("false")
             sql = f"(CASE WHEN {value.sql} THEN {true} WHEN NOT {value.sql} THEN {false} END)"
-            return Made(sql, wanted, value.doubts())
+            return SqlValue(sql, wanted, value.doubts())
         return None
 
-    def bounded(self, value: Made) -> Made:
+    def bounded(self, value: SqlValue) -> SqlValue:
         """See there; what is made of it must not become larger than the server's numbers."""
         made = super().bounded(value)
         sql = f"(CASE WHEN NOT {made.unknown[-1]} THEN {made.sql} END)"
         return replace(made, sql=sql, only_if=None)
 
-    def _computed(self, it: Expression) -> Made:
+    def _computed(self, it: Expression) -> SqlValue:
         made = super()._computed(it)
         before, behind = made.before_point(), digits(made.type)[1]
         if before + behind > _DIGITS_MAX or behind > _DECIMALS_MAX:
             raise NoWords
         return made
 
-    def _of_calendar(self, it: Expression) -> Made | None:
+    def _of_calendar(self, it: Expression) -> SqlValue | None:
         """Translates what a mapping does with the text of a date or time; None where the expression isn't about
         one."""
         if it.kind in ("IsNull", "IsNotNull"):
             found = self._calendar(it.children[0])
-            return found and Made(f"({found[0]} IS {'NOT ' * (it.kind == 'IsNotNull')}NULL)", "boolean")
+            return found and SqlValue(f"({found[0]} IS {'NOT ' * (it.kind == 'IsNotNull')}NULL)", "boolean")
         if it.kind == "StartsWith" and _is_text(it.children[1], _NO_DATE):
             found = self._calendar(it.children[0])
-            return found and Made(_NO_DAY.format(found[0]), "boolean")
+            return found and SqlValue(_NO_DAY.format(found[0]), "boolean")
         return self._whole_day(it)
 
-    def _whole_day(self, it: Expression) -> Made | None:
+    def _whole_day(self, it: Expression) -> SqlValue | None:
         """A text as the date or time that it is, where it is a whole one, or a row that is refused."""
         match it:
             case Expression(
@@ -200,7 +200,7 @@ class _MySQLWords(Words):
                 if cast.type != wanted or not _is_text(pattern, looks):
                     return None
                 odd = (_IMPOSSIBLE.format(name),)
-                return Made(name, wanted, unprinted=odd, whole_seconds=whole_seconds)
+                return SqlValue(name, wanted, unprinted=odd, whole_seconds=whole_seconds)
         return None
 
     def _calendar(self, it: Expression) -> tuple[str, str, bool] | None:

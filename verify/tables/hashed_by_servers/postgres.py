@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from migrator.model.table import Column
 from transforms.analysis.expressions import Expression
 from verify.readers.postgres.chunks import quoted
-from verify.tables.hashed_by_servers.made import Made, NoWords
 from verify.tables.hashed_by_servers.spark_numbers import DECIMAL, WHOLE, is_number
+from verify.tables.hashed_by_servers.sql_value import NoWords, SqlValue
 from verify.tables.hashed_by_servers.words import Words
 
 _TIMES = ("date", "timestamp_ntz", "timestamp")
@@ -48,7 +48,7 @@ _CASTS = {
 }
 
 
-def in_postgres(expression: Expression, columns: Sequence[Column]) -> Made | None:
+def in_postgres(expression: Expression, columns: Sequence[Column]) -> SqlValue | None:
     """A column of a mapping over a table of PostgreSQL; None where there are no words for it.
 
     Args:
@@ -74,13 +74,13 @@ class _PostgresWords(Words):
     replaced = 'replace({0} COLLATE "C", {1}, {2})'
     binary = ("bytea",)
 
-    def _column(self, it: Expression) -> Made:
+    def _column(self, it: Expression) -> SqlValue:
         if it.column is None:
             raise NoWords
         column = self._columns[it.column]
         name, declared = quoted(column.name), self.declared(column)
         if it.type in _TIMES:
-            return Made(name, it.type, (_UNREACHED.format(name),))
+            return SqlValue(name, it.type, (_UNREACHED.format(name),))
         exact = (it.type in WHOLE and declared in ("smallint", "integer", "bigint")) or (
             (it.type == "boolean" and declared == "boolean")
             or (DECIMAL.fullmatch(it.type) is not None and declared == "numeric")
@@ -88,7 +88,7 @@ class _PostgresWords(Words):
         )
         if not exact:
             raise NoWords
-        return Made(name, it.type, (f"coalesce({name} = 'NaN', false)",) if declared == "numeric" else ())
+        return SqlValue(name, it.type, (f"coalesce({name} = 'NaN', false)",) if declared == "numeric" else ())
 
     def null(self, type_: str) -> str:
         if is_number(type_):
@@ -103,13 +103,13 @@ class _PostgresWords(Words):
             raise NoWords
         return "'" + value.replace("'", "''") + "'::text"
 
-    def exact(self, value: Made) -> str:
+    def exact(self, value: SqlValue) -> str:
         return f"{value.sql}::numeric"
 
     def constant(self, number: int) -> str:
         return f"{number}::numeric"
 
-    def cut_off(self, value: Made) -> str:
+    def cut_off(self, value: SqlValue) -> str:
         # A whole number's zeros don't matter: what is written of it is without them.
         return value.sql if value.whole else super().cut_off(value)
 
@@ -119,7 +119,7 @@ class _PostgresWords(Words):
     def blank(self, text: str) -> str:
         return f"({text}::bpchar = ''::bpchar COLLATE \"C\")"
 
-    def translated(self, text: Made, old: str, new: str) -> str:
+    def translated(self, text: SqlValue, old: str, new: str) -> str:
         return f"translate({text.sql}, {self.text(old)}, {self.text(new)})"
 
     def digits_of_bytes(self, column: str) -> str:
@@ -128,9 +128,9 @@ class _PostgresWords(Words):
     def together(self, texts: Sequence[str]) -> str:
         return f"({' || '.join(texts)})"
 
-    def converted(self, value: Made, wanted: str) -> Made | None:
+    def converted(self, value: SqlValue, wanted: str) -> SqlValue | None:
         words = _CASTS.get((value.type, wanted))
         if words is None:
             return None
         naive = value.sql if (value.type, wanted) == ("timestamp_ntz", "timestamp") else ""
-        return Made(words.format(value.sql), wanted, value.doubts(), naive=naive)
+        return SqlValue(words.format(value.sql), wanted, value.doubts(), naive=naive)

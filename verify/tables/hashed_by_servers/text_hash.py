@@ -99,7 +99,7 @@ class Cell:
         collation: of MySQL's texts; else empty.
         nullable: whether NULL may be in it, as the source says.
         scales_differ: whether one number or time may be written with more decimals than the other.
-        only_if: see ``verify.tables.hashed_by_servers.made.Made``.
+        only_if: see ``verify.tables.hashed_by_servers.sql_value.SqlValue``.
     """
 
     name: str

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from migrator.model.table import Column
 from transforms.analysis.expressions import Expression
-from verify.tables.hashed_by_servers.made import Made, NoWords, typed
+from verify.tables.hashed_by_servers.sql_value import NoWords, SqlValue, typed
 
 TRIMS = ("StringTrim", "StringTrimLeft", "StringTrimRight")
 
@@ -41,7 +41,7 @@ class TextWords(ABC):
     def __init__(self, columns: Sequence[Column]):
         self._columns = columns
 
-    def of_texts(self) -> dict[str, Callable[[Expression], Made]]:
+    def of_texts(self) -> dict[str, Callable[[Expression], SqlValue]]:
         """Returns the translation of each kind of expression that makes a text, or asks for a text's length."""
         return {
             "Concat": self._concat,
@@ -57,62 +57,62 @@ class TextWords(ABC):
         }
 
     @abstractmethod
-    def of(self, expression: Expression) -> Made:
+    def of(self, expression: Expression) -> SqlValue:
         """A value."""
 
     @abstractmethod
-    def translated(self, text: Made, old: str, new: str) -> str:
+    def translated(self, text: SqlValue, old: str, new: str) -> str:
         """A text in which characters are replaced by others, one by one."""
 
     def declared(self, column: Column) -> str:
         """The word of a column's declared type."""
         return column.source_type.lower().partition("(")[0].strip()
 
-    def _all(self, expressions: Sequence[Expression]) -> tuple[list[Made], tuple[str, ...]]:
+    def _all(self, expressions: Sequence[Expression]) -> tuple[list[SqlValue], tuple[str, ...]]:
         found = [self.of(each) for each in expressions]
         return found, tuple(dict.fromkeys(part for each in found for part in each.doubts()))
 
-    def _concat(self, it: Expression) -> Made:
+    def _concat(self, it: Expression) -> SqlValue:
         found, unknown = self._all(it.children)
         if not found:
             raise NoWords
         typed("string", *found)
-        return Made(self.together([each.sql for each in found]), "string", unknown)
+        return SqlValue(self.together([each.sql for each in found]), "string", unknown)
 
-    def _concat_ws(self, it: Expression) -> Made:
+    def _concat_ws(self, it: Expression) -> SqlValue:
         """Translates ``concat_ws``, which leaves out NULLs on all servers as in Spark."""
         found, unknown = self._all(it.children)
         between = it.children[0]
         if len(found) < 2 or between.kind != "Literal" or between.value is None:
             raise NoWords
         typed("string", *found)
-        return Made(f"concat_ws({', '.join(each.sql for each in found)})", "string", unknown)
+        return SqlValue(f"concat_ws({', '.join(each.sql for each in found)})", "string", unknown)
 
-    def _substring(self, it: Expression) -> Made:
+    def _substring(self, it: Expression) -> SqlValue:
         value, place, size = it.children
         return self._part(value, _constant(place), size)
 
-    def _part(self, text: Expression, place: int, size: Expression) -> Made:
+    def _part(self, text: Expression, place: int, size: Expression) -> SqlValue:
         value, characters = self.of(text), _constant(size)
         typed("string", value)
         if place < 1 or characters < 1:  # from the end, or of nothing
             raise NoWords
-        return Made(f"substr({value.sql}, {place}, {characters})", "string", value.doubts())
+        return SqlValue(f"substr({value.sql}, {place}, {characters})", "string", value.doubts())
 
-    def _replaced(self, it: Expression) -> Made:
+    def _replaced(self, it: Expression) -> SqlValue:
         found, unknown = self._all(it.children)
         typed("string", *found)
         old, new = it.children[1:]
         if old.kind != "Literal" or new.kind != "Literal" or not old.value or new.value is None:
             raise NoWords
-        return Made(self.replaced.format(*(each.sql for each in found)), "string", unknown)
+        return SqlValue(self.replaced.format(*(each.sql for each in found)), "string", unknown)
 
-    def _hex(self, it: Expression) -> Made:
+    def _hex(self, it: Expression) -> SqlValue:
         (of,) = it.children
         column = None if of.column is None else self._columns[of.column]
         if of.type != "binary" or column is None or self.declared(column) not in self.binary:
             raise NoWords
-        return Made(self.digits_of_bytes(column.name), "string")
+        return SqlValue(self.digits_of_bytes(column.name), "string")
 
     @abstractmethod
     def digits_of_bytes(self, column: str) -> str:
@@ -122,27 +122,27 @@ class TextWords(ABC):
     def together(self, texts: Sequence[str]) -> str:
         """Texts one after the other; NULL if one is."""
 
-    def _of_text(self, words: str, it: Expression, type_: str) -> Made:
+    def _of_text(self, words: str, it: Expression, type_: str) -> SqlValue:
         if len(it.children) != 1:  # to trim other characters than spaces
             raise NoWords
         value = self.of(it.children[0])
         typed("string", value)
-        return Made(words.format(value.sql), type_, value.doubts())
+        return SqlValue(words.format(value.sql), type_, value.doubts())
 
-    def _of_ascii(self, it: Expression) -> Made:
+    def _of_ascii(self, it: Expression) -> SqlValue:
         made = self._of_text(self.cases[it.kind], it, "string")
         if it.children[0].kind == "Hex":
             return made
         value = self.of(it.children[0])
-        return Made(made.sql, made.type, (*made.unknown, self.not_ascii.format(value.sql)))
+        return SqlValue(made.sql, made.type, (*made.unknown, self.not_ascii.format(value.sql)))
 
-    def _translate(self, it: Expression) -> Made:
+    def _translate(self, it: Expression) -> SqlValue:
         value = self.of(it.children[0])
         typed("string", value)
         texts = [each.value for each in it.children[1:] if each.kind == "Literal" and each.value is not None]
         if len(texts) != 2 or len(texts[0]) != len(texts[1]) or len(set(texts[0])) != len(texts[0]):
             raise NoWords
-        return Made(self.translated(value, *texts), "string", value.doubts())
+        return SqlValue(self.translated(value, *texts), "string", value.doubts())
 
 
 def _constant(it: Expression) -> int:

@@ -2,7 +2,7 @@
 (``verify.tables.hashed_by_servers.digest``).
 
 A digest may be too strict, never too lenient. So a function is put into SQL only where its value is the same for
-every row, or where a condition tells the rows of which that isn't known (``Made.unknown``): they count as
+every row, or where a condition tells the rows of which that isn't known (``SqlValue.unknown``): they count as
 different, and the mapping itself decides. What isn't listed has no words: then the rows are read, as ever.
 
 - Numbers are computed as decimals; what Spark's type couldn't hold isn't known.
@@ -23,21 +23,20 @@ from dataclasses import replace
 
 from migrator.model.table import Column
 from transforms.analysis.expressions import Expression
-from verify.tables.hashed_by_servers.expression_facts import is_empty, nullable, of_a_row
-from verify.tables.hashed_by_servers.made import (
-    Made,
-    NoWords,
-    case_of,
-    digits_of,
-    same_type,
-    typed,
-)
 from verify.tables.hashed_by_servers.spark_numbers import (
     WHOLE,
     digits,
     is_number,
     result_type,
     sure_digits,
+)
+from verify.tables.hashed_by_servers.sql_value import (
+    NoWords,
+    SqlValue,
+    case_of,
+    digits_of,
+    same_type,
+    typed,
 )
 from verify.tables.hashed_by_servers.text_words import TRIMS, TextWords
 
@@ -76,11 +75,11 @@ class Words(TextWords):
 
     def __init__(self, columns: Sequence[Column]):
         super().__init__(columns)
-        self._known: Mapping[str, Callable[[Expression], Made]] = {
+        self._known: Mapping[str, Callable[[Expression], SqlValue]] = {
             "AttributeReference": self._column,
             "Literal": lambda it: self._literal(it.type, it.value),
             "Cast": self._cast,
-            "RaiseError": lambda _: Made("NULL", "void", ("true",)),
+            "RaiseError": lambda _: SqlValue("NULL", "void", ("true",)),
             "CaseWhen": lambda it: self._case(it.children),
             "If": lambda it: self._case(it.children),
             "Coalesce": self._coalesce,
@@ -99,7 +98,7 @@ class Words(TextWords):
             **self.of_texts(),
         }
 
-    def column(self, expression: Expression) -> Made | None:
+    def column(self, expression: Expression) -> SqlValue | None:
         """A column of a mapping; None where there are no words for it.
 
         Args:
@@ -111,9 +110,9 @@ class Words(TextWords):
             return None
         if made.type == "void":
             return None
-        return replace(made, nullable=nullable(expression, self._columns))
+        return replace(made, nullable=_nullable(expression, self._columns))
 
-    def of(self, expression: Expression) -> Made:
+    def of(self, expression: Expression) -> SqlValue:
         """A value."""
         known = self._known.get(expression.kind)
         if known is None:
@@ -132,7 +131,7 @@ class Words(TextWords):
         """A constant text."""
 
     @abstractmethod
-    def exact(self, value: Made) -> str:
+    def exact(self, value: SqlValue) -> str:
         """A number as one that doesn't overflow when it is added to another."""
 
     @abstractmethod
@@ -148,46 +147,46 @@ class Words(TextWords):
         """Writes whether a text is of blanks alone; NULL for NULL."""
 
     @abstractmethod
-    def converted(self, value: Made, wanted: str) -> Made | None:
+    def converted(self, value: SqlValue, wanted: str) -> SqlValue | None:
         """A value as one of another type, where neither is a number; None where there are no words."""
 
     @abstractmethod
-    def _column(self, it: Expression) -> Made:
+    def _column(self, it: Expression) -> SqlValue:
         """A column of the table."""
 
-    def cut_off(self, value: Made) -> str:
+    def cut_off(self, value: SqlValue) -> str:
         """A decimal without what is behind its point."""
         return self.cut.format(value.sql)
 
-    def _cast(self, it: Expression) -> Made:
+    def _cast(self, it: Expression) -> SqlValue:
         (child,) = it.children
         value = self.of(child)
         if child.kind == "Literal" and child.value is not None and is_number(it.type):
             if not re.fullmatch(rf"-?\d{{1,{sure_digits(it.type)}}}", child.value):
                 raise NoWords
-            return Made(value.sql, it.type, digits=value.digits)
+            return SqlValue(value.sql, it.type, digits=value.digits)
         if value.type == "void":
-            return Made(self.null(it.type), it.type, value.doubts(), whole_seconds=True)
+            return SqlValue(self.null(it.type), it.type, value.doubts(), whole_seconds=True)
         if value.type == it.type:
             return value
         if is_number(value.type) and is_number(it.type):
             return self._as_number(value, it.type)
         if value.type in WHOLE and it.type == "string":
-            return Made(self.digits.format(value.sql), it.type, value.doubts())
+            return SqlValue(self.digits.format(value.sql), it.type, value.doubts())
         if value.type in WHOLE and it.type == "boolean":
-            return Made(f"({value.sql} <> 0)", it.type, value.doubts())
+            return SqlValue(f"({value.sql} <> 0)", it.type, value.doubts())
         if value.type == "boolean" and it.type in WHOLE:
-            return Made(self.whole.format(value.sql), it.type, value.doubts())
+            return SqlValue(self.whole.format(value.sql), it.type, value.doubts())
         made = self.converted(value, it.type)
         if made is None:
             raise NoWords
         return made
 
-    def _case(self, parts: Sequence[Expression]) -> Made:
+    def _case(self, parts: Sequence[Expression]) -> SqlValue:
         """Conditions and values in turn, perhaps with what holds else at the end."""
         found = [self.of(each) for each in parts]
         conditions, values = found[: len(found) // 2 * 2 : 2], found[1::2]
-        other = found[-1] if len(found) % 2 else Made("NULL", "void")
+        other = found[-1] if len(found) % 2 else SqlValue("NULL", "void")
         typed("boolean", *conditions)
         made = same_type([*values, other], self.null)
         unknown = [part for each in conditions for part in each.doubts()]
@@ -197,7 +196,7 @@ class Words(TextWords):
             sql = made[0].sql
         elif len(values) == 1 and other.type == "void":
             only_if = (conditions[0].sql, made[0].sql)
-        return Made(
+        return SqlValue(
             sql,
             made[0].type,
             tuple(dict.fromkeys(unknown)),
@@ -207,25 +206,25 @@ class Words(TextWords):
             only_if=only_if,
         )
 
-    def _coalesce(self, it: Expression) -> Made:
+    def _coalesce(self, it: Expression) -> SqlValue:
         found, unknown = self._all(it.children)
         made = same_type(found, self.null)
         sql = f"coalesce({', '.join(each.sql for each in made)})"
         whole = all(each.whole_seconds for each in made)
-        return Made(sql, made[0].type, unknown, digits=digits_of(made), whole_seconds=whole)
+        return SqlValue(sql, made[0].type, unknown, digits=digits_of(made), whole_seconds=whole)
 
-    def _null_if(self, it: Expression) -> Made:
+    def _null_if(self, it: Expression) -> SqlValue:
         equal = self._compared(Expression("EqualTo", it.children))
         value = self.of(it.children[0])
         sql = f"(CASE WHEN {equal.sql} THEN NULL ELSE {value.sql} END)"
-        return Made(sql, value.type, equal.unknown, whole_seconds=value.whole_seconds)
+        return SqlValue(sql, value.type, equal.unknown, whole_seconds=value.whole_seconds)
 
-    def _of_boolean(self, words: str, it: Expression) -> Made:
+    def _of_boolean(self, words: str, it: Expression) -> SqlValue:
         found, unknown = self._all(it.children)
         typed("boolean", *found)
-        return Made(words.format(*(each.sql for each in found)), "boolean", unknown)
+        return SqlValue(words.format(*(each.sql for each in found)), "boolean", unknown)
 
-    def _or(self, it: Expression) -> Made:
+    def _or(self, it: Expression) -> SqlValue:
         # What hardly any row is comes last: the server asks one after the other.
         first, second = it.children if it.children[0].kind != "IsNull" else it.children[::-1]
         made = self._of_boolean("({} OR {})", Expression(it.kind, (first, second)))
@@ -234,24 +233,24 @@ class Words(TextWords):
             if (one.kind, other.kind) == ("IsNull", "EqualTo"):
                 asked = {self.of(each).sql for each in (*one.children, *other.children)}
                 if len(asked) == 1:
-                    return Made("true", "boolean", made.unknown)
+                    return SqlValue("true", "boolean", made.unknown)
         return made
 
-    def _is_null(self, words: str, it: Expression) -> Made:
+    def _is_null(self, words: str, it: Expression) -> SqlValue:
         value = self.of(it.children[0])
-        return Made(words.format(value.sql), "boolean", value.doubts())
+        return SqlValue(words.format(value.sql), "boolean", value.doubts())
 
-    def _compared(self, it: Expression) -> Made:
+    def _compared(self, it: Expression) -> SqlValue:
         (left, right), unknown = self._all(it.children)
         text, other = it.children
-        if it.kind == "EqualTo" and text.kind in TRIMS and len(text.children) == 1 and is_empty(other):
+        if it.kind == "EqualTo" and text.kind in TRIMS and len(text.children) == 1 and _is_empty(other):
             # What is of blanks alone; none is taken away for that.
             value = self.of(text.children[0])
             typed("string", value)
-            return Made(self.blank(value.sql), "boolean", unknown)
-        return Made(self._comparison(it.kind, left, right), "boolean", unknown)
+            return SqlValue(self.blank(value.sql), "boolean", unknown)
+        return SqlValue(self._comparison(it.kind, left, right), "boolean", unknown)
 
-    def _comparison(self, kind: str, left: Made, right: Made) -> str:
+    def _comparison(self, kind: str, left: SqlValue, right: SqlValue) -> str:
         if left.type != right.type and not (is_number(left.type) and is_number(right.type)):
             raise NoWords
         if left.type == "string":
@@ -260,15 +259,15 @@ class Words(TextWords):
             return self.equal_texts(kind, left.sql, right.sql)
         return f"({left.sql} {_COMPARED.get(kind, self.same)} {right.sql})"
 
-    def _in(self, it: Expression) -> Made:
+    def _in(self, it: Expression) -> SqlValue:
         (value, *options), unknown = self._all(it.children)
         if not options:
             raise NoWords
         any_of = " OR ".join(self._comparison("EqualTo", value, each) for each in options)
-        return Made(f"({any_of})", "boolean", unknown)
+        return SqlValue(f"({any_of})", "boolean", unknown)
 
-    def _computed(self, it: Expression) -> Made:
-        if not of_a_row(it):  # the server would compute it beforehand, and fail before it asks any condition
+    def _computed(self, it: Expression) -> SqlValue:
+        if not _of_a_row(it):  # the server would compute it beforehand, and fail before it asks any condition
             raise NoWords
         (left, right), unknown = self._all(it.children)
         wanted = result_type(it.kind, left.type, right.type)
@@ -279,14 +278,14 @@ class Words(TextWords):
         size = sum(sizes) if it.kind == "Multiply" else max(sizes) + 1
         # A decimal's type has room for whatever comes of two others.
         if wanted not in WHOLE or size <= sure_digits(wanted):
-            return Made(sql, wanted, unknown, digits=size, whole=_is_whole(it, left, right))
-        return self.bounded(Made(sql, wanted, unknown))
+            return SqlValue(sql, wanted, unknown, digits=size, whole=_is_whole(it, left, right))
+        return self.bounded(SqlValue(sql, wanted, unknown))
 
-    def bounded(self, value: Made) -> Made:
+    def bounded(self, value: SqlValue) -> SqlValue:
         """A number that isn't known where its type can't hold it."""
         return replace(value, unknown=(*value.unknown, self._beyond(value.sql, value.type)))
 
-    def _in_zone(self, it: Expression) -> Made:
+    def _in_zone(self, it: Expression) -> SqlValue:
         value, zone = it.children
         if zone.kind != "Literal" or zone.value not in _UTC:
             raise NoWords
@@ -294,20 +293,20 @@ class Words(TextWords):
         typed("timestamp", made)
         return made
 
-    def _literal(self, type_: str, value: str | None) -> Made:
+    def _literal(self, type_: str, value: str | None) -> SqlValue:
         if type_ == "void" or (value is None and type_ == ""):
-            return Made("NULL", "void")
+            return SqlValue("NULL", "void")
         if value is None:
-            return Made(self.null(type_), type_, whole_seconds=True)
+            return SqlValue(self.null(type_), type_, whole_seconds=True)
         if type_ == "boolean" and value in ("true", "false"):
-            return Made(value, type_)
+            return SqlValue(value, type_)
         if is_number(type_) and re.fullmatch(r"-?\d+(\.\d+)?", value):
-            return Made(f"({value})", type_, digits=len(value.lstrip("-").partition(".")[0]))
+            return SqlValue(f"({value})", type_, digits=len(value.lstrip("-").partition(".")[0]))
         if type_ == "string":
-            return Made(self.text(value), type_)
+            return SqlValue(self.text(value), type_)
         raise NoWords
 
-    def _as_number(self, value: Made, wanted: str) -> Made:
+    def _as_number(self, value: SqlValue, wanted: str) -> SqlValue:
         """A number as another type of number: cut to a whole number, or with at least as many decimals."""
         sql = value.sql
         if wanted in WHOLE:
@@ -319,8 +318,8 @@ class Words(TextWords):
         if wanted in WHOLE and value.type in WHOLE:
             held = held or WHOLE[value.type] <= WHOLE[wanted]
         if held:
-            return Made(sql, wanted, value.doubts(), digits=size)
-        return self.bounded(Made(sql, wanted, value.doubts()))
+            return SqlValue(sql, wanted, value.doubts(), digits=size)
+        return self.bounded(SqlValue(sql, wanted, value.doubts()))
 
     def _beyond(self, sql: str, type_: str) -> str:
         """Writes whether a number is outside the range of one of Spark's types."""
@@ -330,7 +329,7 @@ class Words(TextWords):
         return f"coalesce(abs({sql}) >= {self.constant(10 ** digits(type_)[0])}, false)"
 
 
-def _is_whole(it: Expression, left: Made, right: Made) -> bool:
+def _is_whole(it: Expression, left: SqlValue, right: SqlValue) -> bool:
     """Returns whether a product is a decimal times a number that takes its point to the end: so amounts become
     cents."""
     if it.kind != "Multiply":
@@ -344,7 +343,7 @@ def _is_whole(it: Expression, left: Made, right: Made) -> bool:
     return False
 
 
-def _of_values(conditions: Sequence[Made], doubts: Sequence[tuple[str, ...]]) -> list[str]:
+def _of_values(conditions: Sequence[SqlValue], doubts: Sequence[tuple[str, ...]]) -> list[str]:
     """Writes whether any doubt holds about the value that the conditions choose."""
     if not any(doubts):
         return []
@@ -353,3 +352,25 @@ def _of_values(conditions: Sequence[Made], doubts: Sequence[tuple[str, ...]]) ->
     if any_of == "false":
         return []
     return [f"({conditions[0].sql} IS NOT TRUE)" if values == ["false", "true"] else any_of]
+
+
+def _nullable(it: Expression, columns: Sequence[Column]) -> bool:
+    """Returns whether NULL is to be expected. The answer isn't certain: the text of a refused row is NULL too."""
+    if it.column is not None:
+        return columns[it.column].nullable
+    if it.kind in ("Literal", "RaiseError"):
+        return it.kind == "Literal" and it.value is None
+    if it.kind == "CaseWhen" and len(it.children) % 2 == 0:
+        return True
+    children = it.children[1::2] + it.children[-1:] if it.kind == "CaseWhen" else it.children
+    return it.kind == "NullIf" or any(_nullable(each, columns) for each in children)
+
+
+def _is_empty(it: Expression) -> bool:
+    """Returns whether an expression is the empty text."""
+    return it.kind == "Literal" and it.type == "string" and it.value == ""
+
+
+def _of_a_row(it: Expression) -> bool:
+    """Returns whether an expression holds any column, so that it isn't one value for all rows."""
+    return it.kind == "AttributeReference" or any(map(_of_a_row, it.children))

@@ -22,9 +22,9 @@ from verify.readers.ports import SourceChunks, TargetChunks
 from verify.readers.snapshot import TargetColumnText
 from verify.tables.compare.mapped_side import mapping_failure
 from verify.tables.hashed_by_servers.digest import Pair, Pushed, pushed
-from verify.tables.hashed_by_servers.made import Made
 from verify.tables.hashed_by_servers.mysql import in_mysql
 from verify.tables.hashed_by_servers.postgres import in_postgres
+from verify.tables.hashed_by_servers.sql_value import SqlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _in_sql(
     return found
 
 
-def _in_words(kinds: tuple[str, str], expression: Expression, columns: Sequence[Column]) -> Made | None:
+def _in_words(kinds: tuple[str, str], expression: Expression, columns: Sequence[Column]) -> SqlValue | None:
     if kinds[0] == "postgresql":
         return in_postgres(expression, columns)
     return in_mysql(expression, columns, kinds[1])

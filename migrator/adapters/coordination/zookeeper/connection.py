@@ -81,7 +81,7 @@ class ZooKeeperSession:
         if self._closed:
             raise ConnectionFailed("the ZooKeeper session was closed", where=self.address)
         if self._client is None:
-            client = self._made()
+            client = self._new_client()
             with self._named("ZooKeeper can't be reached"):
                 try:
                     client.start(timeout=_FIRST_ANSWER_S)
@@ -113,7 +113,7 @@ class ZooKeeperSession:
         if self._end is not None:
             self._end()
 
-    def _made(self) -> KazooClient:
+    def _new_client(self) -> KazooClient:
         settings = self._settings
         handler = SequentialThreadingHandler()
         login = f"{settings.user}:{settings.password}"

@@ -27,7 +27,7 @@ from migrator.adapters.sources.mariadb.position import (
     parse_gtids,
     parse_position,
 )
-from migrator.adapters.sources.mariadb.track import DomainTrack, told
+from migrator.adapters.sources.mariadb.track import DomainTrack, proof_of
 from migrator.errors import GapError
 from migrator.model.position import Position
 from migrator.model.table import TableId
@@ -83,7 +83,7 @@ class MariaLogReader(BinlogReader):
         asked = {**place.read_from(), wanted.domain: before}
         gtids = {domain: gtid for domain, gtid in asked.items() if gtid is not None}
         for event in gtid_events(open_stream(self._source, gtids), self._source.silence_s):
-            found = told(event)
+            found = proof_of(event)
             if found is None:
                 continue
             (gtid,) = parse_gtids(found.gtid).values()

@@ -161,7 +161,7 @@ class DomainTrack:
         return str(LogPlace(self._gtids, self._file, self._offset))
 
 
-def told(event: Event) -> Proof | None:
+def proof_of(event: Event) -> Proof | None:
     """Returns what a GTID event tells of its transaction, wherever the event stands; None of other events."""
     if event.type != events.MARIADB_GTID:
         return None

@@ -17,7 +17,7 @@ from migrator.adapters.sources.mysql.gtid_set import newest, own_last, parse_set
 from migrator.adapters.sources.mysql.log_request import open_stream
 from migrator.adapters.sources.mysql.position import LogPlace, parse_position
 from migrator.adapters.sources.mysql.preflight import logs_cascades
-from migrator.adapters.sources.mysql.track import SetTrack, told
+from migrator.adapters.sources.mysql.track import SetTrack, proof_of
 from migrator.errors import GapError
 from migrator.model.position import Position
 from migrator.model.table import TableId
@@ -77,7 +77,7 @@ class MysqlLogReader(BinlogReader):
         asked = place.read_from().without(parse_set(",".join(gtids)))
         last = None
         for event in gtid_events(open_stream(self._source, asked), self._source.silence_s):
-            found = told(event)
+            found = proof_of(event)
             if found is not None and found.gtid in gtids:
                 last = found
                 if len(gtids) == 1:

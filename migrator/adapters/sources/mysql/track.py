@@ -159,7 +159,7 @@ def transaction_id(origin: Origin, number: int) -> TransactionId:
     return (origin[0], int.from_bytes(origin[1].encode(), "big"), number)
 
 
-def told(event: Event) -> Proof | None:
+def proof_of(event: Event) -> Proof | None:
     """Returns what a GTID event tells of its transaction, wherever the event stands; None without a GTID."""
     if event.type == events.MYSQL_TAGGED_GTID:
         origin, number, committed_us = _tagged(event.body)

@@ -77,7 +77,7 @@ class WatchedConnection:
         if self._connection is None:
             dsn = conninfo(self._source, "chunks")
             try:
-                self._connection = self._line.made(lambda: open_adbc(dsn))
+                self._connection = self._line.connected(lambda: open_adbc(dsn))
             except adbc_driver_manager.Error as error:
                 words = str(error)
                 raise connect_failure(self._source, words, refusal_of(dsn, words)) from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from migrator.adapters.targets.mysql.reflect import catalog
+from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.shared.ledger import LedgerTable
+from migrator.model.ledger import Ledger
 from migrator.schema import MYSQL_LEDGER
 
 LEDGER = LedgerTable(
@@ -14,3 +17,16 @@ LEDGER = LedgerTable(
     move_on=f"UPDATE {MYSQL_LEDGER} SET segment = %s, position_order = %s, position_token = %s, checkpoint = %s,"
     " format = %s, updated_at = CURRENT_TIMESTAMP WHERE migration = %s",
 )
+_EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+
+
+def peek(settings: MysqlTarget) -> Ledger | None:
+    """The ledger as committed now, seen from outside the run: without lock and epoch; None while there is none.
+
+    Raises ``ConnectionFailed``, ``TargetError``.
+    """
+    with catalog(settings) as session:
+        if not session.rows(_EXISTS, [settings.database, MYSQL_LEDGER]):
+            return None
+        found = session.rows(LEDGER.read, [settings.migration])
+    return LEDGER.of_row(settings.migration, found[0]) if found else None

@@ -48,7 +48,7 @@ class Session:
         self._line = Line(settings.host, settings.port)
         self.id = 0
         try:
-            self._connection = self._line.made(lambda: connected(settings))
+            self._connection = self._line.connected(lambda: connected(settings))
         except (*_DRIVER_ERRORS, RuntimeError, ValueError) as error:
             raise not_reached(settings, error) from None
         self.id = int(self._connection.thread_id())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from migrator.adapters.targets.postgres.reflect import catalog
+from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.shared.ledger import LedgerTable
+from migrator.model.ledger import Ledger
 
 _NAME = "migrator.ledger"
 
@@ -18,3 +21,18 @@ LEDGER = LedgerTable(
     " position_token = $3::text, checkpoint = $4::text::jsonb, format = $5::bigint, updated_at = now()"
     " WHERE migration = $6::text",
 )
+_EXISTS = "SELECT to_regclass('migrator.ledger') IS NOT NULL"
+_READ = "SELECT epoch, segment, format, checkpoint::text FROM migrator.ledger WHERE migration = %s"
+
+
+def peek(settings: PostgresTarget) -> Ledger | None:
+    """The ledger as committed now, seen from outside the run: without lock and epoch; None while there is none.
+
+    Raises ``ConnectionFailed``, ``TargetError``.
+    """
+    with catalog(settings) as connection:
+        exists = connection.execute(_EXISTS).fetchone()
+        if exists is None or not exists[0]:
+            return None
+        found = connection.execute(_READ, [settings.migration]).fetchone()
+    return None if found is None else LEDGER.of_row(settings.migration, found)

@@ -42,7 +42,7 @@ class Session:
         self._left_behind = False
         self._line = Line(settings.host, settings.port)
         try:
-            self._connection = self._line.made(lambda: open_adbc(settings.conninfo()))
+            self._connection = self._line.connected(lambda: open_adbc(settings.conninfo()))
         except manager.Error as error:
             words = str(error)
             raise not_reached(settings, words, refusal_of(settings.conninfo(), words)) from None

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from migrator.adapters.targets.shared.lost_row import lost_row
 from migrator.errors import FencedError, TargetError
 from migrator.model.codecs.codec import FORMAT, FormatError, check_number
 from migrator.model.codecs.ledger_codec import ledger_from_json, ledger_to_json
@@ -55,7 +54,7 @@ class LedgerTable:
         """The ledger as committed now. Raises ``TargetError`` when it has no row."""
         found = session.rows(f"{self.read}{lock}", [migration])
         if not found:
-            raise lost_row(migration, self.name)
+            raise _lost_row(migration, self.name)
         return self.of_row(migration, found[0])
 
     def make(self, session: LedgerSession, migration: str) -> None:
@@ -129,3 +128,14 @@ class LedgerTable:
             where=self.name,
             remedy="stop this process; it must not write any more",
         )
+
+
+def _lost_row(migration: str, ledger: str) -> TargetError:
+    """Nobody knows then what is in the target: a dump over it would leave rows that are gone from the source."""
+    return TargetError(
+        f"the target's ledger has no row for migration {migration}",
+        where=ledger,
+        cause="it was deleted, or another database is configured now",
+        remedy="configure the target that the migration writes into, or put the row back as a backup of the target"
+        " has it; else start the migration anew (docs/how-to/start-anew.md)",
+    )

@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from migrator.adapters.targets.shared.ledger import LedgerSession, LedgerTable
 from migrator.adapters.targets.shared.prepared import WrittenTable
+from migrator.adapters.targets.shared.reflected import check_unchanged
 from migrator.adapters.targets.shared.refused import (
     ConnectionLost,
     StatementRefused,
@@ -16,7 +17,6 @@ from migrator.adapters.targets.shared.refused import (
     refused_statement,
     temporary,
 )
-from migrator.adapters.targets.shared.unchanged import check_unchanged
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from migrator.adapters.targets.mysql.ledger import peek
 from migrator.adapters.targets.mysql.mirror.names import control_table
-from migrator.adapters.targets.mysql.peek import peek
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.model.ledger import Ledger

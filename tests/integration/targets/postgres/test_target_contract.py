@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from migrator.adapters.targets.postgres.ledger import peek
 from migrator.adapters.targets.postgres.mirror.tables import FILLED
-from migrator.adapters.targets.postgres.peek import peek
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.model.ledger import Ledger

@@ -44,9 +44,9 @@ from verify.readers.mysql.mariadb_source import MariaDBSource
 from verify.readers.mysql.mysql_source import MySQLSource
 from verify.readers.mysql.session import open_session, rows_and_warnings
 from verify.tables.hashed_by_servers import text_hash
-from verify.tables.hashed_by_servers.made import Made
 from verify.tables.hashed_by_servers.mysql import in_mysql
 from verify.tables.hashed_by_servers.spark_numbers import is_number
+from verify.tables.hashed_by_servers.sql_value import SqlValue
 from verify.tables.hashed_by_servers.text_hash import Cell
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -169,11 +169,11 @@ class Table(Worded):
         with reader.chunks("r") as chunks:
             super().__init__(chunks, spark, folder)
 
-    def made(self, said: Said, target: str = "mysql") -> Made | None:
+    def made(self, said: Said, target: str = "mysql") -> SqlValue | None:
         found = self.expression(said)
         return None if found is None else in_mysql(found, self.schema.columns, target)
 
-    def by_server(self, made: Made) -> tuple[dict[int, Any], set[int]]:
+    def by_server(self, made: SqlValue) -> tuple[dict[int, Any], set[int]]:
         assert not made.unprinted
         unknown = " OR ".join(made.unknown) or "false"
         with open_session(settings_of(self._old), "source") as session:
@@ -194,7 +194,7 @@ class Table(Worded):
         return str(int(value)) if kind == "boolean" else str(value) if kind == "date" else Decimal(value)
 
 
-def printed(text: str | None, made: Made) -> Any:
+def printed(text: str | None, made: SqlValue) -> Any:
     """A value as the server writes it."""
     if text is None:
         return None

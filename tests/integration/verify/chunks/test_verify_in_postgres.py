@@ -42,7 +42,7 @@ from transforms.columns import (
 )
 from verify.readers.postgres.source import PostgresSource
 from verify.tables.hashed_by_servers import postgres as in_postgres
-from verify.tables.hashed_by_servers.made import Made
+from verify.tables.hashed_by_servers.sql_value import SqlValue
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -169,11 +169,11 @@ class Table(Worded):
         with PostgresSource(settings_of(old), "words").chunks("r") as chunks:
             super().__init__(chunks, spark, folder, f"k < {ODD}")
 
-    def made(self, said: Said) -> Made | None:
+    def made(self, said: Said) -> SqlValue | None:
         found = self.expression(said)
         return None if found is None else in_postgres.in_postgres(found, self.schema.columns)
 
-    def by_server(self, made: Made, where: str = f"k < {ODD}") -> tuple[dict[int, Any], set[int]]:
+    def by_server(self, made: SqlValue, where: str = f"k < {ODD}") -> tuple[dict[int, Any], set[int]]:
         unknown = " OR ".join(made.unknown) or "false"
         # Times beyond Python's are told apart by their numbers.
         micros = f"(extract(epoch FROM {made.sql}) * 1000000)::bigint"
@@ -234,8 +234,8 @@ def test_without_its_conditions_it_would_be_wrong(table: Table, name: str) -> No
 def test_without_sizes_a_product_too_large_would_be_taken_for_known(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The negative control of ``Made.digits``."""
-    monkeypatch.setattr(Made, "before_point", lambda _: 0)
+    """The negative control of ``SqlValue.digits``."""
+    monkeypatch.setattr(SqlValue, "before_point", lambda _: 0)
     made = table.made(SAID["product that may not"])
     assert made is not None
     assert not made.unknown

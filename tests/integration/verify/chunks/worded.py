@@ -17,7 +17,7 @@ from transforms.analysis.key_origin import handed_columns
 from transforms.frames import parquet_frame
 from transforms.registry import Mapping
 from verify.readers.ports import SourceChunks
-from verify.tables.hashed_by_servers.made import Made
+from verify.tables.hashed_by_servers.sql_value import SqlValue
 
 Said = Callable[[DataFrame], Column]
 """A column of a mapping, given the source table."""
@@ -82,7 +82,7 @@ class Worded(ABC):
         self._frame = parquet_frame(spark, [folder / "rows.parquet"], self.schema)
 
     @abstractmethod
-    def by_server(self, made: Made) -> tuple[dict[int, Any], set[int]]:
+    def by_server(self, made: SqlValue) -> tuple[dict[int, Any], set[int]]:
         """Values by key, and the keys of which it doesn't know."""
 
     @abstractmethod

@@ -68,7 +68,7 @@ class Generator:
         self.names[name] = thing
         return name
 
-    def made(self, name: str, source: Sequence[str]) -> Any:
+    def function(self, name: str, source: Sequence[str]) -> Any:
         """The function of that name that the lines define: only numbers and names made here may stand in them."""
         exec(compile("\n".join(source), f"<{name}>", "exec"), self.names)
         return self.names[name]
@@ -236,7 +236,7 @@ def decoder_of(
         "  raise ValueError('the rows end at byte %d, the event at byte %d' % (at, end))",
         " return rows",
     ]
-    decode: DecodeRows = generator.made("decode", source)
+    decode: DecodeRows = generator.function("decode", source)
     return decode
 
 

@@ -82,7 +82,7 @@ def build_ends(generator: Generator, plans: Sequence[ColumnPlan]) -> Ends:
         "  raise ValueError('the rows end at byte %d, the event at byte %d' % (at, stop))",
         " return found",
     ]
-    ends: Ends = generator.made("ends", source)
+    ends: Ends = generator.function("ends", source)
     return ends
 
 
@@ -103,7 +103,7 @@ def build_key(generator: Generator, plans: Sequence[ColumnPlan], places: Sequenc
         *(f" {line}" for line in path_with_nulls(generator, before)),
         f" return ({texts_or_nulls})",
     ]
-    key: KeyOf = generator.made("key", source)
+    key: KeyOf = generator.function("key", source)
     return key
 
 
@@ -114,5 +114,5 @@ def build_texts(generator: Generator, plan: ColumnPlan, number: int) -> Texts:
         value = f"{generator.name(struct.Struct('<' + plan.format).unpack_from)}(data, at)[0]"
     name = f"texts{number}"
     source = [f"def {name}(data, spans):", f" return [{plan.text.format(value)} for at, stop in spans]"]
-    texts: Texts = generator.made(name, source)
+    texts: Texts = generator.function(name, source)
     return texts

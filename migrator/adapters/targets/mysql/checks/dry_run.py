@@ -39,7 +39,7 @@ def refused(settings: MysqlTarget, structure: Structure, rows: pa.Table) -> Targ
     )
     session = Session(settings)
     try:
-        there = _made(session, structure, copy, rows.column_names)
+        there = _copied(session, structure, copy, rows.column_names)
         prepared = prepare(copy, TargetRows(copy.table, None, None, rows, True), StagingTables(session))
         if prepared is not None:
             BatchWriter(session, {place: copy}).insert(prepared, there)
@@ -54,7 +54,7 @@ def refused(settings: MysqlTarget, structure: Structure, rows: pa.Table) -> Targ
     return None
 
 
-def _made(session: Session, structure: Structure, copy: Structure, written: list[str]) -> bool:
+def _copied(session: Session, structure: Structure, copy: Structure, written: list[str]) -> bool:
     """Makes the copy; False where the server can't (partitions, full text): then staging alone tells."""
     name = qualified(copy.table.id)
     try:

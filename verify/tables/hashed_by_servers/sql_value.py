@@ -10,7 +10,7 @@ from verify.tables.hashed_by_servers.spark_numbers import digits, is_number
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class SqlValue:
     """A value in SQL.
 
     Attributes:
@@ -52,27 +52,29 @@ class NoWords(Exception):
     """An expression for which no words of the server are known."""
 
 
-def typed(type_: str, *found: Made) -> None:
+def typed(type_: str, *found: SqlValue) -> None:
     """Raises ``NoWords`` unless all values are of a type."""
     if any(each.type != type_ for each in found):
         raise NoWords
 
 
-def same_type(found: Sequence[Made], null: Callable[[str], str]) -> list[Made]:
+def same_type(found: Sequence[SqlValue], null: Callable[[str], str]) -> list[SqlValue]:
     """Values of one type, those of none being NULL of that type."""
     types = {each.type for each in found} - {"void"}
     if len(types) != 1:
         raise NoWords
     (type_,) = types
-    return [Made(null(type_), type_, whole_seconds=True) if each.type == "void" else each for each in found]
+    return [
+        SqlValue(null(type_), type_, whole_seconds=True) if each.type == "void" else each for each in found
+    ]
 
 
-def digits_of(made: Sequence[Made]) -> int | None:
+def digits_of(made: Sequence[SqlValue]) -> int | None:
     """Returns the most digits before the point of some values of one type; None if they aren't numbers."""
     return max(each.before_point() for each in made) if is_number(made[0].type) else None
 
 
-def case_of(conditions: Sequence[Made], values: Sequence[str]) -> str:
+def case_of(conditions: Sequence[SqlValue], values: Sequence[str]) -> str:
     """The value of the first condition that holds; the last value is the one where none does."""
     if conditions[0].sql == "true":
         return values[0]

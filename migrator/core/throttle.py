@@ -19,7 +19,7 @@ QUICKLY_S, ALONE_S, BESIDE_OTHERS_S = 0.04, 0.25, 1.0
 """Seconds between two looks: until it is known whether others work, while nobody does, while others do."""
 
 
-class Courtesy:
+class Throttle:
     """Knowledge whether others work on the source, and how long reading rests for their sake.
 
     Nothing is known before the first sample, and whoever reads is gentle then. ``FIRST_SAMPLES`` in a row without a

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from migrator.run.capture.give_way import NICENESS, giving_way
+from migrator.run.capture.priority import NICENESS, at_lower_priority
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness is counted by thread on Linux only")
 MOST = 19
@@ -31,7 +31,7 @@ def test_a_thread_and_those_that_it_starts_give_way_and_no_other_does() -> None:
         seen.append(niceness())
         in_a_thread(lambda: seen.append(niceness()))
 
-    in_a_thread(giving_way(work))
+    in_a_thread(at_lower_priority(work))
     in_a_thread(lambda: seen.append(niceness()))  # the control: as others are
     assert seen == [min(before + NICENESS, MOST)] * 2 + [before]
     assert niceness() == before
@@ -39,5 +39,5 @@ def test_a_thread_and_those_that_it_starts_give_way_and_no_other_does() -> None:
 
 def test_a_process_that_gives_way_already_goes_no_further_than_there_is() -> None:
     seen: list[int] = []
-    in_a_thread(giving_way(giving_way(giving_way(lambda: seen.append(niceness())))))
+    in_a_thread(at_lower_priority(at_lower_priority(at_lower_priority(lambda: seen.append(niceness())))))
     assert seen == [MOST]

@@ -1,5 +1,7 @@
-"""The places where the mapping names a source table: a server's message about the table alone doesn't lead its author
-there."""
+"""Checks of a mapping before a run, and messages that name the places where it reads a source table.
+
+A server's message about the table alone doesn't lead the mapping's author there.
+"""
 
 from __future__ import annotations
 
@@ -13,33 +15,33 @@ from migrator.model.target import TargetTable
 from transforms.registry import Mapping, TargetMapping
 
 
-def mentions(mapping: Mapping, table: str) -> str:
+def readers_of(mapping: Mapping, table: str) -> str:
     """The functions and queries that read a source table, with file and line."""
     found = [target.mention(table) for target in mapping.targets if table in target.sources]
     return "; ".join(dict.fromkeys(found))
 
 
-def with_mentions(mapping: Mapping, findings: Sequence[Finding]) -> list[Finding]:
+def with_readers(mapping: Mapping, findings: Sequence[Finding]) -> list[Finding]:
     """Findings about a table as a whole also say who reads it."""
-    read = {table: mentions(mapping, table) for target in mapping.targets for table in target.sources}
+    read = {table: readers_of(mapping, table) for target in mapping.targets for table in target.sources}
 
-    def told(finding: Finding) -> Finding:
+    def with_reader(finding: Finding) -> Finding:
         name = next((table for table in read if finding.subject.endswith(f".{table}")), None)
         if finding.check != "table" or name is None:
             return finding
         return replace(finding, problem=f"{finding.problem}; read by {read[name]}")
 
-    return [told(finding) for finding in findings]
+    return [with_reader(finding) for finding in findings]
 
 
 @contextmanager
-def mentioned(mapping: Mapping) -> Iterator[None]:
+def naming_readers(mapping: Mapping) -> Iterator[None]:
     """A ``SourceError`` that ends with tables' names also says who reads them."""
     try:
         yield
     except SourceError as error:
         named = [name.rpartition(".")[2] for name in error.what.rpartition(": ")[2].split(", ")]
-        readers = [found for name in named if (found := mentions(mapping, name))]
+        readers = [found for name in named if (found := readers_of(mapping, name))]
         if readers:
             error.where = "; ".join(dict.fromkeys([*readers, error.where or ""])).strip("; ")
         raise

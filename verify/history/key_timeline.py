@@ -38,7 +38,7 @@ class _Event:
     moment: Moment
 
 
-class Lanes:
+class KeyTimeline:
     """The events of one key, those that are far from all guilty ones left out."""
 
     def __init__(self, evidence: Evidence, key: int, marks: Collection[Mark]):

@@ -19,7 +19,7 @@ Cores that nobody else wants are had all the same."""
 _MOST = 19
 
 
-def giving_way(work: Callable[[], None]) -> Callable[[], None]:
+def at_lower_priority(work: Callable[[], None]) -> Callable[[], None]:
     """The same work, for a thread of its own: it and every thread that it starts have a lower priority than others.
 
     Linux alone counts niceness by thread (nice(1) is one number for all of a process by POSIX, not there: see
