@@ -38,7 +38,9 @@ REQUESTS = (
 DEADLINE_S = 120.0
 
 
-@pytest.fixture(params=["postgres", pytest.param("mariadb", marks=pytest.mark.variant), "mysql"])
+@pytest.fixture(
+    params=["postgres", *(pytest.param(name, marks=pytest.mark.variant) for name in ("mariadb", "mysql"))]
+)
 def old(request: pytest.FixtureRequest) -> Database:
     name = {"postgres": "old_pg", "mariadb": "old_maria", "mysql": "old_mysql"}[request.param]
     database: Database = request.getfixturevalue(name)

@@ -24,7 +24,7 @@ def scratch() -> Iterator[Path]:
         yield directory
 
 
-@pytest.fixture(params=[None, "8.0"])
+@pytest.fixture(params=[None, pytest.param("8.0", marks=pytest.mark.variant)])
 def version(request: pytest.FixtureRequest) -> str | None:
     chosen: str | None = request.param
     try:

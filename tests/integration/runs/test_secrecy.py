@@ -29,7 +29,6 @@ PASSWORD = f"a'b\"c\\d%40 {CORE} ä<&>/?#:@"
 CONTROL = "Nm5Rt8Vc1Hg6"
 """Another word, which is given away on purpose: what looks for the first one must find this one."""
 COMMANDS = (
-    ("explain",),
     ("run", "--until", "caught-up", "--plain"),
     ("status", "--json"),
     ("dump", "start", "--table", "orders", "--from", "1", "--to", "3"),
@@ -145,7 +144,7 @@ def test_nothing_that_is_written_holds_the_password_or_is_open_to_others(
         for arguments in COMMANDS:
             assert run_command(project, output, *arguments) == 0, output.read_text()
     (tmp_path / "new.password").write_text(f"wrong {CORE}")  # errors of all kinds of connections
-    for command in ("check", "run", "status", "verify"):
+    for command in ("run", "status", "verify"):
         assert run_command(project, output, command) == 2
     text = output.read_text()
     assert "password authentication failed" in text

@@ -154,6 +154,7 @@ def test_mariadb_is_recorded_and_judged_likewise(tmp_path: Path) -> None:
     assert not (result.bundle / bundle.SEGMENTS).exists()
 
 
+@pytest.mark.variant
 def test_a_halt_by_name_is_what_was_expected(tmp_path: Path) -> None:
     result = played(tmp_path, "stops", STOPS)
     assert result.ending == HALTS

@@ -156,9 +156,15 @@ POSTGRES = Side(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("new_name", ["new_mysql", "new_maria"])
 @pytest.mark.parametrize(
-    ("old_name", "side"), [("old_maria", MARIA), ("old_pg", POSTGRES)], ids=["maria", "pg"]
+    ("old_name", "side", "new_name"),
+    [
+        ("old_maria", MARIA, "new_mysql"),
+        ("old_pg", POSTGRES, "new_maria"),
+        pytest.param("old_maria", MARIA, "new_maria", marks=pytest.mark.variant),
+        pytest.param("old_pg", POSTGRES, "new_mysql", marks=pytest.mark.variant),
+    ],
+    ids=["maria to mysql", "pg to maria", "maria to maria", "pg to mysql"],
 )
 def test_every_form_arrives_as_the_new_servers_own(
     request: pytest.FixtureRequest,

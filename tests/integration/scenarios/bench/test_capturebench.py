@@ -24,7 +24,9 @@ from tests.servers import Database
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize(("source", "others"), [("mariadb", True), ("mysql", False)])
+@pytest.mark.parametrize(
+    ("source", "others"), [("mariadb", True), pytest.param("mysql", False, marks=pytest.mark.variant)]
+)
 def test_every_part_is_measured_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, others: bool, request: pytest.FixtureRequest
 ) -> None:
