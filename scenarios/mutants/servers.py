@@ -17,6 +17,7 @@ from migrator.adapters.targets.postgres.rows.writer import BatchWriter
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.adapters.targets.shared.ledger import LedgerSession, LedgerTable
+from migrator.adapters.targets.shared.target_writer import TargetWriter
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import Manifest
@@ -128,7 +129,7 @@ FIRST_IMAGE = (Patch(batch_reader, "net_images", net_to_first_image),)
 POSITION_APART = (Patch(LedgerTable, "move", _moved_apart),)
 TABLES_APART = (Patch(BatchWriter, "write", _written_apart),)
 FENCING_OFF = (
-    Patch(PostgresTargetWriter, "_write", _written_unfenced),
+    Patch(TargetWriter, "_write", _written_unfenced),
     Patch(LedgerTable, "check_epoch", _anyone),
     Patch(LedgerTable, "check_not_newer", _not_looked_at),
     Patch(LedgerTable, "taken", _taken),

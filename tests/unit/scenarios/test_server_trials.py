@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from migrator.errors import ConfigError
 from scenarios.commands import scenario as command
-from scenarios.mutants.catalog import mutant
+from scenarios.mutants.catalog import MUTANTS, mutant
 from scenarios.mutants.on_servers import TRIALS, Trial, chosen, heading, lines, overall, tried
 from scenarios.play import catalog_files, runner
 from scenarios.play.run_result import (
@@ -211,3 +211,12 @@ def test_a_variant_that_nobody_tries_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, ["mutants", "chunk-last", "--out", str(tmp_path)])
     assert isinstance(done.exception, ConfigError)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [each.name for each in MUTANTS])
+def test_a_mutant_breaks_something_that_is_there(name: str) -> None:
+    """A patch of what has moved elsewhere would break nothing, or couldn't be undone."""
+    broken = mutant(name)
+    patches = [*broken.shared, *broken.simulated, *(broken.servers() if broken.servers is not None else ())]
+    assert patches
+    assert [patch.name for patch in patches if patch.name not in patch.owner.__dict__] == []
