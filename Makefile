@@ -22,10 +22,12 @@ QUICK_SPARK = SPARK_SUBMIT_OPTS="$$($(BIN)/python -m tests.spark_classes) $$SPAR
 # compiled as ever; demo, stories, scenarios and benchmarks compile stages and plan again, as users' runs do.
 SMALL_SPARK = SPARK_SUBMIT_OPTS="$$($(BIN)/python -m tests.spark_classes) -Dspark.sql.codegen.wholeStage=false -Dspark.sql.adaptive.enabled=false $$SPARK_SUBMIT_OPTS"
 CHOSEN = not long and not variant
-# The files of tests live in memory where 8 GiB are free: servers are made and removed by the hundred, and a disk's
-# file system looks long for numbers of files that weren't just in use (a tenth of all processor time).
+# The files of tests (5 GB in the end) live in memory where 18 GiB of it are free: servers are made and removed by the
+# hundred, and a disk's file system looks long for numbers of files that weren't just in use (a tenth of all processor time).
 IN_MEMORY = room=$$(df --output=avail -m /dev/shm 2>/dev/null | tail -1); \
-	files=$$(mktemp -d "$$([ "$${room:-0}" -ge 8192 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")/migrator-tests-XXXXXX"); \
+	free=$$(awk '/^MemAvailable/ {print int($$2 / 1024)}' /proc/meminfo 2>/dev/null); \
+	roomy=$$([ "$${room:-0}" -ge 8192 ] && [ "$${free:-0}" -ge 18432 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}"); \
+	files=$$(mktemp -d "$$roomy/migrator-tests-XXXXXX"); \
 	chmod 711 "$$files"; trap 'rm -rf "$$files"' EXIT; TMPDIR="$$files" SPARK_LOCAL_DIRS="$$files"
 # How many chunks of a hot table are read from each engine.
 CHUNKS ?= 10000
