@@ -9,7 +9,7 @@ import click
 from migrator.cli.options import SECONDS, config_option
 from migrator.cli.verify import EXIT_CODES, server_settings
 from migrator.config import project as configuration
-from migrator.model.engine import ENGINES
+from migrator.config.engines import ENGINES
 from verify.dual_read.queries import load_queries
 from verify.dual_read.query_log import FORMATS
 from verify.dual_read.report import text_report, write_reports

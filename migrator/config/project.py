@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from migrator.config import coordination as config_coordination
+from migrator.config.engines import ENGINES, placements
 from migrator.config.secret import Secrets, concerns_secret, literal_problem, settings_of
 from migrator.errors import ConfigError
 from migrator.model.codecs.codec import NEWER
 from migrator.model.coordination import Coordination
-from migrator.model.engine import ENGINES
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
 SOURCE_KINDS = tuple(ENGINES)
@@ -219,10 +219,7 @@ class _Reader:
         if name and not NAME.fullmatch(name):
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
         source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
-        known = ENGINES.get(source.kind)
-        placement = self._choice(
-            "source", "placement", known.placements if known else ("witness",), "witness"
-        )
+        placement = self._choice("source", "placement", placements(source.kind), "witness")
         log = self._choice("source", "log", LOGS, "server")
         self._check_log(log, source.kind, placement)
         staging = self._choice("apply", "staging", STAGING, "auto")

@@ -23,9 +23,9 @@ from migrator.adapters.event_log.files.set_aside import set_damage_aside
 from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.outputs.parquet_events.output import ParquetFolder
 from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.errors import ConfigError, MappingError
-from migrator.model.engine import ENGINES
 from migrator.model.grants import Grants
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger

@@ -13,9 +13,9 @@ import click
 
 from migrator.cli.init.project_text import mapping_text, tests_text
 from migrator.config import project as configuration
+from migrator.config.engines import ENGINES
 from migrator.config.project import NAME, SOURCE_KINDS
 from migrator.errors import ConfigError
-from migrator.model.engine import ENGINES
 from migrator.wiring.reflection import Reflected, reflected
 from transforms.analysis.matched import Matched, matched, same_name
 

@@ -17,9 +17,9 @@ from migrator.cli.repair.choice import Choice, chosen, not_differing
 from migrator.cli.repair.forms import RepairReport, file_name, lines, write_reports
 from migrator.cli.repair.report import Outcome, outcome, planned_lines, planned_outcome
 from migrator.cli.verify import verified
+from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.errors import RequestError
-from migrator.model.engine import ENGINES
 from migrator.run.commands.repair import RepairStep, Wanted, children_first, repair_steps
 from migrator.wiring import parts as wiring
 from migrator.wiring.repair import await_repair, begin_repair, running_leader

@@ -32,3 +32,8 @@ ENGINES: Mapping[str, EngineFacts] = {
     "mysql": _BINLOG,
 }
 """The engines by ``kind`` in a project's file."""
+
+
+def placements(kind: str) -> tuple[str, ...]:
+    """How a chunk's place may be found in a log of this kind; every way for a kind that isn't known."""
+    return ENGINES[kind].placements if kind in ENGINES else ENGINES["postgresql"].placements
