@@ -35,5 +35,5 @@ ENGINES: Mapping[str, EngineFacts] = {
 
 
 def placements(kind: str) -> tuple[str, ...]:
-    """How a chunk's place may be found in a log of this kind; every way for a kind that isn't known."""
+    """Returns the ways to find a chunk's place in a log of this kind; all of them for a kind that isn't known."""
     return ENGINES[kind].placements if kind in ENGINES else ENGINES["postgresql"].placements
