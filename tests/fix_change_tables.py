@@ -48,7 +48,7 @@ def started(
 def read_all(reader: ChangeTableLogReader, source: PostgresSource) -> list[LogRecord]:
     """Records until everything that is visible now was delivered."""
     goal = ChangeTableCatalog(source).position()
-    return read_until(reader, lambda records: reached(records, goal))  # type: ignore[arg-type]
+    return read_until(reader, lambda records: reached(records, goal))
 
 
 def read_changes(reader: ChangeTableLogReader, source: PostgresSource) -> list[RowChange]:

@@ -162,11 +162,11 @@ def hostile(hostile_server: EmbeddedPostgres) -> Iterator[Database]:
     try:
         with plain(database) as connection:
             for statement in SHADOWS:
-                connection.execute(statement)  # type: ignore[arg-type]
+                connection.execute(statement)
         yield database
     finally:
         with plain(database) as connection:
             for place in ("SYSTEM", f"DATABASE {name}", "ROLE postgres"):
-                connection.execute(f"ALTER {place} RESET ALL")  # type: ignore[arg-type]
+                connection.execute(f"ALTER {place} RESET ALL")
             connection.execute("SELECT pg_reload_conf()")
         hostile_server.drop_database(name)

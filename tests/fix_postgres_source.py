@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Self
 
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
@@ -17,6 +17,7 @@ from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import Key, LogProgress, LogRecord, RowChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
+from migrator.ports.source import LogReader
 from tests.servers import Database, needs_postgres
 
 DEADLINE_S = 30.0
@@ -81,7 +82,7 @@ def chunk_reader(source: PostgresSource) -> Iterator[PostgresChunkReader]:
 
 
 def read_until(
-    reader: PostgresLogReader, done: Callable[[list[LogRecord]], bool], deadline_s: float = DEADLINE_S
+    reader: LogReader, done: Callable[[list[LogRecord]], bool], deadline_s: float = DEADLINE_S
 ) -> list[LogRecord]:
     """Records until ``done`` holds for all of them; fails after the deadline, showing what came."""
     records: list[LogRecord] = []
@@ -92,7 +93,7 @@ def read_until(
     return records
 
 
-def read_to(reader: PostgresLogReader, position: Position) -> list[LogRecord]:
+def read_to(reader: LogReader, position: Position) -> list[LogRecord]:
     """Records until everything at or before the position was delivered."""
     return read_until(reader, lambda records: reached(records, position))
 
@@ -148,7 +149,7 @@ class Proxy:
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> Self:
         self._run(self._accept)
         return self
 

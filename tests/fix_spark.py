@@ -22,6 +22,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     log_path = tmp_path_factory.mktemp("spark") / "spark.log"
     yield spark_session(master="local[2]", conf={}, java_home=java_home(), log_path=log_path)
+    assert SparkContext._gateway is not None
     process = SparkContext._gateway.proc
     stop_session()
     assert process.poll() is not None, "the JVM outlived stop_session()"

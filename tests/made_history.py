@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -205,8 +206,8 @@ class Maker:
         table = self.rng.choice(waiting)
         seen = self.rng.randint(max(0, self.read - 4), self.read)
         state = self.states[seen]
-        sort = int if table.numeric_key else str
-        last = self.dump[table.name][1]
+        sort: Callable[[str], Any] = int if table.numeric_key else str
+        last = str(self.dump[table.name][1])
         keys = sorted((key for name, key in state if name == table.name), key=sort)
         keys = [key for key in keys if last == "" or sort(key) > sort(last)][:2]
         touched = {

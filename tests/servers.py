@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -316,8 +317,7 @@ def provider() -> Iterator[EmbeddedServers | DockerServers]:
         if choice == "embedded":
             yield EmbeddedServers(stack.enter_context(scratch_directory("migrator-test-")), stack)
         elif choice == "docker":
-            import docker
-
+            docker = import_module("docker")  # a folder here has its name, and would be taken for it by mypy
             docker.from_env().ping()  # raises with the engine's address if no engine answers
             yield DockerServers(stack)
         else:

@@ -16,7 +16,7 @@ REGISTER = (TrackedTable("register"),)
 class Tiny:
     """A history written down by hand: one table, all keys covered from the first commit on."""
 
-    def __init__(self, table: TrackedTable = REGISTER[0], **initial: int | None):
+    def __init__(self, table: TrackedTable = REGISTER[0], /, **initial: int | None):
         self.records = Records(tracked=(table,))
         self.table = table.name
         self.position = 0

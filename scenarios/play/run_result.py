@@ -6,13 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from scenarios.scenario import Expectation, Scenario
 from verify.history.history import TrackedTable
 from verify.history.result import CheckResult, Outcome, overall
 
-RESUMES, RESTARTS, HALTS, REFUSED = "resumes", "restarts", "halts", "refused"
-STALLS, FAILS = "stalls", "fails"
+RESUMES: Final = "resumes"
+RESTARTS: Final = "restarts"
+HALTS: Final = "halts"
+REFUSED: Final = "refused"
+STALLS: Final = "stalls"
+FAILS: Final = "fails"
 """Endings of a run. *restarts*: it ended by name, once a fault at most, and went on when started again;
 *stalls*: it went on, but the target never caught up; *fails*: the scenario itself could not be played, and
 nothing is known of the product."""

@@ -24,8 +24,9 @@ from migrator.adapters.event_log.files.request_store import FileRequests
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.event_log.files.set_aside import set_damage_aside
 from migrator.adapters.sources.postgres.change_tables.layout import FORMAT as CHANGE_TABLES
-from migrator.adapters.targets.postgres.mirror.tables import FORMAT as MIRROR
+from migrator.adapters.targets.shared.mirror.columns import FORMAT as MIRROR
 from migrator.config import project as config
+from migrator.config.sections import FORMAT as SETTINGS
 from migrator.errors import MigratorError
 from migrator.model.codecs.codec import FORMAT, checkpoint_from_json, requests_from_json
 from migrator.model.codecs.hint_codec import hint_from_json
@@ -187,7 +188,7 @@ def test_every_set_of_formats_has_its_folder_and_the_document_tells_the_numbers(
     assert [folder.name for folder in EVENT_LOGS] == [str(number) for number in range(1, FORMAT + 1)]
     text = UPGRADE.read_text()
     for name, number in (
-        ("event log", FORMAT), ("places of outputs", PLACES), ("settings", config.FORMAT), ("ledger", FORMAT),
+        ("event log", FORMAT), ("places of outputs", PLACES), ("settings", SETTINGS), ("ledger", FORMAT),
         ("mirror", MIRROR), ("change tables", CHANGE_TABLES), ("ZooKeeper's nodes", NODES),
         ("dump requests, progress", FORMAT), ("scenario bundles", bundle.FORMAT), ("histories", HISTORY),
         ("report of scenarios", REPORT), ("report of `verify`", VERIFY),

@@ -20,7 +20,7 @@ CHECKPOINT = Checkpoint(
     Position(7, "0/7@1"),
     partial_order=8,
     partial_index=3,
-    unconfirmed=(("9", 10),),
+    unconfirmed=(("9", 10),),  # type: ignore[arg-type]  # no number, and the kept files have it so
     dumps=(TableDump(ITEMS, after=("a", b"\x00", None), rows=5, chunks=2, estimated_rows=9),),
     requests=(TableDump(ITEMS, request="r1.0"),),
     passes=((ITEMS, "r1.0"),),

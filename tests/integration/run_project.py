@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from migrator.cli import cli
 from migrator.config import project as configuration
@@ -19,6 +20,7 @@ from migrator.wiring import parts as wiring
 from scenarios import database as scenario
 from scenarios.bench import orders
 from scenarios.project import make_project
+from scenarios.scenario import Engine
 from tests.servers import Database
 
 PROJECT = Path(orders.__file__).parent
@@ -86,8 +88,9 @@ def _plain(value: object) -> object:
 
 def scenario_database(database: Database) -> scenario.Database:
     """The same database as the scenarios' writers and loaders take it."""
+    kind = cast(Engine, database.kind)
     return scenario.Database(
-        database.kind, database.host, database.port, database.database, database.user, database.password or ""
+        kind, database.host, database.port, database.database, database.user, database.password or ""
     )
 
 

@@ -82,7 +82,7 @@ _PRODUCTS = {
 def create(old: Database, orders: int) -> None:
     """The old tables with their rows."""
     old.execute(*_CREATE)
-    rows = {
+    rows: dict[str, list[tuple[object, ...]]] = {
         "category": [(n, f"group {n % 5}") for n in range(1, 8)],
         "product": [(n, f" Thing {n % 12}", n * 1.25, n % 7 + 1) for n in range(1, 41)],
         "customer": [(n, f"person {n}", None if n < 5 else n // 2) for n in range(1, 31)],
@@ -123,7 +123,7 @@ def expected(old: Database, table: str) -> str:
 
 def differences(
     project: Project, tables: tuple[str, ...] = tuple(EXPECTED)
-) -> dict[str, list[tuple[object, ...]]]:
+) -> dict[str, list[tuple[str, ...]]]:
     """Rows that only one side has, per table that has any."""
     found = {}
     for table in tables:

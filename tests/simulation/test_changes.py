@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -125,9 +126,12 @@ def right_at_the_end(point: str, seed: int, setup: Setup, refusals: Counter[str]
     """
     worlds: list[World] = []
     made = World.__init__
-    with patched(
-        (Patch(World, "__init__", lambda self, *given: (worlds.append(self), made(self, *given))[1]),)
-    ):
+
+    def noted(self: World, *given: Any) -> None:
+        worlds.append(self)
+        made(self, *given)
+
+    with patched((Patch(World, "__init__", noted),)):
         history = simulate(seed, setup, killed_runs(point, seed))
     (world,) = worlds
     refusals.update(world.refusals)

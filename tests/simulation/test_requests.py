@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,12 @@ def test_requests_break_no_promise_and_all_of_them_end(setup: Setup, monkeypatch
     """The drain ends only when no request runs any more; here we look whether the races did occur."""
     worlds: list[World] = []
     made = World.__init__
-    monkeypatch.setattr(
-        World, "__init__", lambda self, *given: (worlds.append(self), made(self, *given), None)[-1]
-    )
+
+    def noted(self: World, *given: Any) -> None:
+        worlds.append(self)
+        made(self, *given)
+
+    monkeypatch.setattr(World, "__init__", noted)
     tally = tally_of(setup, SEEDS)
     assert (tally.outcome, tally.failed) == (Outcome.HOLDS, None)
     requests = [request for world in worlds for request in world.requests.read().requests]

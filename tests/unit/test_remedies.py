@@ -47,8 +47,8 @@ def test_every_document_that_a_text_cites_is_printed_by_a_command() -> None:
     assert "docs/how-to/start-anew.md, printed by `migrator docs start-anew`" in error.lines()[-1]
     printed = CliRunner().invoke(cli, ["docs", "start-anew"])
     assert "# Start a migration anew" in printed.output
-    error = MigratorError("x", remedy="see docs/settings.md")
-    assert "docs/settings.md, printed by `migrator docs settings`" in error.lines()[-1]
+    error = MigratorError("x", remedy="see docs/reference/settings.md")
+    assert "docs/reference/settings.md, printed by `migrator docs settings`" in error.lines()[-1]
 
 
 def anew_without_the_steps(text: str) -> bool:

@@ -37,7 +37,7 @@ def pasted(source: str) -> list[tuple[int, str]]:
     return [
         (node.lineno, ast.unparse(value))
         for node in ast.walk(tree)
-        if id(node) not in for_people
+        if isinstance(node, ast.expr) and id(node) not in for_people
         for text, values in [_template(node)]
         if _STATEMENT.match(text)
         for value in _values(text, values)

@@ -141,7 +141,7 @@ class EventLogBatchesContract(EventLogMaker):
     def test_appended_columns_are_null_in_older_images(self, log: EventLogUnderTest) -> None:
         writer = log.writer(1)
         writer.append(content(1, dump_rows((5, "c")), images((1, 0, 1, 1, "a"))))
-        newer = images((2, 0, 1, 2, "b", Decimal("1.50")), schema=WIDER)  # type: ignore[arg-type]
+        newer = images((2, 0, 1, 2, "b", Decimal("1.50")), schema=WIDER)
         writer.append(content(2, dump_rows((6, "d", None), schema=WIDER), images((2, 0, 1, 3, "x")), newer))
         batch = read(log.reader())
         (delta,) = batch.deltas
@@ -153,7 +153,7 @@ class EventLogBatchesContract(EventLogMaker):
         self, log: EventLogUnderTest
     ) -> None:
         between = replace(WIDER, columns=(WIDER.columns[2], *ITEM.columns))
-        newer = images((1, 1, 1, Decimal("1.50"), 2, "b"), schema=between)  # type: ignore[arg-type]
+        newer = images((1, 1, 1, Decimal("1.50"), 2, "b"), schema=between)
         log.writer(1).append(content(1, images((1, 0, 1, 1, "a")), newer))
         (delta,) = read(log.reader()).deltas
         assert delta.schema == between
@@ -162,11 +162,11 @@ class EventLogBatchesContract(EventLogMaker):
     def test_a_batch_ends_before_columns_change_otherwise(self, log: EventLogUnderTest) -> None:
         writer = log.writer(1)
         writer.append(inserted(1, 1))
-        writer.append(content(2, images((2, 0, 1, 2), schema=NARROWER)))  # type: ignore[arg-type]
+        writer.append(content(2, images((2, 0, 1, 2), schema=NARROWER)))
         assert read(log.reader()).last == 1
         assert pairs(read(log.reader(), 1).deltas[0].after) == [(2,)]
         writer.append(inserted(3, 3, ends=False))
-        writer.append(content(3, images((3, 1, 1, 4), schema=NARROWER)))  # type: ignore[arg-type]
+        writer.append(content(3, images((3, 1, 1, 4), schema=NARROWER)))
         with pytest.raises(EventLogError):
             log.reader().read(2, 10, 0)
 

@@ -27,7 +27,7 @@ WIDER = TableSchema(
     ITEM.id, (*ITEM.columns, Column("price", "decimal(12,2)", True, "numeric(12,2)")), ("id",)
 )
 NARROWER = TableSchema(ITEM.id, (Column("id", "int64", False, "bigint"),), ("id",))
-Image = tuple[int, int, int, Any, Any]  # position, index, sign, id, name
+Image = tuple[int, int, int, *tuple[Any, ...]]  # position, index, sign, then the source columns
 
 
 def checkpoint(order: int, *dumps: TableDump) -> Checkpoint:

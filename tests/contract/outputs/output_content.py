@@ -93,7 +93,7 @@ def _values(column: Column) -> st.SearchStrategy[Any]:
         "int64": integers(64),
         "float32": st.floats(width=32),
         "float64": st.floats(),
-        "string": st.text(st.characters(exclude_categories=("Cs",))),
+        "string": st.text(st.characters(exclude_categories=["Cs"])),
         "binary": st.binary(),
         "date": integers(32),
         "timestamp": integers(64),

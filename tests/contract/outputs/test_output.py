@@ -28,7 +28,7 @@ INFINITE = {
 
 
 def decoded(column: Column, value: Any) -> Any:
-    """A JSON value in plain form, by the rules of docs/events.md."""
+    """A JSON value in plain form, by the rules of docs/reference/events.md."""
     if value is None:
         return None
     if column.type in INFINITE:
@@ -44,8 +44,9 @@ def decoded(column: Column, value: Any) -> Any:
 def _moment(kind: str, text: str) -> int:
     if kind == "timestamptz":
         assert text.endswith("Z")
-    unit = "D" if kind == "date" else "us"
-    return int(np.datetime64(text.removesuffix("Z").removeprefix("+"), unit).astype(np.int64))
+    said = text.removesuffix("Z").removeprefix("+")
+    moment = np.datetime64(said, "D") if kind == "date" else np.datetime64(said, "us")
+    return int(moment.astype(np.int64))
 
 
 class JsonLines:
@@ -110,7 +111,10 @@ class Parquet:
         assert set(rows["table"].to_pylist()) == {schema.id.name}
         return [
             Event(
-                *(row[name].as_py() for name in ("segment", "number", "op", "table")),
+                row["segment"].as_py(),
+                row["number"].as_py(),
+                row["op"].as_py(),
+                row["table"].as_py(),
                 image(schema, row["before"]),
                 image(schema, row["after"]),
                 row["position_order"].as_py(),

@@ -230,8 +230,9 @@ class TargetContract(TargetForeignKeysContract, TargetLostContract, TargetRefusa
     ) -> None:
         applier.apply(applier.part("item", chunk=stored))
         twice = [(6, "x", 1), (7, "a", 1), (7, "b", 1)]
+        part = applier.part("item", chunk=twice) if side == "chunk" else applier.part("item", after=twice)
         with pytest.raises(TargetError, match=r"two rows for key id=7 of .*item"):
-            applier.apply(applier.part("item", **{side: twice}))
+            applier.apply(part)
         assert place.rows("item") == stored
 
     def test_columns_the_mapping_leaves_alone_keep_their_values(

@@ -91,9 +91,9 @@ class Applier:
         emptied: bool = False,
     ) -> TargetRows:
         """One table's share of a batch."""
-        sides = (arrow(table, side) for side in (chunk, before, after))
+        dumped, old, new = (arrow(table, side) for side in (chunk, before, after))
         unsure = pa.table({"id": pa.array(doubted, pa.int64())}) if doubted else None
-        return TargetRows(self.tables[table], *sides, strict, doubted=unsure, emptied=emptied)
+        return TargetRows(self.tables[table], dumped, old, new, strict, doubted=unsure, emptied=emptied)
 
     def apply(self, *parts: TargetRows, done: bool = True, requested: bool | None = None) -> None:
         """The next batch; ``requested``: a dump request is open, and its last row read or not."""

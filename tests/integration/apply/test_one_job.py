@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from migrator.model.target import TargetColumn
 from tests.integration.spark.test_standing import COLUMNS, SCHEMA, rows
 from transforms import Mapping
 from transforms.analysis.plan import analyse
@@ -60,7 +61,7 @@ def dated(table: DataFrame) -> DataFrame:
 
 
 def made(
-    spark: SparkSession, folder: Path, targets: dict[str, tuple[object, ...]]
+    spark: SparkSession, folder: Path, targets: dict[str, tuple[TargetColumn, ...]]
 ) -> tuple[Slots, dict[str, StandingMapping]]:
     slots = Slots(folder, {NAME: SCHEMA})
     plans = [analyse(spark, mapping[name], {NAME: SCHEMA}, columns) for name, columns in targets.items()]

@@ -131,7 +131,12 @@ def test_a_batch_too_large_for_the_slots_is_mapped_in_pieces(
     )
     asked: list[int] = []
     piece = TransformJob._piece
-    monkeypatch.setattr(TransformJob, "_piece", lambda *given: asked.append(1) or piece(*given))
+
+    def noted(*given: Any) -> Any:
+        asked.append(1)
+        return piece(*given)
+
+    monkeypatch.setattr(TransformJob, "_piece", noted)
     try:
         whole = [side.to_pylist() for side in job._delta(plan, batch, 0) if side is not None]
         monkeypatch.setattr(images, "_PIECE_BYTES", 1)

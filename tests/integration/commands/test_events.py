@@ -135,7 +135,7 @@ def replayed(events: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def source_rows(database: Database) -> dict[str, dict[str, Any]]:
-    """The table as the rules of docs/events.md say it, from plain SQL."""
+    """The table as the rules of docs/reference/events.md say it, from plain SQL."""
     moment = "%Y-%m-%dT%H:%M:%S.%f" if database.kind == "postgresql" else "%Y-%m-%d %H:%M:%S.%f"
     found = {}
     for row in database.query(f"SELECT {', '.join(NAMES)} FROM orders"):

@@ -199,7 +199,7 @@ def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor, spark
     for database, statement in poor.needed:
         for take, give in single_rights(statement, database.user):
             if database.kind != "postgresql" and "remark" in take:
-                continue  # without it these servers hide the foreign key itself: docs/invariants.md, "Still trusted"
+                continue  # without it they hide the foreign key itself ("Still trusted" in invariants.md)
             if re.search(
                 "migrator_(ledger|history|version)", take
             ):  # rights on a ledger that the first run makes

@@ -10,6 +10,7 @@ import pytest
 from migrator.adapters.targets.mysql.checks import grants as mysql_grants
 from migrator.adapters.targets.mysql.checks.preflight import preflight as mysql_preflight
 from migrator.adapters.targets.mysql.key_maps import TABLES as KEY_MAPS
+from migrator.adapters.targets.mysql.mirror.names import mirror_database
 from migrator.adapters.targets.mysql.mirror.tables import RIGHTS
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.postgres.checks.grants import target_grants as postgres_grants
@@ -97,7 +98,7 @@ def test_each_right_on_mirror_and_key_maps_is_missed(new: tuple[Database, MysqlT
 
 
 def mirror(settings: MysqlTarget) -> str:
-    return mysql_grants.mirror_database(settings.database)
+    return mirror_database(settings.database)
 
 
 def everything(database: Database, settings: MysqlTarget) -> list[tuple[object, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 import psycopg
 import pytest
@@ -65,7 +66,15 @@ def german() -> Iterator[Database]:
             pytest.skip(str(error))
 
 
-LOGINS: list[tuple[dict[str, str], str, str, bool]] = [
+class Login(TypedDict, total=False):
+    """What of a login is changed."""
+
+    user: str
+    password: str
+    database: str
+
+
+LOGINS: list[tuple[Login, str, str, bool]] = [
     ({"password": "wrong"}, "refuses the password", "right password", False),
     (
         {"user": "nobody"},
@@ -82,7 +91,7 @@ LOGINS: list[tuple[dict[str, str], str, str, bool]] = [
 
 @pytest.mark.parametrize(("changes", "says", "remedy", "retryable"), LOGINS)
 def test_a_refused_login_is_told_by_its_code(
-    german: Database, changes: dict[str, str], says: str, remedy: str, retryable: bool
+    german: Database, changes: Login, says: str, remedy: str, retryable: bool
 ) -> None:
     source = replace(source_of(german), **changes)
     for attempt in (
@@ -102,7 +111,7 @@ def test_a_refused_login_is_told_by_its_code(
         assert ("refuses the login" in caught.value.what) != retryable
 
 
-def _url(database: Database, changes: dict[str, str]) -> str:
+def _url(database: Database, changes: Login) -> str:
     given = {"user": database.user, "password": database.password, "database": database.database, **changes}
     return (
         f"postgresql+psycopg://{given['user']}:{given['password']}@{database.host}:{database.port}"

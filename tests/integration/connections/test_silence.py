@@ -82,7 +82,12 @@ def test_a_commit_that_went_into_silence_is_looked_up_and_tried_again(
     with bench_behind(proxy, new_pg, TABLE) as it:
         it.apply(it.part("t", after=rows(1)))
         part = it.part("t", after=rows(2))
-        it.target._step = once("target.moved", lambda: (proxy.half_open(), proxy.heal()))
+
+        def die() -> None:
+            proxy.half_open()
+            proxy.heal()
+
+        it.target._step = once("target.moved", die)
         with pytest.raises(ConnectionFailed) as lost:
             it.apply(part)
         assert lost.value.retryable

@@ -22,9 +22,8 @@ from migrator.model.chunk import ChunkRequest
 from migrator.model.event import MarkKind
 from migrator.model.table import TableSchema
 from migrator.run.steps import no_step
-from migrator.wiring import parts as wiring
 from migrator.wiring.source import source_database, source_parts
-from migrator.wiring.target import target_database, target_writer
+from migrator.wiring.target import peek, target_database, target_writer
 from tests.integration.connections.tls_servers import (
     RIGHT_CA,
     RIGHT_HOST,
@@ -101,7 +100,7 @@ def doors(settings: Settings, schemas: list[TableSchema]) -> Doors:
         "target preflight": lambda: writer.preflight(["t"]),
         "target tables": lambda: writer.tables(["t"]),
         "target session": lambda: using(writer, lambda target: target.open(1)),
-        "ledger": lambda: wiring.peek(settings),
+        "ledger": lambda: peek(settings),
         "judge source": lambda: source_reader(judged, "tls").snapshot(["t"], settings.file.parent),
         "judge target": lambda: target_reader(judge_target, "tls").snapshot(["t"], settings.file.parent),
     }

@@ -190,9 +190,17 @@ def test_an_answer_that_can_not_be_compared_is_unknown_and_untouched() -> None:
 
 def test_only_a_sample_is_asked_and_both_orders_occur() -> None:
     order: list[str] = []
+
+    def asked(side: str) -> Callable[[], int]:
+        def ask() -> int:
+            order.append(side)
+            return 1
+
+        return ask
+
     dual = DualRead(inline=True, seed=5, limits=Limits(sample=0.5))
     for _ in range(200):
-        dual.call("sampled", lambda: order.append("old") or 1, lambda: order.append("new") or 1)
+        dual.call("sampled", asked("old"), asked("new"))
     pair = closed(dual)
     assert 60 < pair.compared < 140
     assert order.count("new") == pair.compared

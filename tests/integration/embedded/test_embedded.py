@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -211,7 +213,7 @@ def test_the_java_that_was_found_runs(monkeypatch: pytest.MonkeyPatch, scratch: 
     home = java_home()
     assert home.is_relative_to(scratch)
     # Spark's launcher passes this argument; the wheel's own bin/java refuses it.
-    arguments = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Dx=a b", "-version"]
+    arguments = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-Dx=a b", "-version"]
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert subprocess.run(arguments, capture_output=True, check=False).returncode == 0
 
@@ -312,7 +314,7 @@ def test_a_version_that_nobody_has_is_an_error_that_names_those_there_are(scratc
 
 
 def test_a_missing_wheel_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MigratorError) as caught:
         postgres_module.postgres_installation(18)
     assert "dbmigrator[embedded]" in caught.value.remedy
@@ -320,10 +322,8 @@ def test_a_missing_wheel_is_an_error_that_names_the_extra(monkeypatch: pytest.Mo
 
 def test_missing_mariadb_without_root_rights_says_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mariadb_module, "find_mariadb", lambda: None)
-    monkeypatch.setattr(mariadb_module.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(
-        mariadb_module.shutil, "which", lambda name: None if name == "sudo" else f"/usr/bin/{name}"
-    )
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "sudo" else f"/usr/bin/{name}")
     with pytest.raises(MigratorError, match="needs root rights") as caught:
         mariadb_module.install_mariadb()
     assert "sudo apt-get install" in caught.value.remedy
@@ -332,7 +332,7 @@ def test_missing_mariadb_without_root_rights_says_what_to_run(monkeypatch: pytes
 def test_missing_mariadb_without_apt_asks_for_a_version_that_preflight_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(mariadb_module.shutil, "which", lambda name, path=None: None)
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
     with pytest.raises(MigratorError, match="has no apt-get") as caught:
         mariadb_module.install_mariadb()
     assert f"MariaDB {'.'.join(map(str, MINIMUM_VERSION))} or later" in caught.value.remedy

@@ -44,7 +44,9 @@ def test_data_outlives_a_crash_and_the_server_does_not_outlive_its_owner(
             cursor.execute("CREATE TABLE t (id int PRIMARY KEY)")
             cursor.execute("INSERT INTO t VALUES (7)")
             cursor.execute("SELECT @@max_connections, @@gtid_mode, @@binlog_row_metadata, version()")
-            *settings, running = cursor.fetchone() or ()
+            found = cursor.fetchone()
+            assert found is not None
+            *settings, running = found
             assert settings == [33, "ON", "FULL"]
             assert running.startswith(f"{version or '9'}.")
         server.kill()

@@ -18,7 +18,7 @@ from migrator.model.reach import Reach, entangled
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
-from tests.integration.targets.test_mirror import Bench, schema_of, table
+from tests.integration.targets.test_mirror import Bench, marking, schema_of, table
 from tests.servers import Database
 from transforms.analysis.grain import reaches
 from transforms.registry import Mapping
@@ -147,7 +147,7 @@ def play(new: Database, folder: Path, seeds: range) -> int:
     mappings = [Shared(seed) for seed in seeds]
     bench.target.prepare_mirror([one.target for one in mappings])
     empty = [bench.dumped(schema) for one in mappings for schema in one.schemas.values()]
-    bench.apply(lambda mirror: [mirror.mark_filled(one.target) for one in mappings], *empty)
+    bench.apply(marking(*(one.target for one in mappings)), *empty)
     partly = 0
     try:
         for one in mappings:

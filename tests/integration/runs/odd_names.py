@@ -146,12 +146,14 @@ class Odd:
             made.append(f"CREATE TABLE {self.of_new(COUNTED)} ({group} int PRIMARY KEY, {count} bigint)")
         return made
 
-    def rows(self) -> tuple[list[object], list[object]]:
+    def rows(self) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
         """What must be in the new tables, by plain SQL over the old one; and what is."""
         key, key2, value, group = (self.name(self.old, name) for name in (KEY, KEY2, VALUE, GROUP))
         table = self.of_old(self.table)
-        wanted: list[object] = sorted(self.old.query(f"SELECT {key}, {key2}, {value} FROM {table}"))
-        found: list[object] = sorted(self.new.query(f"SELECT * FROM {self.of_new(NEW)}"))
+        wanted: list[tuple[object, ...]] = sorted(
+            self.old.query(f"SELECT {key}, {key2}, {value} FROM {table}")
+        )
+        found: list[tuple[object, ...]] = sorted(self.new.query(f"SELECT * FROM {self.of_new(NEW)}"))
         if self.joined:
             wanted += sorted(self.old.query(f"SELECT {group}, count(*) FROM {table} GROUP BY 1"))
             found += sorted(self.new.query(f"SELECT * FROM {self.of_new(COUNTED)}"))

@@ -40,7 +40,7 @@ def project(tmp_path: Path, old_pg: Database, server: EmbeddedPostgres) -> Proje
     """Migrates into that server."""
     create(scenario_database(old_pg), 50)
     server.create_database("fresh")
-    new = Database(server.host, server.port, "fresh", server.superuser, None, "postgresql")
+    new = Database(server.host, server.port, "fresh", server.superuser, "", "postgresql")
     return run_project.make(tmp_path / "project", old_pg, new)
 
 

@@ -28,9 +28,9 @@ def segment(event_log: Path, number: int, epoch: int, files: dict[str, pa.Table]
     described = []
     for place, (name, rows) in enumerate(files.items()):
         table, kind = name.split()
-        path = f"data/{number:010d}-{epoch}-{place}.parquet"
-        pq.write_table(rows, event_log / path)
-        described.append({"path": path, "kind": kind, "schema": {"table": ["public", table]}})
+        file = f"data/{number:010d}-{epoch}-{place}.parquet"
+        pq.write_table(rows, event_log / file)
+        described.append({"path": file, "kind": kind, "schema": {"table": ["public", table]}})
     dumps = [{"chunks": number, "dropped_rows": 2 * number}]
     manifest = {"number": number, "epoch": epoch, "files": described, "checkpoint": {"dumps": dumps}}
     path = event_log / "segments" / f"{number:010d}.json"

@@ -11,6 +11,7 @@ import pytest
 from migrator.adapters.sources.binlog.load import BinlogLoadMeter
 from migrator.adapters.sources.postgres.load import PostgresLoadMeter
 from migrator.core.pace import Pacer
+from migrator.embedded.binlog_server import BinlogServer
 from migrator.embedded.process import scratch_directory
 from migrator.model.limits import CaptureLimits
 from migrator.model.requests.request import Pace
@@ -18,7 +19,7 @@ from migrator.ports.source import LoadMeter
 from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import source_of as binlog_source
-from tests.integration.sources.binlog.place.test_binlog_promotion import Server, await_same, database_of, pair
+from tests.integration.sources.binlog.place.test_binlog_promotion import await_same, database_of, pair
 from tests.integration.sources.test_source_load import wait_for
 from tests.servers import Database, embedded_postgres
 
@@ -76,7 +77,7 @@ def test_a_standby_that_stops_replaying_throttles(followed: tuple[Database, Data
 
 
 def test_a_source_that_is_a_replica_and_lags_throttles(
-    engine: BinlogEngine, pair: tuple[Server, Server]
+    engine: BinlogEngine, pair: tuple[BinlogServer, BinlogServer]
 ) -> None:
     """A session on the replica holds the table that the next change is for."""
     primary, replica = pair

@@ -19,7 +19,7 @@ from migrator.model.reach import Node, Reach
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
 from tests.integration.target_bench import MIGRATION
-from tests.integration.targets.test_mirror import Bench, joined_by, schema_of, table
+from tests.integration.targets.test_mirror import Bench, joined_by, marking, schema_of, table
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -77,7 +77,7 @@ def test_keys_links_and_grains_of_any_content_and_length(bench: Bench) -> None:
     names = [(text, part, "old") for text, part in known]
     uses = [(number, text, part) for number, (text, part) in enumerate(known)]
     bench.apply(
-        lambda mirror: [mirror.mark_filled(one) for one in (NAMES, USES)],
+        marking(NAMES, USES),
         bench.dumped(NAME, *names),
         bench.dumped(USE, *uses),
     )
@@ -119,12 +119,11 @@ def test_computed_grains_of_such_keys_are_found_again(bench: Bench) -> None:
         numbers = pa.array(range(first, first + len(rows)), pa.int64())
         return found.append_column("~number", numbers)
 
-    bench.apply(
-        lambda mirror: (
-            mirror.number_all(reach, iter([numbered(mirror, names, 0)])), mirror.mark_filled(COMPUTED)
-        ),
-        bench.dumped(NAME, *names),
-    )  # fmt: skip
+    def fill(mirror: Mirror) -> None:
+        mirror.number_all(reach, iter([numbered(mirror, names, 0)]))
+        mirror.mark_filled(COMPUTED)
+
+    bench.apply(fill, bench.dumped(NAME, *names))
     for place in range(0, len(names), 7):
         changed = (*names[place][:2], "new")
 
@@ -264,7 +263,7 @@ def test_a_mirror_of_the_first_format_is_brought_up_to_date_on_postgresql(
 def _brought_up_to_date(bench: Bench) -> None:
     """The old rows are found, and what the first format didn't take is taken."""
     new = ("\0" + "y" * 4000, b"\xff" * 4000, "\0")
-    bench.apply(lambda mirror: [mirror.mark_filled(one) for one in (NAMES, USES, COMPUTED)])
+    bench.apply(marking(NAMES, USES, COMPUTED))
     change = MirrorRows(
         NAME, (), table(NAME, ("é", b"\0", "note")), table(NAME, ("é", b"\0", "changed"), new)
     )

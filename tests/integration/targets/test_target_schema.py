@@ -38,10 +38,16 @@ def downgrade():
 """
 
 
-def url_of(database: Database, **changes: str) -> URL:
+def url_of(database: Database, username: str | None = None, password: str | None = None) -> URL:
     driver = "postgresql+psycopg" if database.kind == "postgresql" else "mysql+pymysql"
-    login = {"username": database.user, "password": database.password, **changes}
-    return URL.create(driver, host=database.host, port=database.port, database=database.database, **login)
+    return URL.create(
+        driver,
+        username=database.user if username is None else username,
+        password=database.password if password is None else password,
+        host=database.host,
+        port=database.port,
+        database=database.database,
+    )
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def test_each_change_of_a_mapping_is_another_fingerprint_and_an_unread_column_is
 ) -> None:
     found = {}
     for name, function in (DIFFERENT | PAIRS).items():
-        grain = {"grain": "flights.id"} if name in PAIRS else {}
+        grain: dict[str, Any] = {"grain": "flights.id"} if name in PAIRS else {}
         one = of(spark, function, **grain)
         assert one, name
         assert of(spark, function, **grain) == one, name

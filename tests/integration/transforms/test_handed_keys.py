@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,8 +64,8 @@ def test_rows_are_those_of_the_mapping(
     """In slots of each size and in none: what Spark makes of both images, and the tables look alike."""
     plan = planned(spark, function)
     before, after = FLIGHTS.slice(0, 3), FLIGHTS.slice(1)
-    frames = ({"flights": arrow_frame(spark, rows, SCHEMAS["flights"])} for rows in (before, after))
-    whole = map_delta(spark, plan, *frames).toArrow().to_pylist()
+    old, new = ({"flights": arrow_frame(spark, rows, SCHEMAS["flights"])} for rows in (before, after))
+    whole = map_delta(spark, plan, old, new).toArrow().to_pylist()
     job = TransformJob(spark, {"out": plan}, {}, tmp_path / "slots")
     batch: Any = SimpleNamespace(deltas=[NetDelta(SCHEMAS["flights"], before, after)])
     try:
@@ -83,8 +84,8 @@ def test_rows_are_those_of_the_mapping(
     assert there is not None
     assert gone.column_names == there.column_names
     assert gone.select(["id"]).schema == there.select(["id"]).schema
-    for side, rows in enumerate((gone, there)):
-        wanted = [{k: v for k, v in row.items() if k != SIDE} for row in whole if row[SIDE] == side]
+    for number, rows in enumerate((gone, there)):
+        wanted = [{k: v for k, v in row.items() if k != SIDE} for row in whole if row[SIDE] == number]
         assert sorted(rows.to_pylist(), key=lambda row: row["id"]) == sorted(
             wanted, key=lambda row: row["id"]
         )
@@ -100,7 +101,12 @@ def test_rows_that_vanish_need_no_job_where_their_keys_are_known(
     batch: Any = SimpleNamespace(deltas=[NetDelta(SCHEMAS["flights"], FLIGHTS, FLIGHTS.slice(0, 0))])
     asked: list[object] = []
     submit = job._one_job.submit
-    monkeypatch.setattr(job._one_job, "submit", lambda names: asked.append(names) or submit(names))
+
+    def noted(names: Sequence[str]) -> Future[dict[str, pa.Table]]:
+        asked.append(names)
+        return submit(names)
+
+    monkeypatch.setattr(job._one_job, "submit", noted)
     try:
         running = job._deltas([plan], batch, job._fill_slots(batch))
         gone, there = running["out"].result()

@@ -161,7 +161,7 @@ def test_blanks_and_zero_dates_become_null(spark: SparkSession) -> None:
 @few
 @given(rows=st.lists(st.datetimes(dt.datetime(1, 1, 1)), min_size=200, max_size=200))
 def test_dates_and_datetimes_of_mariadb(spark: SparkSession, rows: list[dt.datetime]) -> None:
-    cases = [(row.date().isoformat(), row.isoformat(" ")) for row in rows]
+    cases: list[tuple[Any, ...]] = [(row.date().isoformat(), row.isoformat(" ")) for row in rows]
     cases += [
         ("0000-00-00", "0000-00-00 00:00:00"),
         (None, None),

@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from verify.readers.snapshot import TargetColumnText
@@ -55,7 +55,7 @@ def real(mapped: DataFrame, target: DataFrame, directory: Path) -> Comparison:
     return compare(mine, theirs, SHAPE, directory)
 
 
-def canonical(rows: DataFrame, texts: list[F.Column]) -> DataFrame:
+def canonical(rows: DataFrame, texts: list[Column]) -> DataFrame:
     return rows.select(*[text.alias(name) for text, name in zip(texts, SHAPE.columns, strict=True)])
 
 

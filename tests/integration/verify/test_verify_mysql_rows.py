@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -97,6 +97,7 @@ def test_an_error_behind_the_first_rows(session: Any, first: int) -> None:
 def test_a_session_whose_rows_are_left_unread_is_closed(session: Any) -> None:
     fill(session, MANY)
     batches = row_batches(session, "SELECT * FROM t")
+    assert isinstance(batches, Generator)
     next(batches)
     batches.close()
     assert not session.open

@@ -55,7 +55,7 @@ def page(done: Outcome) -> Seen:
 
 
 def tags(seen: Seen) -> list[str]:
-    return [a["data-status"] for tag, a in seen.tags if tag == "details"]
+    return [str(a["data-status"]) for tag, a in seen.tags if tag == "details"]
 
 
 def test_the_page_says_what_was_planned_what_was_done_and_both_verdicts() -> None:
@@ -65,7 +65,7 @@ def test_the_page_says_what_was_planned_what_was_done_and_both_verdicts() -> Non
     assert tags(seen) == ["repaired"] * 4
     for said in ("alert(1)", "the key is computed", "listed source keys", "r2", "done", "rogue", "no row"):
         assert said in seen.text, said
-    verdicts = [a["class"] for _, a in seen.tags if "verdict" in a.get("class", "")]
+    verdicts = [a["class"] for _, a in seen.tags if "verdict" in (a.get("class") or "")]
     assert verdicts[1:] == ["verdict repaired", "verdict different", "verdict equal"] * 2
     assert "What to do" not in seen.text
 

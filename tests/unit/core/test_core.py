@@ -65,10 +65,10 @@ def update(order: int, key: str, *, first_index: int = 0, last: bool = True) -> 
     return TransactionPart((order,), position(order), 0, first_index, runs_of(change), last)
 
 
-def capture(**options: int) -> tuple[Capture, DumpPlan]:
+def capture(max_keys: int = 20_000) -> tuple[Capture, DumpPlan]:
     plan = DumpPlan([TableDump(TABLE)], 10)
     return Capture(
-        Checkpoint(position(0), dumps=plan.dumps()), {TABLE: SCHEMA}, plan, drop_keys, **options
+        Checkpoint(position(0), dumps=plan.dumps()), {TABLE: SCHEMA}, plan, drop_keys, max_keys
     ), plan
 
 

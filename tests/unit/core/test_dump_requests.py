@@ -16,8 +16,10 @@ from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.codecs.codec import FormatError, requests_from_json, requests_to_json
 from migrator.model.event import LogProgress
 from migrator.model.finding import Finding
+from migrator.model.fit import Rule
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.reach import Reference
 from migrator.model.requests.request import (
     KEPT_CLOSED,
     MOST_KEYS,
@@ -157,6 +159,9 @@ class Catalog:
         }
         return [known[name] for name in names]
 
+    def references(self, tables: Sequence[TableSchema]) -> list[Reference]:
+        return []
+
     def preflight(self, tables: Sequence[str]) -> list[Finding]:
         return []
 
@@ -168,6 +173,9 @@ class Catalog:
 
     def check_scope(self, table: TableSchema, scope: Scope) -> None:
         pass
+
+    def doubted(self, column: Column, rule: Rule) -> str:
+        return ""
 
     def position(self) -> Position:
         return position(0)

@@ -19,7 +19,7 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.requests.request import WHOLE, RequestBook, Scope
 from migrator.model.table import TableId, TableSchema
 from migrator.run.capture.fair_inputs import FairInputs
-from migrator.run.capture.source_threads import ChunkBounded, ChunkPump, ChunkRead, Inputs, Records
+from migrator.run.capture.source_threads import ChunkBounded, ChunkPump, ChunkRead, Input, Inputs, Records
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from scenarios.mutants.broken_capture import AS_THEY_COME, GROWN_RANGE_CUT
@@ -318,7 +318,7 @@ def test_the_log_waits_for_one_chunk_at_most_and_nobody_is_shut_out() -> None:
         return Records([LogProgress(position(number))])
 
     inputs = FairInputs(maxsize=8)
-    given = [chunk(1), chunk(2), chunk(3), log(1), log(2), log(3), log(4), chunk(4)]
+    given: list[Input] = [chunk(1), chunk(2), chunk(3), log(1), log(2), log(3), log(4), chunk(4)]
     for item in given:
         inputs.put_nowait(item)
     assert inputs.full()

@@ -276,9 +276,15 @@ def test_a_target_of_another_schema_is_another_one() -> None:
 
 
 def plan(**changed: Any) -> MappingPlan:
-    said = {"name": "b", "key": ("k",), "grain": None, "function": lambda frame: frame, "sources": ("t",)}
+    said: dict[str, Any] = {
+        "name": "b",
+        "key": ("k",),
+        "grain": None,
+        "function": lambda frame: frame,
+        "sources": ("t",),
+    }
     schema = TableSchema(T, (Column("k", "string", False, "text"),), ("k",))
-    others = {
+    others: dict[str, Any] = {
         "kind": MappingKind.ROW_WISE,
         "columns": (TargetColumn("k", "string", "text", False, False, False),),
     }

@@ -1,4 +1,4 @@
-"""Values and envelopes of JSON lines, letter by letter as docs/events.md gives them."""
+"""Values and envelopes of JSON lines, letter by letter as docs/reference/events.md gives them."""
 
 from __future__ import annotations
 

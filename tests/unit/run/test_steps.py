@@ -104,8 +104,12 @@ def test_a_thread_is_held_at_its_point_until_the_answer(server: PointServer, tmp
 
 def test_several_threads_may_be_held_at_once(server: PointServer) -> None:
     both = threading.Barrier(2)
-    server.on("capture.chunk", 1, lambda: both.wait(DEADLINE_S) and None)
-    server.on("apply.mapped", 1, lambda: both.wait(DEADLINE_S) and None)
+
+    def meet() -> None:
+        both.wait(DEADLINE_S)
+
+    server.on("capture.chunk", 1, meet)
+    server.on("apply.mapped", 1, meet)
     step = step_hook(server.environment())
     threads = [threading.Thread(target=step, args=(name,)) for name in ("capture.chunk", "apply.mapped")]
     for thread in threads:
@@ -198,6 +202,10 @@ def test_a_listener_that_never_answers_is_left_after_the_longest_hold(
 ) -> None:
     monkeypatch.setattr(steps, "LONGEST_HOLD_S", 0.05)
     forever = threading.Event()
-    server.on("capture.chunk", 1, lambda: forever.wait(DEADLINE_S) and None)
+
+    def hold() -> None:
+        forever.wait(DEADLINE_S)
+
+    server.on("capture.chunk", 1, hold)
     step_hook(server.environment())("capture.chunk")
     forever.set()

@@ -31,7 +31,7 @@ CATALOG = {path.stem: path for path in sorted(catalog_files.CATALOG.glob("*.yaml
 SCENARIOS = {name: catalog_files.load(path) for name, path in CATALOG.items()}
 
 
-@pytest.fixture(params=SCENARIOS.values(), ids=SCENARIOS)
+@pytest.fixture(params=list(SCENARIOS.values()), ids=list(SCENARIOS))
 def scenario(request: pytest.FixtureRequest) -> Scenario:
     found: Scenario = request.param
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -204,7 +203,7 @@ def undo_part(session: Session) -> None:
 
 
 @pytest.fixture
-def clock() -> Iterator[count[int]]:
+def clock() -> count[int]:
     return count(100)
 
 

@@ -30,9 +30,11 @@ def rows(*pairs: tuple[int, str]) -> pa.Table:
 
 
 def batch(segment: int, strict: bool = False, **kinds: Any) -> TargetBatch:
-    given = {kind: rows(*kinds[kind]) if kind in kinds else None for kind in ("chunk", "before", "after")}
+    chunk, before, after = (
+        rows(*kinds[kind]) if kind in kinds else None for kind in ("chunk", "before", "after")
+    )
     return TargetBatch(
-        segment, Checkpoint(Position(segment, "")), (TargetRows(PERSON, strict_inserts=strict, **given),)
+        segment, Checkpoint(Position(segment, "")), (TargetRows(PERSON, chunk, before, after, strict),)
     )
 
 

@@ -51,9 +51,9 @@ def test_quoting_can_be_undone(name: str) -> None:
 
 
 def test_unwritten_and_identity_columns_are_not_updated() -> None:
-    def storage(name: str, **more: bool) -> Storage:
+    def storage(name: str, identity_always: bool = False) -> Storage:
         column = TargetColumn(name, "int", "integer", True, False, False)
-        return Storage(column, "int4", "integer", "pg_catalog.int4", **more)
+        return Storage(column, "int4", "integer", "pg_catalog.int4", identity_always=identity_always)
 
     table = TableId("s", 't"%s')
     columns = (storage("id"), storage("v"), storage("serial", identity_always=True), storage("other"))

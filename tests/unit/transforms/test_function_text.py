@@ -34,7 +34,8 @@ def text_of(folder: Path, source: str, helper: str = "", package: str = "") -> s
         (folder / f"{name}.py").write_text(text)
     loaded = load_mapping(folder / "mapping.py")
     function = vars(sys.modules[loaded["t"].function.__module__])["f"]
-    return json.dumps(function_text(cloudpickle.dumps((function, "string"))))
+    pickled = cloudpickle.dumps((function, "string"))  # type: ignore[no-untyped-call]
+    return json.dumps(function_text(pickled))
 
 
 @pytest.fixture(autouse=True)

@@ -119,7 +119,7 @@ def test_a_column_may_be_named_like_a_shared_grain() -> None:
     mapping = Mapping()
 
     @mapping.target("t", key="k", grain=f"orders.{name}", links=[])
-    def function(orders: Any) -> None: ...
+    def function(orders: Any) -> Any: ...
 
     [reach] = reaches(mapping["t"], {"orders": odd}, [])
     assert (reach.grain, reach.shared) == ((name,), False)
@@ -149,7 +149,10 @@ def test_a_link_may_have_several_columns() -> None:
 
 
 def test_computed_values_stand_for_columns_in_grain_and_links() -> None:
-    declared = {"values": {"customer.code": len, "clerk.code": len}, "links": ["clerk.code = customer.code"]}
+    declared: dict[str, Any] = {
+        "values": {"customer.code": len, "clerk.code": len},
+        "links": ["clerk.code = customer.code"],
+    }
     [reach] = found("customer", "clerk", grain="customer.code", **declared)
     code = value_column("t", "code")
     assert reach.grain == (code,)

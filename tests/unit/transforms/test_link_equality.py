@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from migrator.model.reach import Reference
@@ -80,7 +82,7 @@ def linked(kind: Kind, own_equality: bool = False, links: list[str] | None = Non
     mapping = Mapping()
 
     @mapping.target("t", key="id", grain="item.id", links=links)
-    def t(item: object, kind: object) -> None: ...
+    def t(item: object, kind: object) -> Any: ...
 
     [reach] = reaches(mapping["t"], schemas, [key])
     return len(reach.nodes)

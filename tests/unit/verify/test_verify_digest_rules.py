@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 from migrator.model.table import Column
-from tests.unit.verify.test_chunk_keys import MYSQL, POSTGRES
 from verify.readers.chunk_keys import INTEGER, KeyColumn
+from verify.readers.mysql.chunks import DIALECT as MYSQL
+from verify.readers.postgres.chunks import DIALECT as POSTGRES
 from verify.readers.snapshot import TargetColumnText
 from verify.tables.hashed_by_servers.digest import Pair, Pushed, pushed
 from verify.tables.hashed_by_servers.sql_value import SqlValue

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from migrator.config.project import SOURCE_KINDS, TARGET_KINDS
+from migrator.config.engines import ENGINES
 from migrator.wiring.source_engines import SOURCE_ENGINES
 from migrator.wiring.target_engines import TARGET_ENGINES
 
 
 def test_every_kind_of_source_has_its_adapters() -> None:
-    assert tuple(SOURCE_ENGINES) == SOURCE_KINDS
+    assert tuple(SOURCE_ENGINES) == tuple(ENGINES)
 
 
 def test_every_kind_of_target_has_its_adapters() -> None:
-    assert tuple(TARGET_ENGINES) == TARGET_KINDS
+    assert tuple(TARGET_ENGINES) == tuple(ENGINES)

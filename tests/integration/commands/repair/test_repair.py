@@ -23,8 +23,10 @@ from migrator.run.caught_up import caught_up
 from migrator.run.commands.repair import Wanted, Way, repair_steps
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration, Parts
+from migrator.wiring import coordination
 from migrator.wiring import parts as wiring
 from migrator.wiring import repair as wiring_repair
+from migrator.wiring.source import source_parts
 from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
@@ -92,7 +94,7 @@ def _leads(settings: configuration.Settings) -> bool:
 def hitting(project: Project) -> Iterator[None]:
     """A writer that does nothing but change the rows under repair, until they are repaired."""
     stop = threading.Event()
-    store = wiring.requests(configuration.load(project.config))
+    store = coordination.requests(configuration.load(project.config))
     before = len(store.read().requests)
 
     def closed() -> bool:
@@ -179,7 +181,7 @@ def placed(project: Project, at: str, act: Callable[[], None]) -> None:
     settings = configuration.load(project.config)
     parts = wiring.parts(settings)
     keys = tuple((str(key),) for key in (*KEYS, EXTRA))
-    steps = repair_steps(parts, [Wanted("purchase", ("purchase_id",), keys)], postgres_target=True)
+    steps = repair_steps(parts, [Wanted("purchase", ("purchase_id",), keys)], exact_texts=True)
     assert [step.way for step in steps] == [Way.LISTED]
     wiring_repair.begin_repair(settings, steps)
     left = [act]
@@ -192,7 +194,7 @@ def placed(project: Project, at: str, act: Callable[[], None]) -> None:
 
 
 def run(parts: Parts, step: Callable[[str], None]) -> None:
-    _, ports = wiring.source_parts(configuration.load(parts.slots.parent.parent / "migration.toml"), step)
+    _, ports = source_parts(configuration.load(parts.slots.parent.parent / "migration.toml"), step)
     made = replace(parts, step=step, source=ports)
     Migration(made).run(Stopping(), caught_up(made.catalog.position))
 
@@ -272,7 +274,7 @@ def test_a_forged_repair_takes_no_row(
     project: Project, spark: SparkSession, target: str, scope: Scope
 ) -> None:
     """Whoever reaches the book asks for row 7 to vanish unless what is dumped makes it, and dumps others."""
-    store = wiring.requests(configuration.load(project.config))
+    store = coordination.requests(configuration.load(project.config))
     before = project.differences()
     orders = TableId("public", "orders")
     store.update(lambda book: book.start((orders,), scope, (Doubt(target, (("7",),)),)))

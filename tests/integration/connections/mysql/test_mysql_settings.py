@@ -191,7 +191,7 @@ def test_a_setting_that_does_not_hold_is_refused_by_name(
     """As a proxy in between might do: it answers that all is well, and sets nothing."""
     done = Cursor.execute
 
-    def deaf(self: Any, query: Any, args: Any = None) -> int:
+    def deaf(self: Any, query: Any, args: Any = None) -> Any:
         if str(query).startswith("SET SESSION"):
             return done(self, "DO 0")
         return done(self, query, args)

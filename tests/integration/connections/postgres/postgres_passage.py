@@ -61,7 +61,7 @@ class Passage:
         self.old, self.new = old, new
         for database in (old, new):
             with plain(database) as session:
-                session.execute(f"CREATE TABLE public.{_TABLE}")  # type: ignore[arg-type]
+                session.execute(f"CREATE TABLE public.{_TABLE}")
         with plain(old) as session:
             session.execute("ALTER TABLE public.t REPLICA IDENTITY FULL")
         self.write(1, 0)
@@ -72,7 +72,7 @@ class Passage:
         values = [values[which] for _, *values in COLUMNS.values()]
         marks = ", ".join(f"%s::{kind}" for kind, *_ in COLUMNS.values())
         with plain(self.old) as session:
-            session.execute(f"INSERT INTO public.t VALUES (%s, {marks})", [key, *values])  # type: ignore[arg-type]
+            session.execute(f"INSERT INTO public.t VALUES (%s, {marks})", [key, *values])
 
     def carry(self) -> None:
         """A dump; then a stream of rows that come, go and change; all of it by sessions of the tool."""
@@ -107,7 +107,7 @@ class Passage:
 def texts(database: Database) -> list[tuple[str | None, ...]]:
     """The table's rows as a neutral session prints them."""
     with plain(database) as session:
-        return session.execute(TEXTS).fetchall()  # type: ignore[arg-type]
+        return session.execute(TEXTS).fetchall()
 
 
 def source_as_judged(old: Database, folder: Path) -> pa.Table:
@@ -129,7 +129,7 @@ def second(server_of: Database, name: str) -> Iterator[Database]:
     """Another database on the same server."""
     other = Database(server_of.host, server_of.port, name, server_of.user, server_of.password, server_of.kind)
     with plain(server_of) as session:
-        session.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+        session.execute(f'CREATE DATABASE "{name}"')
     yield other
     with plain(server_of) as session:
-        session.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+        session.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

@@ -3,6 +3,8 @@ follow."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from migrator.columnar.text import rows_to_table
@@ -79,12 +81,8 @@ def test_no_setting_reaches_a_value(old_pg: Database, name: str, where: str) -> 
         assert printed == wanted
         assert_same(chunk.rows, rows_to_table(schema, [change.after]))
         if shown_by:  # the setting does what it is feared for, where nobody overrules it
-            with Database(**{**_login(old_pg), "user": role}).connect() as session:
+            with replace(old_pg, user=role).connect() as session:
                 ((text,),) = session.execute(f"SELECT {shown_by}::text FROM v").fetchall()
             assert text != VALUES[shown_by][2]
     finally:
         old_pg.execute("SET statement_timeout = 0", f"DROP OWNED BY {role}", f"DROP ROLE {role}")
-
-
-def _login(database: Database) -> dict[str, object]:
-    return {name: getattr(database, name) for name in Database.__slots__}

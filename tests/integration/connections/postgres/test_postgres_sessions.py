@@ -100,7 +100,7 @@ def test_each_of_these_settings_reaches_a_session_that_nobody_pins(hostile: Data
         set_at(connection, "ROLE", sql.Identifier("postgres"), feared)
     with psycopg.connect(hostile.dsn, autocommit=True) as bare:
         shown = _differing(
-            lambda name: str(bare.execute(setting(name)).fetchone()[0]),  # type: ignore[index,call-overload]
+            lambda name: str(bare.execute(setting(name)).fetchone()[0]),  # type: ignore[index]
             {name: postgres_session.PINS[name] for name in feared},
             there,
         )
@@ -166,10 +166,10 @@ def test_what_the_login_may_not_set_back_is_refused_and_the_remedy_helps(
                     assert not error.retryable
                 remedy = re.search(r"ALTER ROLE .*", error.remedy)
                 assert remedy is not None
-                connection.execute(remedy[0])  # type: ignore[arg-type]
+                connection.execute(remedy[0])
                 for way in ways:
                     opened[way]()
-                connection.execute(f"ALTER ROLE poor IN DATABASE {hostile.database} RESET ALL")  # type: ignore[arg-type]
+                connection.execute(f"ALTER ROLE poor IN DATABASE {hostile.database} RESET ALL")
         finally:
             connection.execute("DROP ROLE poor")
 
@@ -192,7 +192,7 @@ def test_a_variable_that_the_server_refuses_is_named_with_what_to_unset(
 
 def test_a_bulk_session_of_the_judge_reads_view_after_view(old_pg: Database) -> None:
     old_pg.execute("CREATE TABLE seen (id int PRIMARY KEY)")
-    query = sql.SQL("SELECT id FROM public.seen ORDER BY id")
+    query = sql.SQL("SELECT id FROM public.seen ORDER BY id").format()
     with open_views(judged(old_pg)) as views, scratch_directory("migrator-views-") as folder:
         for rows in range(3):
             with views.view(bulk=True) as view:

@@ -69,7 +69,7 @@ def test_a_source_in_latin1_is_judged_by_its_characters(hostile: Database, tmp_p
     latin = Database(hostile.host, hostile.port, name, hostile.user, "", hostile.kind)
     with plain(hostile) as session:
         session.execute(
-            f"CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"  # type: ignore[arg-type]
+            f"CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
         )
     try:
         with plain(latin) as session:
@@ -80,7 +80,7 @@ def test_a_source_in_latin1_is_judged_by_its_characters(hostile: Database, tmp_p
         assert sorted(pq.read_table(tmp_path / "rows.parquet")["note"].to_pylist()) == ["plain", "é"]
     finally:
         with plain(hostile) as session:
-            session.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
+            session.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def _pieces(database: Database) -> list[int]:
 def test_a_type_s_own_operators_put_each_row_in_one_piece(hostile: Database) -> None:
     with plain(hostile) as session:
         for statement in WORDS:
-            session.execute(statement)  # type: ignore[arg-type]
+            session.execute(statement)
         set_at(session, "ROLE", sql.Identifier("postgres"), {"search_path": "evil, public"})
     assert _pieces(hostile) == [4, 4, 4, 4, 4, 4, 2]
 
@@ -292,7 +292,7 @@ def test_those_of_pg_catalog_would_not(hostile: Database, monkeypatch: pytest.Mo
     """The negative control."""
     with plain(hostile) as session:
         for statement in WORDS:
-            session.execute(statement)  # type: ignore[arg-type]
+            session.execute(statement)
     monkeypatch.setattr("verify.readers.postgres.target.operator_path", lambda *_: "")
     with pytest.raises(VerifyError, match="was refused"):
         _pieces(hostile)
@@ -310,8 +310,8 @@ def test_what_shadows_beside_such_operators_is_refused_and_the_remedy_helps(
 ) -> None:
     with plain(hostile) as session:
         for statement in (*WORDS, shadow):
-            session.execute(statement)  # type: ignore[arg-type]
+            session.execute(statement)
         with pytest.raises(VerifyError) as caught:
             _pieces(hostile)
-        session.execute(caught.value.remedy)  # type: ignore[arg-type]
+        session.execute(caught.value.remedy)
     assert sum(_pieces(hostile)) == 26

@@ -19,6 +19,7 @@ from scenarios.bench.capture.library import PlainLibrary
 from scenarios.bench.capture.load import Second, within
 from scenarios.bench.capture.ours import EARLY_S, lags_of
 from scenarios.bench.capture.probe import Commit
+from tests.integration.run_project import scenario_database
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -98,7 +99,7 @@ def test_nothing_is_durable_before_it_is_committed(tmp_path: Path) -> None:
 def test_the_library_reads_from_where_it_was_made(old_binlog: Database) -> None:
     """It was measured over the whole log of MariaDB once, whatever it was to read."""
     old_binlog.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)")
-    library = PlainLibrary(old_binlog)
+    library = PlainLibrary(scenario_database(old_binlog))
     old_binlog.execute("INSERT INTO t VALUES (4), (5)")
     with closing(library.events()) as events:
         assert next(events) == 2

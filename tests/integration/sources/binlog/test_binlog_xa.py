@@ -146,7 +146,7 @@ def test_reading_resumes_at_any_place_with_undecided_transactions(
             places += [
                 record.position
                 for record in reader._assembler.take()
-                if isinstance(record, LogProgress) or getattr(record, "last", False)
+                if isinstance(record, LogProgress) or (isinstance(record, TransactionPart) and record.last)
             ]
         reader._raw = []
     assert len({place.order for place in places}) > 10

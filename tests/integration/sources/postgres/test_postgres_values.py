@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from decimal import Decimal
 from functools import partial
@@ -22,7 +23,7 @@ from migrator.adapters.sources.postgres.change_tables.chunk_views import (
 )
 from migrator.adapters.sources.postgres.change_tables.log_reader import ChangeTableLogReader
 from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
-from migrator.adapters.sources.postgres.settings import CHANGE_TABLES, SERVER_LOG
+from migrator.adapters.sources.postgres.settings import CHANGE_TABLES, SERVER_LOG, PostgresSource
 from migrator.columnar.text import rows_to_table
 from migrator.errors import SchemaError, SourceError
 from migrator.model.chunk import ChunkRequest
@@ -30,6 +31,7 @@ from migrator.model.event import Operation, Row, RowChange
 from migrator.model.position import Position
 from migrator.model.table import Column, TableSchema
 from migrator.ports.log_notes import LogNotes
+from migrator.ports.source import LogReader
 from tests import fix_change_tables
 from tests.fix_postgres_source import changes as changes_of
 from tests.fix_postgres_source import chunk_reader, log_reader, prepared, read_to, read_until, source_of
@@ -75,8 +77,8 @@ def fill(database: Database, seed: int) -> int:
     made = ", ".join(f"({select} LIMIT 1)" for select in MADE.values())
     values = ", ".join(f"%s::text::{kind}" for kind in CASES)
     with database.connect() as connection, connection.transaction():
-        for number, row in enumerate(rows, 1):
-            connection.execute(f"INSERT INTO v (id, {names}) VALUES ({number}, {values}, {made})", row)
+        for number, texts in enumerate(rows, 1):
+            connection.execute(f"INSERT INTO v (id, {names}) VALUES ({number}, {values}, {made})", texts)
     return len(rows)
 
 
@@ -269,6 +271,7 @@ def test_columns_that_travel_as_text_have_every_value_on_all_paths(
     ]
     insert = f"INSERT INTO v VALUES ({', '.join(['%s'] * 5)})"
     with ExitStack() as stack:
+        reader: LogReader
         if log == SERVER_LOG:
             source = source_of(old_pg, **chosen)
             (schema,) = prepared(source, "v")
@@ -301,6 +304,8 @@ def test_another_choice_of_text_columns_stops_a_migration_that_has_begun(old_pg:
         "CREATE TABLE v (id int PRIMARY KEY, amount numeric(12,2))", "ALTER TABLE v REPLICA IDENTITY FULL"
     )
     chosen, notes = {"text_columns": {"v": frozenset({"amount"})}}, LogNotes()
+    catalog: type[PostgresCatalog]
+    made: Callable[[PostgresSource, list[TableSchema]], LogReader]
     if log == SERVER_LOG:
         prepared(source_of(old_pg), "v")
         catalog, made = PostgresCatalog, partial(PostgresLogReader, notes=notes)
@@ -311,7 +316,7 @@ def test_another_choice_of_text_columns_stops_a_migration_that_has_begun(old_pg:
     def read_on(after: Position | None, **choice: Any) -> Position:
         source = source_of(old_pg, log=log, **choice)
         with closing(made(source, catalog(source).tables(["v"]))) as reader:
-            place: Position = reader.start(after)
+            place = reader.start(after)
             reader.read(0.0)
         return place
 

@@ -275,8 +275,8 @@ def test_a_refused_row_is_named_by_its_key(
 ) -> None:
     with bench(new_pg, *TYPES, f"CREATE TABLE t (id int, tag text, v {sql}, PRIMARY KEY (id, tag))") as it:
         rows = 50
-        values = [good] * rows
-        values[37] = bad  # type: ignore[call-overload]
+        values: list[str | None] = [good] * rows
+        values[37] = bad
         table = pa.table({**ints("id", *range(rows)), **texts("tag", *["k"] * rows), **texts("v", *values)})
         with pytest.raises(TargetError) as raised:
             it.apply(it.part("t", **{path: table}))

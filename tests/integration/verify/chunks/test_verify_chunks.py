@@ -6,10 +6,12 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from migrator.model.table import Column
 from tests.integration.verify.chunks.chunk_project import (
     COMPUTED,
     TRANSFORMED,
@@ -19,7 +21,7 @@ from tests.integration.verify.chunks.chunk_project import (
 )
 from tests.integration.verify.verify_project import FILL
 from tests.servers import Database
-from verify.readers.chunk_keys import Key, KeyRange
+from verify.readers.chunk_keys import Key, KeyRange, condition
 from verify.readers.pending import Pending, PendingAnswer
 from verify.readers.postgres.source import PostgresSource
 from verify.tables.hashed_by_servers.digest import Pair, Pushed
@@ -78,7 +80,12 @@ def in_lanes(
     monkeypatch.setattr(lanes, "ROWS_MIN", 1)
     opened: list[str] = []
     another = lanes.another_pair
-    monkeypatch.setattr(lanes, "another_pair", lambda *args: opened.append("") or another(*args))
+
+    def noted(*args: Any) -> Any:
+        opened.append("")
+        return another(*args)
+
+    monkeypatch.setattr(lanes, "another_pair", noted)
     project.lanes = request.param
     yield
     assert len(opened) == project.lanes - 1
@@ -239,12 +246,11 @@ def test_pieces_of_two_lanes_meet_between_two_keys(
     (table,) = project.chunks(100).tables
     assert found_by(project) == {("different", "3000"), ("different", "3001")}
     assert table.counts.compared == ROWS + 4000
-    whole = cuts.KeyRange
 
     def late(after: Key | None = None, upto: Key | None = None) -> KeyRange:
         """The control: a piece that begins behind a key that no other piece has."""
         has_it = after and upto and int(after[0]) < 3001 <= int(upto[0])
-        return whole(("3001",) if has_it else after, upto)
+        return KeyRange(("3001",) if has_it else after, upto)
 
     monkeypatch.setattr(cuts, "KeyRange", late)
     project.chunks(100)
@@ -285,11 +291,15 @@ def test_a_range_that_is_open_above_misses_its_last_row(
     project.new.execute("UPDATE item SET note = 'wrong' WHERE item_id = 50")
     project.chunks(10)
     assert found_by(project) == {("different", "50")}
-    honest = chunk_sweep.condition
-    monkeypatch.setattr(chunk_sweep, "condition", lambda *given: honest(*given).replace("<=", "<"))
+    monkeypatch.setattr(chunk_sweep, "condition", lambda *given: condition(*given).replace("<=", "<"))
     table = project.chunks(10).tables[0]
     assert found_by(project) == set()
     assert table.counts.compared < ROWS
+
+
+def source_name(pair: Pair) -> str:
+    assert isinstance(pair.source, Column)
+    return f'"{pair.source.name}"'
 
 
 def skips_nulls(_: object, __: object, pairs: list[Pair], key: object) -> Pushed:
@@ -298,7 +308,7 @@ def skips_nulls(_: object, __: object, pairs: list[Pair], key: object) -> Pushed
         return f"count(*), count(*), coalesce(sum(hashtextextended({text}, 1)), 0)::text"
 
     return Pushed(
-        numbers([f'"{pair.source.name}"' for pair in pairs]),
+        numbers([source_name(pair) for pair in pairs]),
         numbers([f'"{pair.target.name}"' for pair in pairs]),
     )
 
@@ -312,7 +322,7 @@ def adds_up_cells(_: object, __: object, pairs: list[Pair], key: object) -> Push
         )
 
     return Pushed(
-        numbers([f'"{pair.source.name}"' for pair in pairs]),
+        numbers([source_name(pair) for pair in pairs]),
         numbers([f'"{pair.target.name}"' for pair in pairs]),
     )
 

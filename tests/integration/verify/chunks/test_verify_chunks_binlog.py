@@ -12,8 +12,9 @@ from migrator.model.codecs.codec import checkpoint_to_json
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
+from tests.integration.judged import settings_of as settings
 from tests.integration.verify.chunks.chunk_project import PLAIN
-from tests.integration.verify.test_verify_binlog import reader_of, settings
+from tests.integration.verify.test_verify_binlog import reader_of
 from tests.servers import Database
 from verify.tables.findings.differing import read_differing
 from verify.tables.result import VerifyResult

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.integration.judged import settings_of as settings
 from tests.integration.verify.chunks.test_verify_chunks_binlog import LEDGER, ledger
-from tests.integration.verify.test_verify_binlog import settings
 from tests.servers import Database
 from verify.tables.findings.differing import read_differing
 from verify.tables.result import VerifyResult

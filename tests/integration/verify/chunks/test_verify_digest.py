@@ -83,9 +83,9 @@ Content = Sequence[tuple[str, ...]]
 chain = row_hash._chain
 
 
-def contents(values: list[str], key: bool) -> list[list[tuple[str, str, str]]]:
+def contents(values: list[str], key: bool) -> list[Content]:
     """Different contents of a table ``(k, a, b)``; without a key, of ``(a, b)``."""
-    made = [[("0", value, value)] for value in values]
+    made: list[Content] = [[("0", value, value)] for value in values]
     made += [[("0", *pair)] for pair in permutations(values, 2)]
     for one, other in combinations(values, 2):
         made.append([("0", one, one), ("1", other, other)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -181,7 +182,7 @@ def hot_sweeps(
     """Writes after the first chunk of some tables, in each sweep."""
     read = tables.read
 
-    def writing(self: PostgresSourceTables, parts: Sequence[Part]) -> tuple[Bracket, int]:
+    def writing(self: Any, parts: Sequence[Part]) -> tuple[Bracket, int]:
         found = read(self, parts)
         path = parts[0].path if parts else Path()
         if path.name == "0.parquet" and "swept" in str(path) and parts[0].table in after:

@@ -214,7 +214,8 @@ def test_a_judge_that_takes_chunks_for_one_view_calls_it_a_duplicate(
     honest = rounds.TableProgress.take
 
     def take(self: Any, *given: Any) -> None:
-        honest(self, *given[:-1], True)
+        taken: list[Any] = [self, *given[:-1], True]
+        honest(*taken)
 
     monkeypatch.setattr(rounds.TableProgress, "take", take)
     with pytest.raises(AssertionError):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from migrator.run.apply.difference import _ordered, difference, parted
 
 
-def table(rows: list[tuple[int, int, str | None]]) -> pa.Table:
+def table(rows: Sequence[tuple[int, int, str | None]]) -> pa.Table:
     sides, keys, values = zip(*rows, strict=True) if rows else ((), (), ())
     return pa.table(
         {

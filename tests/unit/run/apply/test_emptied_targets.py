@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,9 +18,9 @@ def plan(*reads: str) -> Any:
     )
 
 
-class Named(SimpleNamespace):
-    def __hash__(self) -> int:
-        return hash(self.name)
+@dataclass(frozen=True)
+class Named:
+    name: str
 
 
 def batch(*names: str) -> Any:

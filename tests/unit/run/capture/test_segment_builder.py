@@ -58,8 +58,13 @@ def test_a_change_of_the_key_is_two_images_of_one_index() -> None:
 
 
 def test_digests_of_schemas_are_not_made_for_every_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    monkeypatch.setattr(TableSchema, "version", lambda self: made.append(self) or "v")
+    made: list[TableSchema] = []
+
+    def version(self: TableSchema) -> str:
+        made.append(self)
+        return "v"
+
+    monkeypatch.setattr(TableSchema, "version", version)
     builder = SegmentBuilder({TABLE: OLD})
     for order in range(1, 50):
         builder.add(insert(order, str(order)))

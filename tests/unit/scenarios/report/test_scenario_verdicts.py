@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -133,8 +134,15 @@ def test_every_pair_of_the_catalog_can_be_written_and_read(tmp_path: Path) -> No
 
 
 def test_settings_are_laid_over_others_and_read_back() -> None:
-    below = {"capture": {"chunk_rows": 5, "linger_s": 0.5}, "spark": {"conf": {"a.b": "1"}, "master": "x"}}
-    above = {"capture": {"chunk_rows": 7}, "spark": {"conf": {"c": 'say "é"\n'}}, "new": {"list": [1, True]}}
+    below: dict[str, dict[str, Any]] = {
+        "capture": {"chunk_rows": 5, "linger_s": 0.5},
+        "spark": {"conf": {"a.b": "1"}, "master": "x"},
+    }
+    above: dict[str, dict[str, Any]] = {
+        "capture": {"chunk_rows": 7},
+        "spark": {"conf": {"c": 'say "é"\n'}},
+        "new": {"list": [1, True]},
+    }
     assert tomllib.loads(toml_text(merged(below, above))) == {
         "capture": {"chunk_rows": 7, "linger_s": 0.5},
         "spark": {"conf": {"a.b": "1", "c": 'say "é"\n'}, "master": "x"},

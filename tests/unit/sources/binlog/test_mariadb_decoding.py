@@ -31,11 +31,9 @@ CHARSETS = Charsets({45: "utf8mb4", 8: "latin1", 63: "binary", 28: "gbk"}, {"lat
 
 
 def logged(
-    kind: int, meta: int = 0, *, unsigned: bool = False, collation: int = 45, **more: object
+    kind: int, meta: int = 0, *, unsigned: bool = False, collation: int = 45, labels: tuple[bytes, ...] = ()
 ) -> LoggedColumn:
-    return LoggedColumn(
-        "c", kind, meta, int(str(more.get("scale", 0))), unsigned, collation, more.get("labels", ())
-    )  # type: ignore[arg-type]
+    return LoggedColumn("c", kind, meta, 0, unsigned, collation, labels)
 
 
 @pytest.mark.parametrize(

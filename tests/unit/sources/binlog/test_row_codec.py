@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -72,7 +74,7 @@ def layouts(draw: st.DrawFn) -> Layout:
     return Layout([KINDS[kind] for kind in kinds], wanted, tuple(key))
 
 
-def images_of(layout: Layout, draw: st.DrawFn) -> bytes:
+def images_of(layout: Layout, draw: Callable[[st.SearchStrategy[Any]], Any]) -> bytes:
     return layout.image(
         [None if draw(st.integers(0, 6)) == 0 else draw(kind.values) for kind in layout.kinds]
     )
@@ -91,7 +93,10 @@ def same(found: pa.Table, expected: pa.Table) -> None:
 
 @given(st.data(), layouts(), st.sampled_from([MARIADB, MYSQL]))
 def test_bulk_is_what_single_rows_are(data: st.DataObject, layout: Layout, dialect: Dialect) -> None:
-    codec, items, expected, changes = layout.codec(dialect), [], [], []
+    codec = layout.codec(dialect)
+    items: list[bytes] = []
+    expected: list[Row] = []
+    changes: list[Row | tuple[Row, Row]] = []
     for _ in range(data.draw(st.integers(0, 4))):
         operation = data.draw(st.sampled_from([Operation.INSERT, Operation.UPDATE, Operation.DELETE]))
         count = data.draw(st.integers(1, 3)) * (2 if operation is Operation.UPDATE else 1)

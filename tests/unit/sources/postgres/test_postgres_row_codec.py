@@ -23,7 +23,7 @@ WHOLE = st.integers(-(2**63), 2**63 - 1).map(str)
 DATES = st.dates().map(str) | st.sampled_from(["infinity", "-infinity", "0044-03-15 BC", "20000-01-01"])
 MOMENTS = st.datetimes().map(lambda at: f"{at:%H:%M:%S.%f}").map(lambda time: f"2024-02-29 {time}")
 ODD_MOMENTS = st.sampled_from(["infinity", "-infinity", "0044-03-15 10:00:00{} BC", "12000-01-01 00:00:00{}"])
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 VALUES = {
     "int64": WHOLE,
     "bool": st.sampled_from(["t", "f"]),

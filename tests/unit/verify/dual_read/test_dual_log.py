@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrator.errors import ConfigError
-from verify.dual_read.queries import pairs_of
+from verify.dual_read.queries import QueryPair, pairs_of
 from verify.dual_read.query_log import Logged, Template, match_log, read_log
 
 TEMPLATE = "SELECT name FROM person WHERE id = :id AND name <> :name"
@@ -35,7 +35,7 @@ MARIA = (
 )
 
 
-def pairs():  # type: ignore[no-untyped-def]
+def pairs() -> tuple[QueryPair, ...]:
     entry = {"name": "who", "old": TEMPLATE, "new": TEMPLATE, "log": TEMPLATE}
     return pairs_of({"format": 1, "queries": [entry]}, "x")
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.unit.verify.test_verify_report import EVIL, Seen
 from verify.dual_read.answer import answer_of
-from verify.dual_read.report import html_report, json_report, junit_report, text_report, write_reports
+from verify.dual_read.report import json_report, junit_report, text_report, write_reports
+from verify.dual_read.report_html import html_report
 from verify.dual_read.result import DualReadResult, PairResult, latency
 from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Round, Rules, Verdict, first_verdict, verdict

@@ -26,7 +26,7 @@ def test_a_checker_that_fails_says_unknown(monkeypatch: pytest.MonkeyPatch) -> N
         raise ZeroDivisionError("by nothing")
 
     check, _ = CHECKERS["D1"]
-    monkeypatch.setitem(CHECKERS, "D1", (check, broken))  # type: ignore[arg-type]
+    monkeypatch.setitem(CHECKERS, "D1", (check, broken))
     result = judge(make(1).history(), ["D1"])[0]
     assert (result.outcome, result.code) == (Outcome.UNKNOWN, "D1")
     assert result.reason == "the checker failed: ZeroDivisionError: by nothing"

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from migrator.embedded.mariadb import EmbeddedMariaDB
+from migrator.embedded.binlog_server import BinlogServer
 from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError
@@ -20,7 +20,6 @@ from tests.servers import Database, embedded_mariadb, embedded_mysql, unpacked_m
 
 pytestmark = pytest.mark.integration
 
-Server = EmbeddedMySQL | EmbeddedMariaDB
 FOLLOW = {
     "mysql": (
         "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{0}', SOURCE_PORT = {1}, SOURCE_USER = 'root',"
@@ -38,13 +37,13 @@ HAS = {
 }
 
 
-def database_of(server: Server, name: str = "old") -> Database:
+def database_of(server: BinlogServer, name: str = "old") -> Database:
     kind = "mysql" if isinstance(server, EmbeddedMySQL) else "mariadb"
     return Database(server.host, server.port, name, server.superuser, "", kind)
 
 
 @pytest.fixture
-def pair(engine: BinlogEngine) -> Iterator[tuple[Server, Server]]:
+def pair(engine: BinlogEngine) -> Iterator[tuple[BinlogServer, BinlogServer]]:
     if engine is MYSQL:
         unpacked_mysql()
     make = embedded_mysql if engine is MYSQL else embedded_mariadb
@@ -65,7 +64,7 @@ def pair(engine: BinlogEngine) -> Iterator[tuple[Server, Server]]:
         yield primary, replica
 
 
-def await_same(primary: Server, replica: Server) -> None:
+def await_same(primary: BinlogServer, replica: BinlogServer) -> None:
     place, has = HAS[database_of(primary).kind]
     wanted = database_of(primary, "mysql").query(place)[0][0]
     deadline = time.monotonic() + DEADLINE_S
@@ -74,7 +73,9 @@ def await_same(primary: Server, replica: Server) -> None:
         threading.Event().wait(0.05)
 
 
-def test_reading_goes_on_from_a_promoted_replica(engine: BinlogEngine, pair: tuple[Server, Server]) -> None:
+def test_reading_goes_on_from_a_promoted_replica(
+    engine: BinlogEngine, pair: tuple[BinlogServer, BinlogServer]
+) -> None:
     """A transaction that was prepared on the old primary commits on the new one."""
     primary, replica = pair
     old, new = database_of(primary), database_of(replica)
@@ -112,7 +113,7 @@ def test_reading_goes_on_from_a_promoted_replica(engine: BinlogEngine, pair: tup
 
 
 def test_a_replica_that_lacks_transactions_is_a_gap(
-    engine: BinlogEngine, pair: tuple[Server, Server]
+    engine: BinlogEngine, pair: tuple[BinlogServer, BinlogServer]
 ) -> None:
     primary, replica = pair
     old = database_of(primary)
@@ -131,7 +132,7 @@ def test_a_replica_that_lacks_transactions_is_a_gap(
 
 
 def test_a_replica_put_back_with_its_primary_is_refused_and_one_that_catches_up_again_is_not(
-    engine: BinlogEngine, pair: tuple[Server, Server]
+    engine: BinlogEngine, pair: tuple[BinlogServer, BinlogServer]
 ) -> None:
     """What the replica lost alone it gets again, the very same; what the primary lost as well is gone."""
     primary, replica = pair

@@ -18,8 +18,7 @@ import pytest
 from migrator.adapters.sources.binlog.transactions import log_reader
 from migrator.adapters.sources.mysql.gtid_set import parse_set
 from migrator.connections.mysql.settings import BinlogSource
-from migrator.embedded.mariadb import EmbeddedMariaDB
-from migrator.embedded.mysql import EmbeddedMySQL
+from migrator.embedded.binlog_server import BinlogServer
 from migrator.embedded.process import scratch_directory
 from migrator.errors import GapError, MigratorError
 from migrator.model.position import Position
@@ -40,7 +39,7 @@ class Restorable:
     """A source with table t, and copies of its disk."""
 
     engine: BinlogEngine
-    server: EmbeddedMySQL | EmbeddedMariaDB
+    server: BinlogServer
     database: Database
     source: BinlogSource
     tables: list[TableSchema]

@@ -13,7 +13,7 @@ import pytest
 import migrator.adapters.sources.binlog.chunks.chunk_reader as chunk_reader_module
 from migrator.adapters.sources.binlog.keyset import base_type
 from migrator.adapters.sources.binlog.rows import value_text
-from migrator.columnar.text import rows_to_table
+from migrator.columnar.text import bytes_to_table, rows_to_table
 from migrator.model.event import Operation, Row
 from migrator.model.table import Column, TableSchema
 from tests.integration.binlog_engine import BinlogEngine
@@ -149,7 +149,6 @@ def images(read: Read, operation: Operation, which: str) -> pa.Table:
 def texts(monkeypatch: pytest.MonkeyPatch) -> list[list[Row]]:
     """What chunks are decoded from: rows of text, for each chunk."""
     seen: list[list[Row]] = []
-    original = chunk_reader_module.bytes_to_table
 
     def spied(schema: TableSchema, batches: Any) -> pa.Table:
         rows = [
@@ -162,7 +161,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[list[Row]]:
                 for row in rows
             ]
         )
-        return original(schema, batches)
+        return bytes_to_table(schema, batches)
 
     monkeypatch.setattr(chunk_reader_module, "bytes_to_table", spied)
     return seen

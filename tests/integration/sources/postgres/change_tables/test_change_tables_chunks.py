@@ -7,11 +7,13 @@ import threading
 import pytest
 
 from migrator.adapters.sources.postgres.change_tables.chunk_views import chunk_reader
+from migrator.columnar.text import rows_to_table
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import TransactionId
 from tests.fix_change_tables import captured, read_changes, started
 from tests.fix_postgres_source import parts, read_to
-from tests.integration.sources.postgres.test_postgres_values import assert_same, create, fill, rows_to_table
+from tests.integration.exact import assert_same
+from tests.integration.sources.postgres.test_postgres_values import create, fill
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -27,11 +29,11 @@ def test_a_transaction_that_hangs_is_in_neither_or_in_both(old_pg: Database) -> 
         hanging.execute("UPDATE t SET v = 'late' WHERE k = 1")
         old_pg.execute("UPDATE t SET v = 'early' WHERE k = 2")  # a younger transaction, visible first
         early = chunks.read(ChunkRequest(1, schema.id, None, 10), schema)
-        (first,) = parts(read_to(log, early.high))  # type: ignore[arg-type]
+        (first,) = parts(read_to(log, early.high))
         hanging.commit()
         late = chunks.read(ChunkRequest(2, schema.id, None, 10), schema)
         assert late.high > first.position, "what the chunk shows was not delivered yet"
-        (second,) = parts(read_to(log, late.high))  # type: ignore[arg-type]
+        (second,) = parts(read_to(log, late.high))
     chunks.close()
     assert [row["v"] for row in early.rows.to_pylist()] == ["old", "early"]
     assert [row["v"] for row in late.rows.to_pylist()] == ["late", "early"]
@@ -68,7 +70,7 @@ def test_each_chunk_row_is_the_delivered_one_or_the_witness_reveals_it(old_pg: D
             for number in range(30):
                 chunk = chunks.read(ChunkRequest(number + 1, schema.id, None, 100), schema)
                 assert chunk.witness is not None
-                for part in parts(read_to(log, chunk.high)):  # type: ignore[arg-type]
+                for part in parts(read_to(log, chunk.high)):
                     for change in part.changes:
                         assert change.after is not None
                         key, version = int(str(change.after[0])), int(str(change.after[1]))

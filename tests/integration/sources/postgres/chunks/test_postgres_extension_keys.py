@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from migrator.adapters.sources.postgres.chunks import chunk_reader as reading
 from migrator.model.limits import CaptureLimits
-from migrator.model.requests.request import Scope
+from migrator.model.requests.request import RequestBook, Scope
+from migrator.model.table import TableId
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database
 
@@ -63,9 +66,13 @@ def test_requests_compare_as_the_server_does(captured: Capturing) -> None:
         "list": (words, Scope(keys=(("B1",), ("c2",), ("none",)))),
         "pairs": (pairs, Scope(low=("1", "B"), high=("1", "E"))),
     }
+
+    def asking(table: TableId, scope: Scope) -> Callable[[RequestBook], RequestBook]:
+        return lambda book: book.start((table,), scope)
+
     for table, scope in scopes.values():
         captured.catalog.check_scope(captured.schemas[table], scope)
-        captured.requests.update(lambda book, table=table, scope=scope: book.start((table,), scope))
+        captured.requests.update(asking(table, scope))
 
     def done() -> bool:
         requests = captured.progress.snapshot().requests

@@ -120,6 +120,6 @@ def failover(directory: Path) -> None:
         with log_reader(there, schemas, kept) as reader:
             assert read_on(reader, there)[0] == ["4"]
         # Without the timeline nothing would be noticed: 4 would be missing, and 3 stay.
-        old = replace(lost, token=lost.token.partition("#")[0].rpartition("/")[0])
-        with log_reader(there, schemas, old) as reader:
+        blind = replace(lost, token=lost.token.partition("#")[0].rpartition("/")[0])
+        with log_reader(there, schemas, blind) as reader:
             assert read_on(reader, there)[0] == []

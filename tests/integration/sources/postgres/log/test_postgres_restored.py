@@ -16,12 +16,14 @@ from migrator.adapters.sources.postgres.lsn import parse_lsn, position_up_to, to
 from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed, GapError, MigratorError
+from migrator.model.event import LogRecord
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from tests.fix_postgres_source import (
     DEADLINE_S,
     changes,
     log_reader,
+    parts,
     prepared,
     reached,
     read_to,
@@ -61,7 +63,7 @@ class Restorable:
         """Reads up to the last change only: a place that is a commit's."""
         with log_reader(self.source, self.schemas, after) as reader:
             records = read_until(reader, lambda found: bool(changes(found)))
-            place = [each.position for each in records if hasattr(each, "runs")][-1]
+            place = parts(records)[-1].position
             reader.acknowledge(place)
         self._unread()
         return place
@@ -80,8 +82,8 @@ class Restorable:
             self.database.execute("INSERT INTO filler SELECT repeat('x', 500) FROM generate_series(1, 200)")
 
 
-def _behind(found: list[object], lsn: str) -> bool:
-    return reached(found, position_up_to(parse_lsn(lsn) - 64, ""))  # type: ignore[arg-type]
+def _behind(found: list[LogRecord], lsn: str) -> bool:
+    return reached(found, position_up_to(parse_lsn(lsn) - 64, ""))
 
 
 @pytest.fixture
@@ -207,11 +209,11 @@ def test_a_restore_under_a_running_reader_is_refused_on_reconnecting(it: Restora
         place = reader.start(None)
         it.database.execute("INSERT INTO t VALUES (1, 'a')")
         records = read_until(reader, lambda found: bool(changes(found)))
-        reader.acknowledge([each.position for each in records if hasattr(each, "runs")][-1])
+        reader.acknowledge(parts(records)[-1].position)
         it.snapshots.take(running=True)
         it.database.execute("INSERT INTO t VALUES (2, 'undone')")
         records = read_until(reader, lambda found: bool(changes(found)))
-        place = [each.position for each in records if hasattr(each, "runs")][-1]
+        place = parts(records)[-1].position
         it.snapshots.restore()
         it.write_past(place, "INSERT INTO t VALUES (3, 'lost')")
         with pytest.raises(ConnectionFailed):

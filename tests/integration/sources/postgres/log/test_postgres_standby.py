@@ -13,6 +13,7 @@ import pytest
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.adapters.sources.postgres.chunks import read_view
 from migrator.adapters.sources.postgres.chunks.chunk_reader import PostgresChunkReader
+from migrator.adapters.sources.postgres.chunks.witness import ReplayWitness
 from migrator.adapters.sources.postgres.publication import create_statement
 from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.embedded.postgres import EmbeddedPostgres
@@ -272,7 +273,7 @@ def test_what_a_standby_lacks_is_named_with_its_remedy(primary: Database, standb
 def test_a_view_taken_while_the_standby_is_promoted_is_given_up(primary: Database) -> None:
     connection = primary.connect()
     with pytest.raises(SourceError, match="promoted") as caught:
-        read_view.taken_view(connection.cursor(), read_view.ReplayWitness(1))  # it was a standby a moment ago
+        read_view.taken_view(connection.cursor(), ReplayWitness(1))  # it was a standby a moment ago
     assert caught.value.retryable
     connection.close()
 

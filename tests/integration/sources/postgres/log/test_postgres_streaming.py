@@ -13,7 +13,7 @@ import pytest
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
 from migrator.adapters.sources.postgres.settings import PostgresSource
-from migrator.model.event import LogRecord, RowChange, SchemaChange, TransactionPart
+from migrator.model.event import LogRecord, Row, SchemaChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from tests.fix_postgres_history import history
@@ -140,12 +140,12 @@ def test_a_schema_change_inside_a_streamed_transaction_stays_in_its_place(at_onc
         connection.commit()
         at_once.execute("INSERT INTO t VALUES (4, 'a', 4)")
         records = read_to(reader, PostgresCatalog(source).position())
-    told: list[LogRecord | RowChange | tuple[str, ...]] = []
+    told: list[Row] = []
     for record in records:
         if isinstance(record, SchemaChange):
             told.append(record.schema.names())
         elif isinstance(record, TransactionPart):
-            told += [change.after or () for change in record.changes]  # type: ignore[list-item]
+            told += [change.after or () for change in record.changes]
     assert told == [("1", "x"), ("2", "y"), ("k", "v", "n"), ("3", "z", "3"), ("4", "a", "4")]
     connection.close()
 

@@ -89,7 +89,7 @@ def happen(database: Database, statements: str, how: str) -> None:
 
 def while_it_runs(capture: Capturing, statements: Callable[[], None]) -> None:
     """Has it happen once the log is being read, and reads to the end of it."""
-    done = []
+    done: list[Callable[[], bool]] = []
 
     def caught_up() -> bool:
         if not done and capture.progress.snapshot().captured is not None:

@@ -223,7 +223,7 @@ def test_without_that_note_it_would_stop(parted: Database, monkeypatch: pytest.M
         capture.run(lambda: False)
 
 
-def renote(capture: Capturing, change: Callable[[dict[str, object]], object]) -> None:
+def renote(capture: Capturing, change: Callable[[dict[str, list[list[object]]]], object]) -> None:
     """The newest checkpoint's note about partitions is another."""
     newest = capture.event_log.manifests[max(capture.event_log.manifests)]
     noted = dict(newest.checkpoint.notes)
