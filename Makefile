@@ -38,7 +38,7 @@ CHANGES ?= 3600000
 # How long a soak lasts.
 SOAK ?= 4h
 
-.PHONY: help demo story test test-all check docs hooks format bench capturebench verifybench scenarios quickscenarios mutants torture stress soak clean
+.PHONY: help demo story test test-all check docs reference hooks format bench capturebench verifybench scenarios quickscenarios mutants torture stress soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ check: $(DEV) ## style, types, import rules, and links of the documents
 
 docs: $(DEV) ## build the documents as a site with search, into .site/
 	$(BIN)/zensical build --strict --config-file .zensical.toml
+
+reference: $(DEV) ## write the parts of docs/reference that come from the code
+	$(BIN)/python -m tests.reference
 
 hooks: $(DEV) ## have git run `make check` before each commit, and look at its subject
 	$(BIN)/pre-commit install

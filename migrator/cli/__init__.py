@@ -1,7 +1,4 @@
-"""The ``migrator`` command. Each command parses, calls, prints and sets the exit code; nothing is decided here.
-
-Exit codes: 0 done or equal, 1 different, 2 error, 3 unknown.
-"""
+"""The ``migrator`` command. Each command parses, calls, prints and sets the exit code; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from types import ModuleType
 import click
 
 from migrator import __version__
+from migrator.cli.exit_codes import exit_codes
 from migrator.cli.in_utf8 import begin_in_utf8, refuse_other_encodings
 from migrator.cli.signals import INTERRUPTED, at_once, heard, leave, threads_now
 from migrator.errors import MigratorError
@@ -60,12 +58,23 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by name, imported only when it is asked for."""
+        joined = _joined()
+        found: click.Command | None
         if module := _OURS.get(cmd_name):
-            own: click.Command = getattr(import_module(module), module.rpartition(".")[2])
-            return own
-        joined = _joined().get(cmd_name)
-        found: click.Command | None = joined.load() if joined else super().get_command(ctx, cmd_name)
+            found = getattr(import_module(module), module.rpartition(".")[2])
+        else:
+            found = joined[cmd_name].load() if cmd_name in joined else super().get_command(ctx, cmd_name)
+        if found is not None:
+            _tell_exit_codes(found, exit_codes(cmd_name))
         return found
+
+
+def _tell_exit_codes(command: click.Command, line: str) -> None:
+    """Ends the command's help, and that of the commands of a group, with what its exit codes say."""
+    command.epilog = line
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            _tell_exit_codes(below, line)
 
 
 def _joined() -> dict[str, EntryPoint]:

@@ -73,7 +73,7 @@ def run(
 ) -> int:
     """Compare the answers to the pairs of queries in the file QUERIES, while both sides change.
 
-    Writes nothing on either side. Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
+    Writes nothing on either side.
     """
     settings = configuration.load(config)
     form = log_format or ENGINES[settings.source.kind].query_log

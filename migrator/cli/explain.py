@@ -27,7 +27,7 @@ def explain(
 ) -> int:
     """Tell for each target table (or TABLE) its kind, grain and links, where a change goes, and what fills nothing.
 
-    Reads the structure of both sides, changes nothing. Exit code 2 where a mapping has gaps or can't be used.
+    Reads the structure of both sides, changes nothing.
     """
     parts = wiring.parts(configuration.load(config), master, spark_options(conf))
     known = [*(target.name for target in parts.mapping.targets), *parts.mapping.gaps]

@@ -47,8 +47,8 @@ def sequences(
     """Set the target's sequences, identity columns and AUTO_INCREMENT counters beyond what is in use.
 
     Looks at every column of the mapping's target tables, changes nothing without --apply, never moves one
-    backwards. May be run beside the run, and again. Exit code 0: all are far enough (now), 1: some are
-    behind, 2: some can't be set, each named; --apply sets the others all the same.
+    backwards. May be run beside the run, and again. One that can't be set
+    is named; --apply sets the others all the same.
     """
     if applied and printed:
         raise ConfigError("--apply and --print exclude each other", remedy="choose one")

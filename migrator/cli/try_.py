@@ -51,7 +51,7 @@ def try_(
     """Map some rows of the source to the target TABLE and show old and new side by side. Writes nothing.
 
     Of a joined target: some grains, each with all the rows that it reads. What can't be mapped, or stored, is named
-    by row and column. Exit codes: 0 all rows can be mapped, 1 some can't, 2 error.
+    by row and column.
     """
     parts = wiring.parts(configuration.load(config), master, spark_options(conf))
     tried = failed = 0

@@ -94,10 +94,7 @@ def verify(
     continuous: bool,
     rate: float,
 ) -> int:
-    """Compare mapping(source) with the target exactly, also while both change.
-
-    Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
-    """
+    """Compare mapping(source) with the target exactly, also while both change."""
     settings = project.settings
 
     def compared(names: Sequence[str] | None, reports: Path) -> VerifyResult:

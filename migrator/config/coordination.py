@@ -9,24 +9,39 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from migrator.config.secret import Get, Problem, Secrets, settings_of
+from migrator.config.setting import Setting, choice, needed
 from migrator.model.coordination import Coordination
 
-SETTINGS: dict[str, type] = {
-    "hosts": str,
-    "path": str,
-    "session_s": float,
-    "auth": str,
-    "user": str,
-    **settings_of("password"),
-    "tls": str,
-    "tls_ca": str,
-    "tls_cert": str,
-    "tls_key": str,
-    **settings_of("tls_key_password"),
-    "shared_event_log": bool,
+_FILE = "PEM file"
+SETTINGS: Mapping[str, Setting] = {
+    "hosts": needed(
+        "a ZooKeeper ensemble, `host:port,host:port,...`. Without the section leadership and requests are files of"
+        " the state folder. See [Several machines](how-to/several-machines.md)"
+    ),
+    "path": Setting(str, "each migration has a node of its name below it", "/migrator"),
+    "session_s": Setting(
+        float,
+        "session timeout, 1 to 300 seconds. A takeover begins after it; the ensemble may grant less",
+        10.0,
+    ),
+    "auth": choice(
+        "`digest` or `sasl` (DIGEST-MD5; `pip install 'dbmigrator[sasl]'`): nodes are open to this login only."
+        " `none`: to everybody who reaches the ensemble",
+        "none",
+        "digest",
+        "sasl",
+    ),
+    "user": Setting(str, "the login"),
+    **settings_of("password", "where its password is"),
+    "tls": choice(
+        "whether the connection is encrypted, and who is believed", "disable", "verify-ca", "verify-full"
+    ),
+    "tls_ca": Setting(str, f"{_FILE}: the certificate authority"),
+    "tls_cert": Setting(str, f"{_FILE}: the client's certificate"),
+    "tls_key": Setting(str, f"{_FILE}: the client's key"),
+    **settings_of("tls_key_password", "where the key's password is"),
+    "shared_event_log": Setting(bool, "whether all machines have one and the same state folder", False),
 }
-_AUTH = ("none", "digest", "sasl")
-_TLS = ("disable", "verify-ca", "verify-full")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(\d{1,5})")
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LEAST_SESSION_S, _MOST_SESSION_S = 1, 300
@@ -35,15 +50,15 @@ _LEAST_SESSION_S, _MOST_SESSION_S = 1, 300
 def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str]) -> Coordination:
     """The section's settings; what is wrong with them goes to ``problem``. Relative paths begin at ``root``."""
     reader, secrets = _Section(root, get, problem), Secrets(root, get, problem, environment)
-    auth = reader.choice("auth", _AUTH)
-    password, user = secrets.read("password"), str(get("user", ""))
+    auth = reader.choice("auth")
+    password, user = secrets.read("password"), str(get("user"))
     _check_login(auth, user, password, problem)
-    tls = reader.choice("tls", _TLS)
+    tls = reader.choice("tls")
     files = {name: reader.file(name, tls) for name in ("tls_ca", "tls_cert", "tls_key")}
     if bool(files["tls_cert"]) != bool(files["tls_key"]):
         missing = "tls_key" if files["tls_cert"] else "tls_cert"
         problem(missing, "certificate and key of a client go together: name both files, or neither")
-    session_s = float(get("session_s", 10.0))
+    session_s = float(get("session_s"))
     if not _LEAST_SESSION_S <= session_s <= _MOST_SESSION_S:
         problem("session_s", f"{session_s:g} is not within {_LEAST_SESSION_S} and {_MOST_SESSION_S} seconds")
     return Coordination(
@@ -56,7 +71,7 @@ def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str])
         tls=tls,
         **files,
         tls_key_password=secrets.read("tls_key_password"),
-        shared_event_log=get("shared_event_log", False),
+        shared_event_log=get("shared_event_log"),
     )
 
 
@@ -82,7 +97,7 @@ class _Section:
         self._problem = problem
 
     def hosts(self) -> str:
-        given = str(self._get("hosts", ""))
+        given = str(self._get("hosts"))
         if not given:
             self._problem("hosts", "[coordination] needs it: host:port,host:port,... of every member")
         members = [member.strip() for member in given.split(",")]
@@ -93,7 +108,7 @@ class _Section:
         return ",".join(members)
 
     def path(self) -> str:
-        given = str(self._get("path", "/migrator"))
+        given = str(self._get("path"))
         parts = given.split("/")
         if parts[0] or not parts[1:] or not all(_PART.fullmatch(part) for part in parts[1:]):
             self._problem(
@@ -101,14 +116,14 @@ class _Section:
             )
         return given
 
-    def choice(self, name: str, allowed: tuple[str, ...]) -> str:
-        given = str(self._get(name, allowed[0]))
+    def choice(self, name: str) -> str:
+        given, allowed = str(self._get(name)), SETTINGS[name].choices
         if given not in allowed:
             self._problem(name, f"{given!r} is none of {', '.join(allowed)}")
         return given
 
     def file(self, name: str, tls: str) -> str:
-        given = str(self._get(name, ""))
+        given = str(self._get(name))
         if not given:
             return ""
         if tls == "disable":

@@ -6,30 +6,25 @@ places that the file names (see ``migrator.config.secret``); they are never prin
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from migrator.config import coordination as config_coordination
 from migrator.config.engines import ENGINES, placements
-from migrator.config.secret import Secrets, concerns_secret, literal_problem, settings_of
+from migrator.config.secret import Secrets, concerns_secret, literal_problem
+from migrator.config.sections import FORMAT, SECTIONS
+from migrator.config.setting import TYPE_NAMES, Setting
 from migrator.errors import ConfigError
 from migrator.model.codecs.codec import NEWER
 from migrator.model.coordination import Coordination
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
 
-SOURCE_KINDS = tuple(ENGINES)
-TARGET_KINDS = tuple(ENGINES)
-LOGS = ("server", "change_tables")
-STAGING = ("auto", "driver", "executors")
-CHUNK_READING = ("driver", "executors")
-TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 
@@ -114,48 +109,9 @@ class Settings:
         return self.state / "reports"
 
 
+_LAST_PORT = 65535
+_NUMBER = Setting(float, "any number")
 _TEXT_COLUMNS = 'write { prices = ["amount"] }'
-FORMAT = 1
-"""Number of the present layout of ``migration.toml``; a file without one has the first."""
-_MIGRATION: dict[str, type] = {"format": int, "name": str, "mapping": str, "state": str, "alembic": str}
-_SERVER: dict[str, type] = {
-    "kind": str,
-    "host": str,
-    "port": int,
-    "database": str,
-    "schema": str,
-    "user": str,
-    **settings_of("password"),
-    "tls": str,
-    "tls_ca": str,
-    "silence_s": float,
-}
-_SOURCE: dict[str, type] = {
-    **_SERVER,
-    "placement": str,
-    "streaming": bool,
-    "failover": bool,
-    "server_id": int,
-    "log": str,
-    "forget_changes": bool,
-    "keep_until_applied": bool,
-    "text_columns": dict,
-}
-
-
-def _limits(cls: type) -> dict[str, type]:
-    return {each.name: type(each.default) for each in fields(cls)}
-
-
-_SECTIONS: dict[str, dict[str, type]] = {
-    "migration": _MIGRATION,
-    "source": _SOURCE,
-    "target": _SERVER,
-    "capture": _limits(CaptureLimits),
-    "apply": _limits(ApplyLimits),
-    "spark": {"master": str, "conf": dict, "py_files": list, "wait_s": float},
-    "coordination": config_coordination.SETTINGS,
-}
 
 
 def load(file: Path, environment: Mapping[str, str] | None = None) -> Settings:
@@ -189,7 +145,7 @@ def load(file: Path, environment: Mapping[str, str] | None = None) -> Settings:
         raise ConfigError(
             f"{len(reader.problems)} problem(s) in {file}",
             where="; ".join(reader.problems),
-            remedy="correct the settings named; docs/settings.md lists all of them",
+            remedy="correct the settings named; docs/reference/settings.md lists all of them",
         )
     return settings
 
@@ -206,7 +162,7 @@ class _Reader:
 
     def settings(self) -> Settings | None:
         """The settings, or None when there are problems."""
-        found = self._get("migration", "format", FORMAT)
+        found = self._get("migration", "format")
         if found != FORMAT:  # alone: what else seems to be wrong may be right in that format
             self._problem(
                 "migration", "format", f"it is {found}, this version knows formats up to {FORMAT}: {NEWER}"
@@ -218,14 +174,14 @@ class _Reader:
         name = self._text("migration", "name")
         if name and not NAME.fullmatch(name):
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
-        source, target = self._server("source", SOURCE_KINDS), self._server("target", TARGET_KINDS)
-        placement = self._choice("source", "placement", placements(source.kind), "witness")
-        log = self._choice("source", "log", LOGS, "server")
+        source, target = self._server("source"), self._server("target")
+        placement = self._choice("source", "placement", placements(source.kind))
+        log = self._choice("source", "log")
         self._check_log(log, source.kind, placement)
-        staging = self._choice("apply", "staging", STAGING, "auto")
+        staging = self._choice("apply", "staging")
         if staging == "executors" and target.kind not in ("", "postgresql"):
             self._problem("apply", "staging", "executors load into PostgreSQL targets only")
-        self._choice("capture", "chunk_reading", CHUNK_READING, "driver")
+        self._choice("capture", "chunk_reading")
         self._check_positive()
         coordination = self._coordination(root)
         if self.problems:
@@ -233,18 +189,18 @@ class _Reader:
         return Settings(
             file=self._file.resolve(),
             name=name,
-            mapping=root / self._text("migration", "mapping", "mapping.py"),
-            state=root / self._text("migration", "state", ".migrator"),
-            alembic=root / self._text("migration", "alembic", "alembic"),
+            mapping=root / self._text("migration", "mapping"),
+            state=root / self._text("migration", "state"),
+            alembic=root / self._text("migration", "alembic"),
             source=source,
             target=target,
             placement=placement,
-            streaming=self._get("source", "streaming", True),
-            failover=self._get("source", "failover", True),
-            server_id=self._get("source", "server_id", 0),
+            streaming=self._get("source", "streaming"),
+            failover=self._get("source", "failover"),
+            server_id=self._get("source", "server_id"),
             log=log,
-            forget_changes=self._get("source", "forget_changes", False),
-            keep_until_applied=self._get("source", "keep_until_applied", False),
+            forget_changes=self._get("source", "forget_changes"),
+            keep_until_applied=self._get("source", "keep_until_applied"),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
             spark=self._spark(root),
@@ -254,10 +210,10 @@ class _Reader:
     # -- checks -------------------------------------------------------------------------------------------------
 
     def _check_section(self, section: str, value: object) -> None:
-        known = _SECTIONS.get(section)
+        known = SECTIONS.get(section)
         if known is None or not isinstance(value, dict):
             self.problems.append(
-                f"line {self._line(section, '')}: unknown section [{section}]; there are {', '.join(_SECTIONS)}"
+                f"line {self._line(section, '')}: unknown section [{section}]; there are {', '.join(SECTIONS)}"
             )
             return
         for key, given in value.items():
@@ -265,19 +221,22 @@ class _Reader:
             if wanted is None:
                 unknown = f"unknown setting; [{section}] has {', '.join(known)}"
                 self._problem(section, key, literal_problem(key, known) or unknown)
-            elif not _fits(given, wanted):
+            elif not wanted.fits(given):
                 shown = "it" if concerns_secret(key) else repr(given)
-                self._problem(section, key, f"{shown} is not {_TYPE_NAMES[wanted]}")
+                self._problem(section, key, f"{shown} is not {TYPE_NAMES[wanted.type]}")
 
     def _check_positive(self) -> None:
         for section in ("source", "target", "capture", "apply"):
-            for key, given in self._document.get(section, {}).items():
-                checked = section in ("capture", "apply") or key == "silence_s"
-                if checked and _fits(given, float) and given <= 0:
+            table = self._document.get(section)
+            for key, given in table.items() if isinstance(table, dict) else ():
+                checked = section in ("capture", "apply") or key in ("silence_s", "port")
+                if checked and _NUMBER.fits(given) and given <= 0:
                     self._problem(section, key, f"{given!r} is not above 0")
-        if self._get("capture", "dump_share", 1.0) > 1:
+                elif key == "port" and _NUMBER.fits(given) and given > _LAST_PORT:
+                    self._problem(section, key, f"{given!r} is no port: {_LAST_PORT} is the last")
+        if self._get("capture", "dump_share") > 1:
             self._problem("capture", "dump_share", "it is a share of the time: 1 at most")
-        if self._get("capture", "dump_workers", 1) > MOST_WORKERS:
+        if self._get("capture", "dump_workers") > MOST_WORKERS:
             self._problem("capture", "dump_workers", f"there may be {MOST_WORKERS} at most")
 
     def _check_log(self, log: str, kind: str, placement: str) -> None:
@@ -285,33 +244,33 @@ class _Reader:
             self._problem("source", "log", "change tables are read on PostgreSQL only")
         if log == "change_tables" and placement != "witness":
             self._problem("source", "placement", "change tables need no watermarks: set it to witness")
-        if log != "change_tables" and self._get("source", "forget_changes", False):
+        if log != "change_tables" and self._get("source", "forget_changes"):
             self._problem("source", "forget_changes", 'it says what to do with log = "change_tables"')
 
-    def _server(self, section: str, kinds: tuple[str, ...]) -> Server:
-        kind = self._choice(section, "kind", kinds, None)
+    def _server(self, section: str) -> Server:
+        kind = self._choice(section, "kind")
         known = ENGINES.get(kind)
         root = self._file.resolve().parent
         get, problem = partial(self._get, section), partial(self._problem, section)
-        tls_ca = self._get(section, "tls_ca", "")
+        tls_ca = get("tls_ca")
         if tls_ca and not (root / tls_ca).is_file():
             self._problem(section, "tls_ca", f"{root / tls_ca} is no file")
         return Server(
             kind=kind,
-            host=self._text(section, "host", "127.0.0.1"),
-            port=self._get(section, "port", known.port if known else 0),
+            host=self._text(section, "host"),
+            port=get("port") or (known.port if known else 0),
             database=self._text(section, "database"),
-            schema=self._text(section, "schema", known.schema if known else ""),
+            schema=self._text(section, "schema") or (known.schema if known else ""),
             user=self._text(section, "user"),
             password=Secrets(root, get, problem, self._environment).read("password"),
-            tls=self._choice(section, "tls", TLS_MODES, "prefer"),
+            tls=self._choice(section, "tls"),
             tls_ca=str(root / tls_ca) if tls_ca else "",
-            silence_s=float(self._get(section, "silence_s", 20.0)),
-            text_columns=self._text_columns(section, kind),
+            silence_s=float(get("silence_s")),
+            text_columns=self._text_columns(section, kind) if section == "source" else {},
         )
 
     def _text_columns(self, section: str, kind: str) -> dict[str, frozenset[str]]:
-        given = self._get(section, "text_columns", {})
+        given = self._get(section, "text_columns")
         if given and kind not in ("", "postgresql"):
             self._problem(section, "text_columns", "it is for sources on PostgreSQL")
         for table, names in given.items():
@@ -331,32 +290,35 @@ class _Reader:
         return config_coordination.read(root, get, problem, self._environment)
 
     def _spark(self, root: Path) -> SparkSettings:
-        conf = self._get("spark", "conf", {})
+        conf = self._get("spark", "conf")
         return SparkSettings(
-            self._text("spark", "master", "local[*]"),
+            self._text("spark", "master"),
             {str(key): str(value) for key, value in conf.items()},
-            tuple(root / str(file) for file in self._get("spark", "py_files", [])),
-            float(self._get("spark", "wait_s", 60.0)),
+            tuple(root / str(file) for file in self._get("spark", "py_files")),
+            float(self._get("spark", "wait_s")),
         )
 
     # -- values -------------------------------------------------------------------------------------------------
 
-    def _get(self, section: str, key: str, default: Any) -> Any:
-        table = self._document.get(section)
-        value = table.get(key, default) if isinstance(table, dict) else default
-        return value if _fits(value, type(default)) else default
+    def _get(self, section: str, key: str) -> Any:
+        """A setting's value; its default where the file doesn't set it, or sets another type (a problem by then)."""
+        table, setting = self._document.get(section), SECTIONS[section][key]
+        value = table.get(key, setting.default) if isinstance(table, dict) else setting.default
+        return value if setting.fits(value) else setting.default
 
-    def _text(self, section: str, key: str, default: str | None = None) -> str:
-        value = str(self._get(section, key, default or ""))
+    def _text(self, section: str, key: str) -> str:
+        value, setting = str(self._get(section, key)), SECTIONS[section][key]
         table = self._document.get(section)
         if not value and not (isinstance(table, dict) and key in table and not isinstance(table[key], str)):
-            if default is None:
+            if setting.needed:
                 self.problems.append(f"line {self._line(section, '')}: [{section}] needs the setting {key!r}")
-            return default or ""
+            return str(setting.default)
         return value
 
-    def _choice(self, section: str, key: str, allowed: tuple[str, ...], default: str | None) -> str:
-        value = self._text(section, key, default)
+    def _choice(self, section: str, key: str, allowed: tuple[str, ...] = ()) -> str:
+        """A value out of the setting's choices, or of those of them that are ``allowed`` here."""
+        value = self._text(section, key)
+        allowed = allowed or SECTIONS[section][key].choices
         if value and value not in allowed:
             self._problem(section, key, f"{value!r} is none of {', '.join(allowed)}")
         return value
@@ -376,23 +338,3 @@ class _Reader:
             found = (n for n, line in enumerate(self._lines, 1) if n > start and pattern.match(line))
             return next(found, start or 1)
         return start or 1
-
-
-_TYPE_NAMES = {
-    bool: "true or false",
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    dict: "a table",
-    list: "a list",
-}
-
-
-def _fits(value: object, wanted: type) -> bool:
-    if isinstance(value, bool):
-        return wanted is bool
-    if wanted is float:
-        return isinstance(value, int) or (
-            isinstance(value, float) and math.isfinite(value)
-        )  # TOML has nan, inf
-    return isinstance(value, wanted)

@@ -16,20 +16,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-WAYS = ("env", "file", "keyring")
+from migrator.config.setting import Setting
+
+_PLACES = {
+    "env": "name of an environment variable",
+    "file": "path of a file",
+    "keyring": "`service/login` of the machine's keyring",
+}
+WAYS = tuple(_PLACES)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFERENCE = re.compile(r"(?P<service>.+)/(?P<login>[^/]+)")
 _IS_SECRET = re.compile(r"(.*_)?(password|passwd|pwd|passphrase|secret)(_env|_file|_keyring)?")
 
-Get = Callable[[str, Any], Any]
-"""A setting's value, or the default where it is missing or of the wrong type (told already)."""
+Get = Callable[[str], Any]
+"""A setting's value, or the default where it is missing or of the wrong type (a problem by then)."""
 Problem = Callable[[str, str], None]
 """Told the setting and what is wrong with it, and the way out."""
 
 
-def settings_of(name: str) -> dict[str, type]:
-    """The settings by which a section says where its password ``name`` is."""
-    return {f"{name}_{way}": str for way in WAYS}
+def settings_of(name: str, meaning: str) -> dict[str, Setting]:
+    """The settings by which a section says where its password ``name`` is: one of them, or none."""
+    return {f"{name}_{way}": Setting(str, f"{meaning}: {_PLACES[way]}") for way in WAYS}
 
 
 def concerns_secret(setting: str) -> bool:
@@ -37,7 +44,7 @@ def concerns_secret(setting: str) -> bool:
     return _IS_SECRET.fullmatch(setting) is not None
 
 
-def literal_problem(setting: str, known: Mapping[str, type]) -> str:
+def literal_problem(setting: str, known: Mapping[str, Setting]) -> str:
     """Describes a password that stands in the file itself; empty for any other unknown setting."""
     if not concerns_secret(setting) or setting.endswith(tuple(f"_{way}" for way in WAYS)):
         return ""
@@ -57,7 +64,7 @@ class Secrets:
 
     def read(self, name: str) -> str | None:
         """The password ``name``; None where the section doesn't say where it is, or it isn't there (told)."""
-        given = {way: str(self.get(f"{name}_{way}", "")) for way in WAYS}
+        given = {way: str(self.get(f"{name}_{way}")) for way in WAYS}
         chosen = [way for way in WAYS if given[way]]
         if len(chosen) > 1:
             first, second = chosen[:2]

@@ -12,7 +12,7 @@ log was
 
 Then the row equals the last delivered state of its key: emitting it is never wrong and never news.
 
-The DBLog step each method implements is listed in docs/paper-map.md.
+The DBLog step each method implements is listed in docs/explanation/paper-map.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An output: where the ordered change events of the event log go, beside the target (docs/events.md)."""
+"""An output: where the ordered change events of the event log go, beside the target (docs/reference/events.md)."""
 
 from __future__ import annotations
 

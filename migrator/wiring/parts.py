@@ -228,7 +228,7 @@ def known_epoch(settings: Settings) -> int:
 
 
 def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentReader, EventOutput]:
-    """An output of change events (docs/events.md), and the event log's reader that keeps its place.
+    """An output of change events (docs/reference/events.md), and the event log's reader that keeps its place.
 
     Args:
         settings: the project's configuration.

@@ -43,7 +43,7 @@ class Report:
         click.echo(f"  {what:<58} {value:>22}  {ratio}")
 
     def markdown(self) -> str:
-        """The table for docs/benchmarks.md."""
+        """The table for docs/development/benchmarks.md."""
         rows = [f"| {what} | {value} | {ratio} |" for what, value, ratio in self.lines]
         return "\n".join(
             [f"### {self.engine}", "", "| what | measured | ratio |", "|---|---:|---|", *rows, ""]

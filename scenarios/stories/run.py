@@ -116,10 +116,7 @@ def story(
     keep: bool,
     folder: Path,
 ) -> int:
-    """Migrate the database of a story (sakila, employees) under its writers and judge every row.
-
-    Exit codes: 0 equal, 1 different, 2 error, 3 unknown.
-    """
+    """Migrate the database of a story (sakila, employees) under its writers and judge every row."""
     found, kind, new_kind = story_of(name, source, target)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds the stack: nothing is left running
     started = time.monotonic()

@@ -46,7 +46,7 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         for given in _given(node):
-            yield from _of(given)
+            yield from texts_of(given)
 
 
 def _given(node: ast.AST) -> Iterator[ast.expr]:
@@ -101,14 +101,14 @@ def _is_flag(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and not isinstance(node.value, str)
 
 
-def _of(node: ast.expr) -> Iterator[tuple[int, str]]:
+def texts_of(node: ast.expr) -> Iterator[tuple[int, str]]:
     """The texts that an expression may be; those of variables are found where they are assigned."""
     if isinstance(node, ast.IfExp):
-        yield from _of(node.body)
-        yield from _of(node.orelse)
+        yield from texts_of(node.body)
+        yield from texts_of(node.orelse)
     elif isinstance(node, ast.BoolOp):
         for one in node.values:
-            yield from _of(one)
+            yield from texts_of(one)
     elif _GLUE.sub("", text := _text(node)):
         yield node.lineno, " ".join(text.split())
 

@@ -14,7 +14,7 @@ import click
 from migrator.cli.init.project_text import mapping_text, tests_text
 from migrator.config import project as configuration
 from migrator.config.engines import ENGINES
-from migrator.config.project import NAME, SOURCE_KINDS
+from migrator.config.project import NAME
 from migrator.errors import ConfigError
 from migrator.wiring.reflection import Reflected, reflected
 from transforms.analysis.matched import Matched, matched, same_name
@@ -64,7 +64,7 @@ class _Server:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--name", default=None, help="Name of the migration; the folder's name by default.")
-@click.option("--source", type=click.Choice(SOURCE_KINDS), default="postgresql", show_default=True)
+@click.option("--source", type=click.Choice(tuple(ENGINES)), default="postgresql", show_default=True)
 @click.option(
     "--source-url", default=None, metavar="URL", help="The old database: mysql://user@host:3306/shop"
 )
@@ -165,8 +165,8 @@ def _server(option: str, url: str, password_env: str) -> _Server:
         for what, given in (("user", parts.username), ("host", parts.hostname), ("database", database))
         if not given
     ]
-    if kind not in SOURCE_KINDS:
-        raise _wrong_url(option, f"{parts.scheme or 'no scheme'!r} is none of {', '.join(SOURCE_KINDS)}")
+    if kind not in ENGINES:
+        raise _wrong_url(option, f"{parts.scheme or 'no scheme'!r} is none of {', '.join(ENGINES)}")
     if missing or set(more) - {"schema"}:
         raise _wrong_url(
             option, f"it lacks {', '.join(missing)}" if missing else f"unknown: {', '.join(more)}"

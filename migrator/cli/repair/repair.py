@@ -86,8 +86,7 @@ def repair(
 
     Shows what would be done; with --apply the rows are dumped again through the running `migrator run`, in
     order with the stream, rows that the source doesn't make are removed, and all is verified again. A KEY of
-    several columns is one CSV row. Exit codes: 0 nothing (left) to repair, 1 something is, 2 error, 3
-    unknown.
+    several columns is one CSV row.
     """
     settings = replace(project.settings, reason=reason)
     project = replace(project, settings=settings)

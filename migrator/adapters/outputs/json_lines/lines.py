@@ -1,4 +1,4 @@
-"""Change events as lines of JSON: the envelope (described in docs/events.md), and how a line is found again."""
+"""Change events as lines of JSON: the envelope (docs/reference/events.md), and how a line is found again."""
 
 from __future__ import annotations
 

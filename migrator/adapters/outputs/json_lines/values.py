@@ -1,4 +1,4 @@
-"""Values as JSON text, exact for every logical type (the rules are in docs/events.md).
+"""Values as JSON text, exact for every logical type (the rules are in docs/reference/events.md).
 
 What a JSON parser may round travels as a text: 64-bit integers and decimals (the rule of Protocol Buffers' JSON
 mapping). A float is a JSON number with as many digits as bring the same double back; a float32 is written as the

@@ -103,7 +103,7 @@ class ParquetFolder:
 
 
 def _rows(events: SegmentEvents, table: TableEvents) -> pa.Table:
-    """The envelope as columns (see docs/events.md), images as structs of the table's own types."""
+    """The envelope as columns (see docs/reference/events.md), images as structs of the table's own types."""
     rows, schema = table.rows, table.schema
     count = rows.num_rows
     moment = events.committed_at_us // 1000 if events.committed_at_us else None

@@ -1,0 +1,38 @@
+"""Meanings of the commands' exit codes, shown below their help and in the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_DONE: Mapping[int, str] = {0: "done", 2: "error"}
+_VERDICT: Mapping[int, str] = {0: "equal", 1: "different", 2: "error", 3: "unknown"}
+_HOLDS: Mapping[int, str] = {0: "holds", 1: "violated", 2: "error", 3: "unknown: too little was checked"}
+EXIT_CODES: Mapping[str, Mapping[int, str]] = {
+    "check": {0: "nothing refuses", 2: "something refuses, or error"},
+    "demo": _VERDICT,
+    "dual-read": _VERDICT,
+    "explain": {0: "done", 2: "a mapping has gaps or can't be used, or error"},
+    "repair": {
+        0: "nothing is to be repaired, or nothing is left",
+        1: "something is to be repaired, or still differs",
+        2: "error",
+        3: "unknown",
+    },
+    "run": {0: "stopped cleanly, or caught up", 2: "error", 130: "a second Ctrl-C ended it at once"},
+    "scenario": _HOLDS,
+    "sequences": {
+        0: "all are far enough, or were set",
+        1: "some are behind",
+        2: "error, or some can't be set",
+    },
+    "story": _VERDICT,
+    "try": {0: "all rows can be mapped", 1: "some can't", 2: "error"},
+    "verify": _VERDICT,
+}
+"""The meanings by command, or group of commands; every other one has ``_DONE``."""
+
+
+def exit_codes(command: str) -> str:
+    """Returns one line for the end of a command's help."""
+    codes = EXIT_CODES.get(command, _DONE)
+    return "Exit codes: " + ", ".join(f"{code} {meaning}" for code, meaning in codes.items()) + "."

@@ -1,0 +1,25 @@
+"""The pages with generated blocks: what each ought to say, as the code stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from tests.reference import commands, errors, points, settings
+from tests.reference.blocks import replaced
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCKS: Mapping[str, tuple[str, Callable[[], Iterable[str]]]] = {
+    settings.PAGE: ("settings", settings.lines),
+    **{page: ("commands", partial(commands.lines, trials)) for page, trials in commands.PAGES.items()},
+    points.PAGE: ("points", points.lines),
+    **{page: ("errors", partial(errors.lines, page)) for page in errors.PAGES},
+}
+"""By page the name of its block, and what writes it."""
+
+
+def wanted(page: str) -> str:
+    """The page's text with its block as the code has it now."""
+    name, lines = BLOCKS[page]
+    return replaced((DOCS / page).read_text("utf-8"), name, lines())
