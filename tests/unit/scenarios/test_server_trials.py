@@ -38,7 +38,7 @@ HOLDS, VIOLATED, UNKNOWN = Outcome.HOLDS, Outcome.VIOLATED, Outcome.UNKNOWN
 SCENARIO = Scenario("concurrent_writes", "Clients write", WorkloadSpec("registers"))
 TRIAL = Trial("reconciliation-off", "concurrent_writes", runs=3)
 MUST_CATCH = mutant("reconciliation-off").must_catch
-DOCUMENT = Path(__file__).parents[3] / "docs" / "scenarios-reference.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "scenarios-reference.md"
 
 
 def run(
