@@ -11,7 +11,7 @@ from tests.reference.blocks import table
 
 PAGES: Mapping[str, bool] = {"reference/options.md": False, "reference/options-of-trials.md": True}
 """The pages, and whether one has the commands that try the tool itself, on servers of their own."""
-_TRIALS = ("bench", "capturebench", "demo", "scenario", "story", "verifybench")
+_TRIALS = ("bench", "capturebench", "demo", "playground", "scenario", "story", "verifybench")
 _WIDTH = 10_000
 """Columns of a line of help: none is broken."""
 
