@@ -26,6 +26,7 @@ from scenarios.bench import shapes_measured as benchmark_shapes
 from scenarios.bench.bed import Bed, Report, Steady, dumped, fresh, streamed
 from scenarios.bench.orders.old_schema import create, touch
 from scenarios.bench.orders.writers_apart import OrderWritersApart
+from scenarios.bench.picture import picture
 from scenarios.database import Database
 from scenarios.resources import PeakMemory, machine
 
@@ -305,9 +306,10 @@ def marked(file: Path | None) -> Path | None:
 
 
 def write_reports(file: Path, reports: list[Report], rows: int) -> None:
-    """Replaces what stands between the two marks of a ``marked`` file."""
+    """Replaces what stands between the two marks of a ``marked`` file, and the picture beside it."""
     head, _, rest = file.read_text().partition(_BEGIN)
     tail = rest.partition(_END)[2]
     stamp = f"Measured on {datetime.now(UTC):%Y-%m-%d} on {machine()}; table of {rows:,} rows, ten columns."
     body = "\n".join(each.markdown() for each in reports)
     file.write_text(f"{head}{_BEGIN}\n\n{stamp}\n\n{body}\n{_END}{tail}")
+    file.with_suffix(".svg").write_text(picture(body))

@@ -38,6 +38,7 @@ def bench(project: Project, tmp_path: Path, spark: SparkSession) -> Iterator[Joi
     made.close()
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("project", ["mysql"], indirect=True)
 def test_every_committed_state_is_the_mapping_of_the_source(bench: JoinedBench) -> None:
     filled(bench)

@@ -97,6 +97,7 @@ def judged(project: Project) -> int:
     return verdict
 
 
+@pytest.mark.variant
 def test_under_writers_every_snapshot_is_one_state_and_the_end_is_equal(
     from_postgres: Project, spark: SparkSession
 ) -> None:

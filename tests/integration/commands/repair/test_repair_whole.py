@@ -28,6 +28,7 @@ def computed_key(project: Project) -> None:
     file.write_text(text.replace('F.col("id").alias(', '(F.col("id") + F.lit(0)).alias('))
 
 
+@pytest.mark.variant
 def test_a_whole_table_is_held_while_writers_hit_the_same_keys(
     tmp_path: Path, old_maria: Database, new_pg: Database, spark: SparkSession
 ) -> None:
