@@ -51,9 +51,10 @@ demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers tha
 story: $(EMBEDDED) ## migrate the database of a story under its writers and judge every row: NAME=sakila, KEEP=1 leaves it up
 	$(BIN)/migrator story $(or $(NAME),sakila) $(if $(SOURCE),--source $(SOURCE)) $(if $(TARGET),--target $(TARGET)) $(if $(KEEP),--keep) $(ARGS)
 
+# A worker that crashes fails the run: with another one in its place, pytest-xdist waited for ever for the lost tests.
 test: $(DEV) ## run the tests on real servers (installs MariaDB with apt if it is missing)
 	$(BIN)/python -m migrator.embedded
-	$(IN_MEMORY) $(SMALL_SPARK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m '$(CHOSEN)' $(ARGS)
+	$(IN_MEMORY) $(SMALL_SPARK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m '$(CHOSEN)' $(ARGS)
 
 test-all: ## run also the heavy tests' other engines, settings and points
 	$(MAKE) test CHOSEN='not long'
