@@ -11,7 +11,7 @@ from functools import cache
 
 from migrator import errors
 from tests.reference.blocks import table
-from tests.remedies.texts import HOLE, PACKAGES, ROOT, texts_of
+from tests.remedies.texts import HOLE, PACKAGES, ROOT, TABLES, texts_of
 
 PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/errors-of-sources.md": ("migrator/adapters/sources", "migrator/connections"),
@@ -102,6 +102,8 @@ def _makers(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 def _texts(tree: ast.Module, makers: Mapping[str, int]) -> Iterator[tuple[str, list[str]]]:
     for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            yield from _rows(node)
         if not isinstance(node, ast.Call):
             continue
         name = _name(node.func)
@@ -118,6 +120,20 @@ def _texts(tree: ast.Module, makers: Mapping[str, int]) -> Iterator[tuple[str, l
         remedies = [text for _, text in texts_of(remedy)] if remedy is not None else []
         for _, text in texts_of(what) if what is not None else ():
             yield text, remedies
+
+
+def _rows(table: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, list[str]]]:
+    """Rows of a table of causes: of the texts in each the last but one says what is wrong, the last the remedy."""
+    targets = table.targets if isinstance(table, ast.Assign) else [table.target]
+    if not any(isinstance(target, ast.Name) and TABLES.search(target.id) for target in targets):
+        return
+    for row in ast.walk(table.value or table):
+        if isinstance(row, ast.Tuple):
+            found = [
+                text for cell in row.elts for _, text in texts_of(cell) if not isinstance(cell, ast.Tuple)
+            ]
+            if len(found) > 1:
+                yield found[-2], [found[-1]]
 
 
 def _name(function: ast.expr) -> str:

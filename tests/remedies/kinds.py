@@ -176,9 +176,9 @@ KINDS = (
     ),
     Kind(
         "correct the login",
-        r"password|keyring|check (host|user|sslmode|`tls`|\[target\]|the \[target\])|tls = "
+        r"password|keyring|check (host|user|`tls`|\[target\]|the \[target\])|tls = "
         r"|correct (source\.|the URL)"
-        r"|`database`|ALTER USER|auth, user|sslmode",
+        r"|`database`|ALTER USER|auth, user|choose another `tls`",
         (LIVE + "runs/test_run_passwords.py::test_a_wrong_password_is_named_and_the_right_one_goes_on",),
     ),
     Kind(

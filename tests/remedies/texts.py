@@ -15,7 +15,7 @@ HOLE = "{}"
 """What stands in a text where a value is put in."""
 
 _NAMED = re.compile(r"remed|REMED|^_?(ANEW|NEWER|START_OVER|WITH_RIGHTS|UNSEEN|AWAY)$|^grants?$|_grant$")
-_TABLES = re.compile(r"remedies|_CAUSES|_REFUSED|_NAMED|_OF_LIBPQ|_SHORTAGES|_BY_PRINT", re.IGNORECASE)
+TABLES = re.compile(r"remedies|_CAUSES|_REFUSED|_NAMED|_OF_LIBPQ|_SHORTAGES|_BY_PRINT", re.IGNORECASE)
 _FINDING_REMEDY = 3
 _GLUE = re.compile(r"\{\}|\bthen\b|\bor\b|[^A-Za-z]")
 """What is left of a text that only puts others together."""
@@ -58,7 +58,7 @@ def _given(node: ast.AST) -> Iterator[ast.expr]:
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         names = [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
-        if any(_TABLES.search(name) for name in names):
+        if any(TABLES.search(name) for name in names):
             yield from _ends(node.value)
         elif any(_NAMED.search(name) for name in names):
             yield from _one_of(node.value, names)

@@ -67,9 +67,9 @@ _OF_LIBPQ = dict(
         OF_THE_CLIENT,
         (
             ("the source asks for a password", "set source.password_env"),
-            ("the TLS handshake with the source failed", "check sslmode, sslrootcert and the host name"),
-            ("the TLS handshake with the source failed", "check sslmode and sslrootcert"),
-            ("the source offers no TLS", "turn it on there, or choose another sslmode"),
+            ("the TLS handshake with the source failed", "check `tls`, `tls_ca` and the host name"),
+            ("the TLS handshake with the source failed", "check `tls` and `tls_ca`"),
+            ("the source offers no TLS", "turn it on there, or choose another `tls`"),
         ),
         strict=True,
     )
