@@ -21,7 +21,7 @@ QUICK_SPARK = SPARK_SUBMIT_OPTS="$$($(BIN)/python -m tests.spark_classes) $$SPAR
 # isn't used twice, and a third of a small query's goes into planning it again stage by stage. Expressions are
 # compiled as ever; demo, stories, scenarios and benchmarks compile stages and plan again, as users' runs do.
 SMALL_SPARK = SPARK_SUBMIT_OPTS="$$($(BIN)/python -m tests.spark_classes) -Dspark.sql.codegen.wholeStage=false -Dspark.sql.adaptive.enabled=false $$SPARK_SUBMIT_OPTS"
-CHOSEN = not long and not variant
+CHOSEN = not long and not slow
 # The files of tests (5 GB in the end) live in memory where 18 GiB of it are free: servers are made and removed by the
 # hundred, and a disk's file system looks long for numbers of files that weren't just in use (a tenth of all processor time).
 IN_MEMORY = room=$$(df --output=avail -m /dev/shm 2>/dev/null | tail -1); \
@@ -56,7 +56,7 @@ test: $(DEV) ## run the tests on real servers (installs MariaDB with apt if it i
 	$(BIN)/python -m migrator.embedded
 	$(IN_MEMORY) $(SMALL_SPARK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m '$(CHOSEN)' $(ARGS)
 
-test-all: ## run also the heavy tests' other engines, settings and points
+test-all: ## run all tests, also the slow ones: whole migrations, judges under writers, every engine and point
 	$(MAKE) test CHOSEN='not long'
 
 check: $(DEV) ## style, types, import rules, and links of the documents

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from migrator.embedded.mariadb import find_mariadb, mariadb_programs
 from migrator.embedded.mysql import mysql_packages
 from migrator.embedded.postgres import postgres_installation
+from tests.each_value import mark_the_others
 from tests.fix_cluster import cluster  # noqa: F401
 from tests.fix_hostile_postgres import hostile, hostile_server  # noqa: F401
 from tests.fix_spark import adaptive, spark  # noqa: F401  (they import PySpark only when used)
@@ -33,6 +34,12 @@ from tests.servers import (
 # A busy machine makes any example slow; what is measured is in `migrator bench`.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what ``make test`` leaves out of the products of parameters."""
+    mark_the_others(items)
 
 
 def pytest_report_header() -> str:

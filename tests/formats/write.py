@@ -19,7 +19,7 @@ from scenarios.play import bundle
 from scenarios.play.catalog_files import CATALOG, load
 from scenarios.play.run_result import RESUMES, RunResult
 from tests.formats.made import BOOK, CHECKPOINT, EPOCH, HINT, PLACE, segments
-from tests.tiny_history import Tiny
+from tests.histories.tiny import Tiny
 from tests.unit.verify.test_verify_parts import RESULT
 from verify.history.result import Outcome
 from verify.tables.report import json_report

@@ -78,6 +78,7 @@ def violated(setup: Setup, point: str, seeds: int) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_a_counter_whose_meaning_an_edited_setting_changes_would_be_found_and_by_edits_alone() -> None:
     broken = (Patch(capture, "rest_of", whole_parts),)
     assert violated(replace(CHANGES, patches=broken), "capture.appended", 8 * SEEDS)

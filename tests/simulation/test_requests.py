@@ -31,7 +31,11 @@ def tally_of(setup: Setup, seeds: int) -> Tally:
     return tally
 
 
-@pytest.mark.parametrize("setup", REQUESTED, ids=lambda setup: setup.name)
+@pytest.mark.parametrize(
+    "setup",
+    [REQUESTED[0], *(pytest.param(setup, marks=pytest.mark.slow) for setup in REQUESTED[1:])],
+    ids=[setup.name for setup in REQUESTED],
+)
 def test_requests_break_no_promise_and_all_of_them_end(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     """The drain ends only when no request runs any more; here we look whether the races did occur."""
     worlds: list[World] = []

@@ -21,9 +21,14 @@ from verify.history.result import Outcome
 SEEDS = 2_000
 """Per change, over all setups."""
 SLICES = 8
+EACH_TIME = 2
+"""The slice that `make test` plays; the first two are the seeds of `make quickscenarios`."""
 
 
-@pytest.mark.parametrize("part", range(SLICES))
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, marks=[] if part == EACH_TIME else [pytest.mark.slow]) for part in range(SLICES)],
+)
 def test_no_interleaving_breaks_a_promise(part: int) -> None:
     tally = Tally()
     for seed in range(part * SEEDS // SLICES, (part + 1) * SEEDS // SLICES):

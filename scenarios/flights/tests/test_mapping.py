@@ -102,6 +102,7 @@ def test_an_arrival_by_the_clock_before_departure_is_on_the_next_day() -> None:
     assert flights("arrival", **night)[0]["landed_local"] == datetime(2013, 1, 1, 23, 55)
 
 
+@pytest.mark.slow
 def test_one_flight_goes_to_the_tables_of_its_outcome() -> None:
     def tables(**changes: object) -> set[str]:
         outcomes = ("departure", "arrival", "diversion", "cancellation", "delay")

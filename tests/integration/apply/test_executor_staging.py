@@ -189,6 +189,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
+@pytest.mark.slow
 def test_a_run_under_writers_ends_equal_and_leaves_no_tables(
     project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +204,7 @@ def test_a_run_under_writers_ends_equal_and_leaves_no_tables(
     assert project.new.query(LEFT) == []
 
 
+@pytest.mark.slow
 def test_killed_between_staging_and_merge_it_goes_on(project: Project, spark: SparkSession) -> None:
     process = project.process("run", "--plain", crash_at="apply.mapped:2")
     output, _ = process.communicate(timeout=240)
@@ -213,6 +215,7 @@ def test_killed_between_staging_and_merge_it_goes_on(project: Project, spark: Sp
     assert project.new.query(LEFT) == []
 
 
+@pytest.mark.slow
 def test_a_task_that_dies_after_staging_is_retried_unseen(project: Project, tmp_path: Path) -> None:
     flag = tmp_path / "died"
     command = [sys.executable, "-m", "tests.integration.apply.staging_killer", str(project.config), str(flag)]

@@ -35,6 +35,7 @@ def keys(spark: SparkSession, sleeper: Path, leader: Path) -> tuple[list[int], b
     return standing.run()["k"].to_pylist(), False
 
 
+@pytest.mark.slow
 def test_rows_of_a_replaced_leader_are_not_taken_for_ours(spark: SparkSession, tmp_path: Path) -> None:
     found = keys(spark, leaders_folder(tmp_path, 6), leaders_folder(tmp_path, 7))
     assert found == ([5, -5], True)

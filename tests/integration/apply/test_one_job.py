@@ -70,6 +70,7 @@ def made(
     }
 
 
+@pytest.mark.slow
 def test_one_job_gives_each_target_what_its_own_gives(spark: SparkSession, tmp_path: Path) -> None:
     slots, standing = made(spark, tmp_path, TARGETS)
     job = OneJob(spark, standing, slots)

@@ -70,6 +70,7 @@ def test_a_batch_whose_worker_was_killed_is_mapped_again(spark: SparkSession, tm
     assert found.num_rows == FLIGHTS.num_rows
 
 
+@pytest.mark.slow
 def test_a_row_that_always_kills_its_worker_is_named(spark: SparkSession, tmp_path: Path) -> None:
     program = "import os\nif text and ',' in text:\n    os._exit(3)"
     with pytest.raises(MappingError, match="fails on a row"):
@@ -117,6 +118,7 @@ def test_a_module_that_workers_do_not_have_is_named_before_the_first_batch(
     assert "only_on_the_driver" in refused.value.cause
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "jobs"), [("id + 0", 2 + 5), ("id", 1 + 3)], ids=["of both sides", "of what is there"]
 )

@@ -75,11 +75,13 @@ def many_rows(rows: int) -> str:
     return f"INSERT INTO t SELECT g, repeat(md5(g::text), 16) FROM generate_series(1, {rows}) g"
 
 
+@pytest.mark.slow
 def test_a_transaction_with_rows_of_16_mb(table: Database, tmp_path: Path) -> None:
     """384 MiB in one transaction."""
     assert growth(table, tmp_path, LARGE_ROWS, 24, SMALL_PARTS) < MOST_MIB
 
 
+@pytest.mark.slow
 def test_a_transaction_of_many_rows(table: Database, tmp_path: Path) -> None:
     assert growth(table, tmp_path, many_rows(200_000), 200_000, {}) < MOST_MIB
 
@@ -103,12 +105,14 @@ def binlog_table(spare_database: Database) -> Iterator[Database]:
         yield spare_database
 
 
+@pytest.mark.slow
 def test_on_mysql_and_mariadb_rows_of_16_mb(
     engine: BinlogEngine, binlog_table: Database, tmp_path: Path
 ) -> None:
     assert growth(binlog_table, tmp_path, rows_of_binlog(engine, 24, 524_288), 24, {}) < MOST_MIB
 
 
+@pytest.mark.slow
 def test_on_mysql_and_mariadb_many_rows(engine: BinlogEngine, binlog_table: Database, tmp_path: Path) -> None:
     assert growth(binlog_table, tmp_path, rows_of_binlog(engine, 200_000, 16), 200_000, {}) < MOST_MIB
 

@@ -136,6 +136,7 @@ def equal(capture: Capturing, database: Database) -> None:
         assert held[table] == expected, table.name
 
 
+@pytest.mark.slow
 def test_every_kind_of_key_under_writers(old: Database) -> None:
     create(old)
     capture = capturing(old, list(kinds(old)), LIMITS)

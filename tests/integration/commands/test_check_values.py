@@ -22,6 +22,7 @@ def project(tmp_path: Path, old_pg: Database, new_pg: Database, spark: SparkSess
     return shop.make(tmp_path / "project", old_pg, new_pg, ("label", "referral"))
 
 
+@pytest.mark.slow
 def test_values_are_named_and_the_remedies_mend_it(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:

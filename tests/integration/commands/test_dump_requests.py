@@ -39,7 +39,7 @@ DEADLINE_S = 120.0
 
 
 @pytest.fixture(
-    params=["postgres", *(pytest.param(name, marks=pytest.mark.variant) for name in ("mariadb", "mysql"))]
+    params=["postgres", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mariadb", "mysql"))]
 )
 def old(request: pytest.FixtureRequest) -> Database:
     name = {"postgres": "old_pg", "mariadb": "old_maria", "mysql": "old_mysql"}[request.param]
@@ -101,6 +101,7 @@ def writing(project: Project) -> Iterator[OrderWriters]:
         assert writers.stop().row_changes > 0
 
 
+@pytest.mark.slow
 def test_several_requests_at_once_repair_a_damaged_target_under_writers(
     project: Project, spark: SparkSession
 ) -> None:
@@ -120,6 +121,7 @@ def test_several_requests_at_once_repair_a_damaged_target_under_writers(
     assert project.command("verify", "--wait", "20") == 0
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_a_request_goes_on_where_it_was(
     from_postgres: Project, spark: SparkSession
 ) -> None:
@@ -144,6 +146,7 @@ def test_killed_in_the_middle_a_request_goes_on_where_it_was(
     assert project.command("verify", "--wait", "20") == 0
 
 
+@pytest.mark.slow
 def test_requests_are_steered_while_the_migration_runs(
     from_postgres: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,7 +38,7 @@ NAMES = ("id", "customer", "items", "state", "comment", "total", "rebate", "crea
 SMALL = "[capture]\nchunk_rows = 200\nchunk_rows_max = 200\ndump_share = 1.0\n"
 
 
-@pytest.fixture(params=["postgres", pytest.param("mariadb", marks=pytest.mark.variant)])
+@pytest.fixture(params=["postgres", pytest.param("mariadb", marks=pytest.mark.slow)])
 def project(request: pytest.FixtureRequest, tmp_path: Path, new_pg: Database) -> Project:
     old: Database = request.getfixturevalue({"postgres": "old_pg", "mariadb": "old_maria"}[request.param])
     create(scenario_database(old), ROWS)
@@ -149,6 +149,7 @@ def lines(output: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.read_bytes().splitlines()]
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_under_writers_it_replays_to_the_table(
     project: Project, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,6 +213,7 @@ def test_parquet_holds_the_same_events(project: Project, tmp_path: Path) -> None
     assert {key: tuple(image[name] for name in NAMES[:7]) for key, image in state.items()} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_beside_a_whole_run_nothing_is_released_before_it_is_written(
     old_pg: Database, new_pg: Database, tmp_path: Path

@@ -187,6 +187,7 @@ def dual_read(project: Project) -> None:
     project.new.execute("UPDATE purchase SET item_count = item_count - 1 WHERE purchase_id = 5")
 
 
+@pytest.mark.slow
 def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor, spark: SparkSession) -> None:
     project = poor.project
     assert problems(poor) == ""

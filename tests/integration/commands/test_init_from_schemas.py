@@ -88,6 +88,7 @@ def project_tests(folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_project_names_its_gaps_and_runs_without_them(
     tmp_path: Path,

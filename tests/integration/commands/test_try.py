@@ -29,8 +29,8 @@ on_all = pytest.mark.parametrize(
     "project",
     [
         "old_pg",
-        pytest.param("old_maria", marks=pytest.mark.variant),
-        pytest.param("old_mysql", marks=pytest.mark.variant),
+        pytest.param("old_maria", marks=pytest.mark.slow),
+        pytest.param("old_mysql", marks=pytest.mark.slow),
     ],
     indirect=True,
 )
@@ -43,6 +43,7 @@ def tried(project: Project, capfd: pytest.CaptureFixture[str], *arguments: str, 
     return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
 
 
+@pytest.mark.slow
 @on_all
 def test_grains_are_shown_as_the_whole_mapping_makes_them(
     project: Project, capfd: pytest.CaptureFixture[str]

@@ -21,7 +21,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     someone.close()
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_every_command_does_what_the_tutorial_says(reader: Reader) -> None:
     playground, *rest = steps(TUTORIAL.read_text("utf-8"))
     reader.follow(playground)

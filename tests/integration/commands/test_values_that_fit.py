@@ -167,6 +167,7 @@ def named(findings: list[Finding]) -> set[str]:
     return {finding.subject.rpartition(".")[2] for finding in findings}
 
 
+@pytest.mark.slow
 def test_what_is_said_is_what_the_target_does(lab: tuple[Lab, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The source is asked: the sample is one empty row."""
     here, bench = lab

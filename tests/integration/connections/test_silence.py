@@ -121,6 +121,7 @@ def once(point: str, do: Callable[[], object]) -> Callable[[str], None]:
     return step
 
 
+@pytest.mark.slow
 def test_a_statement_that_takes_long_is_waited_for(new_pg: Database, proxy: TcpProxy) -> None:
     with bench_behind(proxy, new_pg, *SLOW) as it:
         began = time.monotonic()
@@ -129,6 +130,7 @@ def test_a_statement_that_takes_long_is_waited_for(new_pg: Database, proxy: TcpP
     assert new_pg.query("SELECT id FROM t") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_slow_line_is_not_taken_for_a_dead_one(new_pg: Database, proxy: TcpProxy) -> None:
     """The server sees none of a COPY's message before all of it is there; that bytes go out is sign enough."""
     silence_s = 2 * SILENCE_S

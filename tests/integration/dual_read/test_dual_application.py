@@ -48,6 +48,7 @@ def closed(dual: DualRead) -> PairResult:
     return pair
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inline", [False, True])
 def test_the_old_answer_is_returned_and_compared(
     stream: Stream, engines: tuple[Engine, Engine], inline: bool

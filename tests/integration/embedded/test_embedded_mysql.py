@@ -24,7 +24,7 @@ def scratch() -> Iterator[Path]:
         yield directory
 
 
-@pytest.fixture(params=[None, pytest.param("8.0", marks=pytest.mark.variant)])
+@pytest.fixture(params=[None, pytest.param("8.0", marks=pytest.mark.slow)])
 def version(request: pytest.FixtureRequest) -> str | None:
     chosen: str | None = request.param
     try:
@@ -34,6 +34,7 @@ def version(request: pytest.FixtureRequest) -> str | None:
     return chosen
 
 
+@pytest.mark.slow
 def test_data_outlives_a_crash_and_the_server_does_not_outlive_its_owner(
     scratch: Path, version: str | None
 ) -> None:
@@ -71,6 +72,7 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert os.listdir(tmp_path / "cache") == ["lock"]  # nothing half-done is left
 
 
+@pytest.mark.slow
 def test_a_suite_without_the_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None
 ) -> None:

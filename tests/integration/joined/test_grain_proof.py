@@ -48,6 +48,7 @@ COUNTED = (
 )
 
 
+@pytest.mark.slow
 def test_right_grains_of_every_shape_pass(project: Project) -> None:
     """Hierarchies, unions, computed ones, roles, several parts of one table: nothing is found, and all are
     tried."""
@@ -57,6 +58,7 @@ def test_right_grains_of_every_shape_pass(project: Project) -> None:
     assert all(verdict.grains > 1 for verdict in found.values())
 
 
+@pytest.mark.slow
 def test_a_row_that_depends_on_other_grains_without_a_clash_of_keys_is_found(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,6 +81,7 @@ def test_the_remedy_followed_passes(project: Project, capfd: pytest.CaptureFixtu
     assert "grains tried, together and apart" in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_grain_of_two_tables_that_meet_in_one_row_is_found(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:

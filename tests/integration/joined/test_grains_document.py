@@ -134,6 +134,7 @@ def project(tmp_path: Path, old_pg: Database, new_pg: Database) -> Project:
     return made
 
 
+@pytest.mark.slow
 def test_the_examples_are_right_while_rows_come_move_and_go(project: Project, spark: SparkSession) -> None:
     chosen = random.Random(2)
     project.run_here()

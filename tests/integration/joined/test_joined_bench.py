@@ -62,6 +62,7 @@ def filled(bench: JoinedBench) -> None:
     bench.dump("orders", "order_line")
 
 
+@pytest.mark.slow
 def test_every_committed_state_is_the_mapping_of_the_source(bench: JoinedBench) -> None:
     filled(bench)
     assert shop.differences(bench.project) == {}
@@ -73,6 +74,7 @@ def test_every_committed_state_is_the_mapping_of_the_source(bench: JoinedBench) 
         assert shop.differences(bench.project) == {}, statements
 
 
+@pytest.mark.slow
 def test_a_change_that_reaches_more_grains_than_are_mapped_at_a_time(
     project: Project, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -94,6 +96,7 @@ def test_a_change_that_reaches_more_grains_than_are_mapped_at_a_time(
     bench.close()
 
 
+@pytest.mark.slow
 def test_undone_at_any_point_it_is_done_again(few: JoinedBench) -> None:
     """In the batch that fills, and in one that changes: what was undone left nothing behind."""
     few.dump("category", "product", "customer")
@@ -150,6 +153,7 @@ def test_a_changed_mapping_is_derived_anew_from_the_mirror(few: JoinedBench) -> 
     assert shop.differences(few.project, few.only) == {}
 
 
+@pytest.mark.slow
 def test_the_comparison_notices_when_the_state_before_is_not_followed(
     few: JoinedBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

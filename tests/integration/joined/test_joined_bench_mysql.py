@@ -38,7 +38,7 @@ def bench(project: Project, tmp_path: Path, spark: SparkSession) -> Iterator[Joi
     made.close()
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 @pytest.mark.parametrize("project", ["mysql"], indirect=True)
 def test_every_committed_state_is_the_mapping_of_the_source(bench: JoinedBench) -> None:
     filled(bench)
@@ -51,6 +51,7 @@ def test_every_committed_state_is_the_mapping_of_the_source(bench: JoinedBench) 
         assert shop.differences(bench.project) == {}, statements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("project", ["maria"], indirect=True)
 def test_in_slices_undone_and_derived_anew(project: Project, tmp_path: Path, spark: SparkSession) -> None:
     """Slice by slice; a transaction that is undone leaves nothing behind; the mirror gives the same again."""

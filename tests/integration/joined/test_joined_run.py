@@ -97,7 +97,7 @@ def judged(project: Project) -> int:
     return verdict
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_under_writers_every_snapshot_is_one_state_and_the_end_is_equal(
     from_postgres: Project, spark: SparkSession
 ) -> None:
@@ -115,6 +115,7 @@ def test_under_writers_every_snapshot_is_one_state_and_the_end_is_equal(
     assert judged(project) == 0
 
 
+@pytest.mark.slow
 def test_killed_while_filling_and_while_streaming_it_ends_equal(
     from_mariadb: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -162,7 +162,8 @@ def play(new: Database, folder: Path, seeds: range) -> int:
     return partly
 
 
-@pytest.mark.parametrize("engine", ["pg", pytest.param("maria", marks=pytest.mark.variant), "mysql"])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["pg", pytest.param("maria", marks=pytest.mark.slow), "mysql"])
 def test_every_batch_leaves_what_mapping_everything_gives(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

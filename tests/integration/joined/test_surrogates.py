@@ -82,7 +82,7 @@ def make(folder: Path, old: Database, new: Database) -> Project:
     return Project(old, new, make_project(folder / "project", *sides, source, "numbers", spark))
 
 
-@pytest.fixture(params=["new_pg", pytest.param("old_maria", marks=pytest.mark.variant), "new_mysql"])
+@pytest.fixture(params=["new_pg", pytest.param("old_maria", marks=pytest.mark.slow), "new_mysql"])
 def project(request: pytest.FixtureRequest, tmp_path: Path, old_pg: Database) -> Project:
     new = request.getfixturevalue(request.param)
     old_pg.execute(*OLD)
@@ -97,6 +97,7 @@ def persons(project: Project) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 def test_numbers_stay_through_changes_restarts_and_a_dump_made_anew(
     project: Project, spark: SparkSession
 ) -> None:
@@ -132,6 +133,7 @@ def test_numbers_stay_through_changes_restarts_and_a_dump_made_anew(
     assert project.command("verify", "--wait", "20") == 0
 
 
+@pytest.mark.slow
 def test_rows_with_numbers_are_repaired_under_the_keys_that_the_target_has(
     tmp_path: Path, old_pg: Database, new_pg: Database, spark: SparkSession
 ) -> None:

@@ -102,6 +102,7 @@ def test_one_member_killed_and_the_leader_goes_on(ensemble: EmbeddedEnsemble, co
     assert lease.epoch == 1
 
 
+@pytest.mark.slow
 def test_without_a_quorum_the_leader_stops_and_with_one_again_somebody_leads(
     ensemble: EmbeddedEnsemble, contenders: Contenders
 ) -> None:

@@ -129,8 +129,9 @@ def _waiting(project: Project) -> int:
     return newest.number - ledger.segment if newest is not None and ledger is not None else 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "shared", [False, pytest.param(True, marks=pytest.mark.variant)], ids=["own event logs", "one event log"]
+    "shared", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["own event logs", "one event log"]
 )
 def test_a_sleeping_leader_is_replaced_wakes_up_and_leads_again(
     shared: bool, project: Project, runs: Runs, writers: OrderWriters, spark: SparkSession

@@ -31,6 +31,7 @@ def notes(project: Project, wanted: str) -> int:
     return int(count)
 
 
+@pytest.mark.slow
 def test_a_renamed_column_and_the_adapted_mapping(
     old_pg: Database, new_pg: Database, tmp_path: Path, spark: SparkSession
 ) -> None:

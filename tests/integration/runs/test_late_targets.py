@@ -92,8 +92,9 @@ def refused(project: Project) -> None:
     assert "migrator dump start --table orders;" in caught.value.remedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "project", ["new_pg", pytest.param("new_mysql", marks=pytest.mark.variant)], indirect=True
+    "project", ["new_pg", pytest.param("new_mysql", marks=pytest.mark.slow)], indirect=True
 )
 def test_a_late_target_gets_all_rows_once_its_remedy_was_followed(project: Project) -> None:
     mapped(project, ALWAYS, LATE)
@@ -113,6 +114,7 @@ def test_a_late_target_gets_all_rows_once_its_remedy_was_followed(project: Proje
     ends_equal(project, "late", "busy")
 
 
+@pytest.mark.slow
 def test_a_changed_target_gets_all_rows_anew_or_is_accepted(project: Project) -> None:
     mapped(project, ALWAYS, LATE.replace('"id", "customer"', '"id"'))
     project.command("dump", "start", "--table", "orders")
@@ -159,6 +161,7 @@ def of_old_orders(orders):
 """
 
 
+@pytest.mark.slow
 def test_another_filter_or_function_is_another_mapping_and_another_text_is_not(project: Project) -> None:
     mapped(project, ALWAYS, SHORT)
     project.command("dump", "start", "--table", "orders")
@@ -179,6 +182,7 @@ def test_another_filter_or_function_is_another_mapping_and_another_text_is_not(p
     project.run_here()
 
 
+@pytest.mark.slow
 def test_a_joined_target_is_filled_from_the_mirror_when_it_joins_and_when_it_comes_back(
     project: Project,
 ) -> None:
@@ -195,6 +199,7 @@ def test_a_joined_target_is_filled_from_the_mirror_when_it_joins_and_when_it_com
     ends_equal(project, "tally", "busy")
 
 
+@pytest.mark.slow
 def test_a_table_that_nothing_joined_for_a_while_cannot_be_joined_again(project: Project) -> None:
     mapped(project)
     project.old.execute("DELETE FROM orders WHERE id % 3 = 0")
@@ -205,6 +210,7 @@ def test_a_table_that_nothing_joined_for_a_while_cannot_be_joined_again(project:
     assert caught.value.where.endswith(".orders")
 
 
+@pytest.mark.slow
 def test_without_the_rule_a_late_target_lacks_rows_and_nobody_is_told(project: Project) -> None:
     """Negative control."""
     mapped(project, ALWAYS, LATE)

@@ -12,6 +12,7 @@ from tests.integration.runs.odd_names import COUNTED, DOTTED, KEY, TABLE, VALUE,
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "table"),
     [

@@ -63,9 +63,9 @@ def from_mysql(tmp_path: Path, old_mysql: Database, new_pg: Database) -> Project
         ("postgres", "message"),
         ("mariadb", "watermark"),
         ("mysql", "witness"),
-        pytest.param("postgres", "watermark", marks=pytest.mark.variant),
-        pytest.param("mariadb", "witness", marks=pytest.mark.variant),
-        pytest.param("mysql", "watermark", marks=pytest.mark.variant),
+        pytest.param("postgres", "watermark", marks=pytest.mark.slow),
+        pytest.param("mariadb", "witness", marks=pytest.mark.slow),
+        pytest.param("mysql", "watermark", marks=pytest.mark.slow),
     ],
 )
 def test_a_run_under_writers_ends_equal_and_goes_on_from_there(
@@ -90,9 +90,10 @@ def test_a_run_under_writers_ends_equal_and_goes_on_from_there(
     assert project.command("verify", "--wait", "20") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "points", [CRASH_POINTS, pytest.param(MORE_CRASH_POINTS, marks=pytest.mark.variant)], ids=["few", "more"]
+    "points", [CRASH_POINTS, pytest.param(MORE_CRASH_POINTS, marks=pytest.mark.slow)], ids=["few", "more"]
 )
 def test_killed_at_every_named_point_it_goes_on_and_ends_equal(
     points: tuple[str, ...], from_postgres: Project, spark: SparkSession
@@ -110,6 +111,7 @@ def test_killed_at_every_named_point_it_goes_on_and_ends_equal(
     assert from_postgres.command("verify", "--wait", "20") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_clean_stop_says_what_was_done_and_status_tells_from_outside(
     from_postgres: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]

@@ -37,8 +37,9 @@ def ledger(project: Project) -> tuple[int, int]:
     return int(epoch), int(segment)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "pair", [pytest.param("maria_to_maria", marks=pytest.mark.variant), "postgres_to_mysql"]
+    "pair", [pytest.param("maria_to_maria", marks=pytest.mark.slow), "postgres_to_mysql"]
 )
 def test_a_run_under_writers_ends_equal_and_planted_differences_are_found(
     pair: str, request: pytest.FixtureRequest, spark: SparkSession, capfd: pytest.CaptureFixture[str]

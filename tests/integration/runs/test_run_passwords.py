@@ -62,6 +62,7 @@ def project(
     return made
 
 
+@pytest.mark.slow
 def test_a_wrong_password_is_named_and_the_right_one_goes_on(
     project: Project, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:

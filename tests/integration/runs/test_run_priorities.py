@@ -31,6 +31,7 @@ CAPTURE = {"log.records", "chunk.selected", "capture.appended"}
 APPLY = {"apply.mapped", "apply.committed"}
 
 
+@pytest.mark.slow
 def test_log_and_chunks_are_read_with_a_lower_priority_than_batches_are_applied(
     tmp_path: Path, old_pg: Database, new_pg: Database, spark: SparkSession
 ) -> None:

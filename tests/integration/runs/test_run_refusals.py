@@ -84,6 +84,7 @@ def test_a_table_without_a_key_and_without_full_images(project: Project) -> None
     ends_equal(project)
 
 
+@pytest.mark.slow
 def test_a_mapping_that_fails_on_one_row(project: Project) -> None:
     mapping = project.config.parent / "mapping.py"
     project.old.execute("UPDATE orders SET customer = 0 WHERE id = 321")
@@ -95,6 +96,7 @@ def test_a_mapping_that_fails_on_one_row(project: Project) -> None:
     ends_equal(project)
 
 
+@pytest.mark.slow
 def test_a_mapping_that_fails_on_a_streamed_row(project: Project) -> None:
     mapping = project.config.parent / "mapping.py"
     change(mapping, SCALED, 'F.expr("customer + 0 * (1 div (items - 77))").alias("customer_id")')
@@ -109,6 +111,7 @@ def test_a_mapping_that_fails_on_a_streamed_row(project: Project) -> None:
     ends_equal(project)
 
 
+@pytest.mark.slow
 def test_a_mapping_with_a_duplicate_key(project: Project) -> None:
     mapping = project.config.parent / "mapping.py"
     key = 'F.col("id").alias("purchase_id")'
@@ -142,6 +145,7 @@ def test_a_target_that_is_not_empty(project: Project) -> None:
     refused(project, PreflightError, "purchase")
 
 
+@pytest.mark.slow
 def test_a_table_cannot_join_later(project: Project) -> None:
     project.run_here()
     project.old.execute(
@@ -157,6 +161,7 @@ def test_a_table_cannot_join_later(project: Project) -> None:
     refused(project, MappingError, "later", "didn't capture from its start")
 
 
+@pytest.mark.slow
 def test_a_row_that_was_corrected_at_the_source_no_longer_stops_the_next_run(project: Project) -> None:
     """Its first version is in the event log already: the next run must read on before it applies that."""
     project.new.execute("ALTER TABLE purchase ADD CHECK (item_count < 100000)")

@@ -53,6 +53,7 @@ def test_a_first_start_says_that_the_target_cannot_be_reached(
     assert caught.value.retryable
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_waits_for_its_target(
     project: Project, server: EmbeddedPostgres, spark: SparkSession
 ) -> None:

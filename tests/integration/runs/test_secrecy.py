@@ -136,6 +136,7 @@ def run_command(project: Project, output: Path, *arguments: str) -> int:
     return done.returncode
 
 
+@pytest.mark.slow
 def test_nothing_that_is_written_holds_the_password_or_is_open_to_others(
     project: Project, tmp_path: Path
 ) -> None:

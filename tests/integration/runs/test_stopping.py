@@ -147,6 +147,7 @@ def clean(code: int, said: str) -> None:
     assert "Fatal" not in said
 
 
+@pytest.mark.slow
 def test_a_run_ends_cleanly_however_it_is_told_and_at_once_when_told_twice(project: Project) -> None:
     with started(project, "run", terminal=True) as run:
         awaited(lambda: rows(project.new) == ROWS, "the dump never arrived")
@@ -189,6 +190,7 @@ def waits(database: Database) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "arguments", "code", "says"),
     [

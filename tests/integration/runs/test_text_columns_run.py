@@ -55,7 +55,8 @@ SHOWN = (
 )
 
 
-@pytest.mark.parametrize("new_name", ["new_pg", pytest.param("new_mysql", marks=pytest.mark.variant)])
+@pytest.mark.slow
+@pytest.mark.parametrize("new_name", ["new_pg", pytest.param("new_mysql", marks=pytest.mark.slow)])
 def test_what_no_native_type_holds_arrives_by_dump_stream_and_mirror(
     new_name: str, request: pytest.FixtureRequest, tmp_path: Path, old_pg: Database, spark: SparkSession
 ) -> None:

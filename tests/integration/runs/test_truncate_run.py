@@ -30,7 +30,7 @@ JOINED = ("order_summary", "sales", "referral", "party", "namesake")
 PAIRS = [
     ("old_pg", "new_pg"),
     ("old_maria", "new_mysql"),
-    pytest.param("old_mysql", "new_maria", marks=pytest.mark.variant),
+    pytest.param("old_mysql", "new_maria", marks=pytest.mark.slow),
 ]
 
 
@@ -56,6 +56,7 @@ def truncating(old: Database, every_s: float, statements: Sequence[str]) -> Iter
         thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_a_row_wise_target_is_emptied_too(
     old: str, new: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession
@@ -82,6 +83,7 @@ def test_a_row_wise_target_is_emptied_too(
     assert project.command("verify", "--wait", "20") == 0
 
 
+@pytest.mark.slow
 def test_rows_would_stay_if_nobody_looked_at_it(
     old_pg: Database, new_pg: Database, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,8 +97,9 @@ def test_rows_would_stay_if_nobody_looked_at_it(
     assert project.command("verify", "--wait", "20") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("old", "new"), [("old_pg", "new_pg"), pytest.param("old_maria", "new_mysql", marks=pytest.mark.variant)]
+    ("old", "new"), [("old_pg", "new_pg"), pytest.param("old_maria", "new_mysql", marks=pytest.mark.slow)]
 )
 def test_a_joined_target_is_kept_in_step(
     old: str, new: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession

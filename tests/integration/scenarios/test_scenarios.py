@@ -75,6 +75,7 @@ def test_without_a_mysql_server_the_run_says_so_and_is_unknown(
     assert "a MySQL server can't be had on this machine; cause: no mirror" in found.reason
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_every_checker_holds(killed: RunResult) -> None:
     assert (killed.ending, killed.error, killed.reason) == (RESUMES, "", "")
     assert killed.outcome is Outcome.HOLDS
@@ -146,7 +147,7 @@ def test_a_tampered_record_is_found_out(killed: RunResult, tmp_path: Path) -> No
     assert "NOT THE RECORDED ONE" in told.output
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_mariadb_is_recorded_and_judged_likewise(tmp_path: Path) -> None:
     result = played(tmp_path, "quiet", QUIET, "mariadb")
     assert (result.ending, result.reason, result.outcome) == (RESUMES, "", Outcome.HOLDS)
@@ -154,7 +155,7 @@ def test_mariadb_is_recorded_and_judged_likewise(tmp_path: Path) -> None:
     assert not (result.bundle / bundle.SEGMENTS).exists()
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_a_halt_by_name_is_what_was_expected(tmp_path: Path) -> None:
     result = played(tmp_path, "stops", STOPS)
     assert result.ending == HALTS
@@ -163,6 +164,7 @@ def test_a_halt_by_name_is_what_was_expected(tmp_path: Path) -> None:
     assert load_history(result.bundle / bundle.HISTORY).description.halted == result.error
 
 
+@pytest.mark.slow
 def test_a_refusal_leaves_no_trace(tmp_path: Path) -> None:
     result = played(tmp_path, "refuses", REFUSES)
     assert result.ending == REFUSED

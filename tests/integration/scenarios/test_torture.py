@@ -27,6 +27,7 @@ def test_commits_that_nobody_sees_yet_make_none_of_our_chunk_rows_stale(tmp_path
     assert row.verdict == "holds", row.checks
 
 
+@pytest.mark.slow
 def test_moved_deleted_and_inserted_keys_under_load(tmp_path: Path) -> None:
     seen = course.run(MOVES, "ours", seconds=3, seed=1, folder=tmp_path)
     row = judged(MOVES, seen)

@@ -41,7 +41,7 @@ MIGRATED_EACH_TIME = {
     ("pgbench", "postgresql"),
 }
 MIGRATED = [
-    pytest.param(name, engine, marks=[] if (name, engine) in MIGRATED_EACH_TIME else [pytest.mark.variant])
+    pytest.param(name, engine, marks=[] if (name, engine) in MIGRATED_EACH_TIME else [pytest.mark.slow])
     for name, engine in CASES
     if name != "hot" and (engine == "postgresql" or name in ("registers", "order_entry", "sysbench", "swaps"))
 ]
@@ -121,6 +121,7 @@ def replay(first: Rows, rows: Sequence[dict[str, Any]]) -> Rows:
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("name", "engine"), CASES)
 def test_the_notes_of_one_client_make_the_tables_exactly(name: str, engine: str, old: Database) -> None:
     kind = workload(name)
@@ -135,6 +136,7 @@ def test_the_notes_of_one_client_make_the_tables_exactly(name: str, engine: str,
     assert {row["outcome"] for row in operations(report.writes).to_pylist()} <= {OK, FAILED}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("name", "engine"), CASES)
 def test_the_notes_of_many_clients_make_the_tables(name: str, engine: str, old: Database) -> None:
     """Clients do not know each other's order; whatever a table holds must be a last write of its key."""
@@ -258,6 +260,7 @@ def test_a_bulk_transaction_is_one_note_and_all_its_rows(engine: str, old: Datab
     assert singles >= SPEC.changes, "bulk rows do not use up the writers' changes"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(("name", "engine"), MIGRATED)
 def test_the_project_migrates_its_workload(

@@ -109,6 +109,7 @@ def chunks_of(reader: ChunkReader, schema: TableSchema, scope: Scope, limit_rows
     return chunks
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", SCOPES)
 def test_chunks_of_any_size_hold_what_the_database_says(old: Database, name: str) -> None:
     scope, sql = SCOPES[name]

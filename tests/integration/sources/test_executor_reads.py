@@ -56,6 +56,7 @@ def one_row(old_pg: Database) -> Database:
     return old_pg
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placement", ["witness", "watermark"])
 def test_keys_of_several_kinds_under_writers_end_equal(old: Database, asked: Asked, placement: str) -> None:
     test_parallel_dump.create(old)
@@ -221,6 +222,7 @@ def test_a_task_that_hangs_is_given_up(spark: SparkSession) -> None:
 # -- a whole run -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_under_writers_whose_first_reader_is_killed_ends_equal(
     tmp_path: Path, old: Database, new_pg: Database, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def assert_whole(
     assert digests(logged) == digests(dumped) == wanted(sizes)
 
 
+@pytest.mark.slow
 def test_on_mysql_and_mariadb(
     engine: BinlogEngine, spare_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_standby_that_stops_replaying_throttles(followed: tuple[Database, Data
     meter.close()
 
 
+@pytest.mark.slow
 def test_a_source_that_is_a_replica_and_lags_throttles(
     engine: BinlogEngine, pair: tuple[BinlogServer, BinlogServer]
 ) -> None:

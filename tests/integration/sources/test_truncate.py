@@ -214,6 +214,7 @@ def writing(old: Database, limit: int = 100_000) -> Iterator[list[int]]:
         stopping.raise_failure()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("placement", ["witness", "watermark"])
 def test_while_it_is_dumped_written_and_killed_the_log_amounts_to_the_source(
     old: Database, placement: str, monkeypatch: pytest.MonkeyPatch

@@ -50,6 +50,7 @@ def probe(name: str, cluster: str, folder: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_code_travels_and_what_cannot_work_is_refused_by_name(
     cluster: EmbeddedSparkCluster, tmp_path: Path
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_master_that_does_not_answer_is_named(tmp_path: Path) -> None:
     assert "Spark can't be started" in probe("nobody", "spark://127.0.0.1:1", tmp_path)["error"]
 
 
+@pytest.mark.slow
 def test_a_cluster_ends_when_its_owner_is_killed() -> None:
     """Executors as well: they are children of the workers."""
     with scratch_directory("migrator-cluster-") as folder:
@@ -163,6 +165,7 @@ def ended_well(project: Project, *arguments: str) -> str:
     return output
 
 
+@pytest.mark.slow
 def test_a_migration_whose_executor_is_killed_while_a_batch_is_applied_ends_equal(
     project: Project, cluster: EmbeddedSparkCluster, tmp_path: Path
 ) -> None:

@@ -80,10 +80,12 @@ def _made(folder: Path, more: dict[str, str], how: str = "pinned") -> list[objec
     return found
 
 
+@pytest.mark.slow
 def test_a_foreign_locale_zone_and_encoding_change_no_value(tmp_path: Path) -> None:
     assert _made(tmp_path, TURKEY) == RIGHT
 
 
+@pytest.mark.slow
 def test_without_the_pins_each_of_them_does(tmp_path: Path) -> None:
     """The negative control."""
     found = _made(tmp_path, TURKEY, "unpinned")

@@ -72,6 +72,7 @@ def start(tmp_path: Path, *java_home: str, program: str = PROGRAM) -> tuple[subp
     return child, words[0], int(words[1])
 
 
+@pytest.mark.slow
 def test_the_jvm_dies_with_a_killed_process_and_nothing_was_printed(tmp_path: Path) -> None:
     child, _, jvm = start(tmp_path)
     assert alive(jvm)
@@ -85,6 +86,7 @@ def test_the_jvm_dies_with_a_killed_process_and_nothing_was_printed(tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_a_killed_jvm_is_named_whatever_is_asked_of_it_next(tmp_path: Path) -> None:
     """Not the row or the mapping at hand is at fault; and without the JVM the process still can end."""
     asking = """
@@ -104,6 +106,7 @@ for ask in (lambda: spark.sql("select 1").toArrow(), lambda: spark.range(3).coun
     assert child.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_killed_jvm_did_not_die_of_what_an_earlier_one_died_of(tmp_path: Path) -> None:
     """All JVMs of a migration write to one log."""
     asking = """
@@ -122,6 +125,7 @@ except MigratorError as error:
     assert child.communicate("\n") == ("Spark's JVM has ended killed by SIGKILL True\n", "")
 
 
+@pytest.mark.slow
 def test_after_a_killed_jvm_the_next_session_has_one_of_its_own(tmp_path: Path) -> None:
     asking = """
 from pyspark.sql import functions as F
@@ -135,6 +139,7 @@ print(again is spark, again.range(3).select(F.udf(lambda n: n * 2, "long")("id")
     assert child.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_too_deep_is_told_of_and_not_waited_for(tmp_path: Path) -> None:
     """Its stack overflows in the thread that serves the result: who waits for that would do so for ever."""
     asking = """
@@ -158,6 +163,7 @@ except MigratorError as error:
     assert child.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_jvm_that_ends_with_one_of_its_threads_says_of_what(tmp_path: Path) -> None:
     asking = """
 from pyspark.java_gateway import ensure_callback_server_started

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent / "employees_project"
 NAMESPACE = uuid.UUID("9d2b7f14-6a0e-5c33-8e5d-2f7a1c9b4402")
 
 
+@pytest.mark.slow
 def test_employees_arrive_by_the_rules_of_their_story(
     old_pg: Database, new_pg: Database, tmp_path: Path, spark: SparkSession
 ) -> None:

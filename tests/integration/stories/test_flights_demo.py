@@ -117,6 +117,7 @@ def wait(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)  # between two looks at the condition
 
 
+@pytest.mark.slow
 def test_both_engines_hold_the_same(
     old_pg: servers.Database, old_maria: servers.Database, new_pg: servers.Database
 ) -> None:
@@ -139,6 +140,7 @@ def test_before_images_are_complete(old_pg: servers.Database) -> None:
     assert kinds == [("f",)]
 
 
+@pytest.mark.slow
 def test_the_oracle_sees_every_kind_of_difference(old: Database, new: Database) -> None:
     missing = oracle.differences(old, new)
     assert {difference.table for difference in missing} == set(oracle.targets())
@@ -171,6 +173,7 @@ def test_the_revisions_can_be_undone(new_pg: servers.Database) -> None:
     assert tables == [("alembic_version",)]
 
 
+@pytest.mark.slow
 def test_writers_do_everything_they_can(old: Database, new: Database) -> None:
     writers = FlightWriters(old, seed=11, rate_per_s=None, threads=3, limit_row_changes=6000)
     writers.start()
@@ -235,6 +238,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_mapping_makes_what_the_oracle_says(old: Database, new: Database) -> None:
     writers = FlightWriters(old, seed=13, rate_per_s=None, threads=2, limit_row_changes=3000)

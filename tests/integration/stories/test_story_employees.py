@@ -92,6 +92,7 @@ def new(mariadb: MariaDBServer) -> Iterator[Database]:
         yield database
 
 
+@pytest.mark.slow
 def test_every_table_is_what_the_story_says(old_maria: Database, new: Database, spark: SparkSession) -> None:
     old, judged = scenario_database(old_maria), scenario_database(new)
     old_schema.load(old, extra_rows=False)
@@ -110,7 +111,7 @@ def test_every_table_is_what_the_story_says(old_maria: Database, new: Database, 
     assert oracle.differences(old, judged) == []
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_the_rows_of_postgresql_give_the_same(old_pg: Database, new: Database, spark: SparkSession) -> None:
     old = scenario_database(old_pg)
     old_schema.load(old)

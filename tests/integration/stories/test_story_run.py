@@ -60,7 +60,7 @@ def silent(text: str) -> None:
 
 
 @pytest.fixture(
-    params=[CASES[0], *(pytest.param(case, marks=pytest.mark.variant) for case in CASES[1:])],
+    params=[CASES[0], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:])],
     ids=lambda case: f"{case.name}-{case.old}-{case.new}",
 )
 def case(request: pytest.FixtureRequest) -> Case:

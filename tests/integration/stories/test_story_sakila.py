@@ -107,6 +107,7 @@ def story(mariadb: MariaDBServer, postgres_target: PostgresServer) -> Iterator[S
         yield made
 
 
+@pytest.mark.slow
 def test_every_table_is_what_the_story_says(story: Story, spark: SparkSession) -> None:
     assert story.store(spark) > 47_000
     assert oracle.differences(story.old, story.new) == []

@@ -196,6 +196,7 @@ def test_more_columns_than_a_table_can_have_are_refused_by_name(bench: Bench) ->
     bench.target.prepare_mirror([reading(schema, "c3")])  # what the remedy says
 
 
+@pytest.mark.slow
 def test_a_row_that_no_page_of_the_server_holds_is_named(bench: Bench) -> None:
     """Its remedy is true: without the joined mapping the row isn't kept."""
     columns, kind, value = (

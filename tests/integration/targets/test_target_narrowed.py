@@ -51,6 +51,7 @@ def altered(database: Database, kind: str) -> str:
     return f"ALTER TABLE t MODIFY v {in_words_of(database, kind)}"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("wide", "narrow", "values"), CHANGES, ids=[one[0] for one in CHANGES])
 @pytest.mark.parametrize("path", ["chunk", "after"])
 def test_a_column_narrowed_while_we_run_cuts_nothing(

@@ -168,6 +168,7 @@ def run_in_mysql(bench: Bench, kind: Kind) -> None:
     check_repairs(bench, kind, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MYSQL, ids=lambda kind: kind.name)
 def test_rows_are_right_or_named_in_mysql(mysql_bench: Bench, kind: Kind) -> None:
     run_in_mysql(mysql_bench, kind)

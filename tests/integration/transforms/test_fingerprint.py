@@ -170,6 +170,7 @@ PAIRS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_each_change_of_a_mapping_is_another_fingerprint_and_an_unread_column_is_none(
     spark: SparkSession,
 ) -> None:

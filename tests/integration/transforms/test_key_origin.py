@@ -104,6 +104,7 @@ def test_a_simple_plan_is_read_in_one_call(
     assert not walked.one_to_one
 
 
+@pytest.mark.slow
 def test_a_column_of_hundreds_of_steps_is_told_of_without_being_followed(spark: SparkSession) -> None:
     """Whoever follows it calls itself for each step, until Python ends that. The others are what they were."""
 

@@ -28,6 +28,7 @@ def project(tmp_path: Path, old_maria: Database, new_pg: Database) -> Project:
     return made
 
 
+@pytest.mark.slow
 def test_queries_are_kept_in_step_verified_derived_anew_and_explained(
     project: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -234,6 +234,7 @@ def test_epochs_are_exact(spark: SparkSession) -> None:
         assert failure(spark, schema, value, R.epoch("v", unit))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_money_is_what_the_server_prints(spark: SparkSession, new_pg: Database) -> None:
     cents = [*LONG, 0, 1, -1, 99, -100, 99999, 100000, *(RNG.randint(*LONG) for _ in range(50))]
@@ -246,6 +247,7 @@ def test_money_is_what_the_server_prints(spark: SparkSession, new_pg: Database) 
         assert "no amount in dollars" in failure(spark, "m string", text, R.money("m"))
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_arrays_are_written_as_the_server_prints_them(spark: SparkSession, new_pg: Database) -> None:
     lists: list[list[str | None]] = [[], [None], [""], ["NULL", None]]
@@ -305,6 +307,7 @@ NUMBERS += ["1" + "0" * 40 + "e-40", "0.1" + "0" * 40 + "1", "1e99", "5e-324", "
 KINDS = ("tinyint", "int", "bigint", "decimal(5,2)", "decimal(38,0)", "decimal(38,18)", "decimal(38,38)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quoted", [False, True])
 def test_a_number_out_of_json_is_exact_or_fails(spark: SparkSession, quoted: bool) -> None:
     for kind in KINDS:

@@ -156,13 +156,14 @@ POSTGRES = Side(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old_name", "side", "new_name"),
     [
         ("old_maria", MARIA, "new_mysql"),
         ("old_pg", POSTGRES, "new_maria"),
-        pytest.param("old_maria", MARIA, "new_maria", marks=pytest.mark.variant),
-        pytest.param("old_pg", POSTGRES, "new_mysql", marks=pytest.mark.variant),
+        pytest.param("old_maria", MARIA, "new_maria", marks=pytest.mark.slow),
+        pytest.param("old_pg", POSTGRES, "new_mysql", marks=pytest.mark.slow),
     ],
     ids=["maria to mysql", "pg to maria", "maria to maria", "pg to mysql"],
 )

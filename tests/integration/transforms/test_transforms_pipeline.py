@@ -145,6 +145,7 @@ FLIGHTS = pa.table(
 WEATHER = pa.table({"id": pa.array([7, 8], pa.int64()), "temp": [1.0, 2.0], "dest": ["SEA", None]})
 
 
+@pytest.mark.slow
 def test_what_is_called_row_wise_distributes_over_bags(spark: SparkSession) -> None:
     """The claim itself, on data, in one job: f(A + B) = f(A) + f(B) for every function the plan walk accepts."""
     data = {"flights": FLIGHTS, "weather": WEATHER}

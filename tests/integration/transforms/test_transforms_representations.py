@@ -86,6 +86,7 @@ EXPECTED = (
 )
 
 
+@pytest.mark.slow
 def test_every_form_arrives_as_the_new_servers_own(
     engine: BinlogEngine, old_binlog: Database, new_pg: Database, tmp_path: Path, spark: SparkSession
 ) -> None:

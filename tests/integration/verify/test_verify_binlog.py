@@ -126,6 +126,7 @@ def test_a_missing_table_is_named(old_binlog: Database, tmp_path: Path) -> None:
         reader_of(old_binlog).snapshot(["nowhere"], tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_mapped_to_postgresql(
     old_binlog: Database, new_pg: Database, spark: SparkSession, tmp_path: Path

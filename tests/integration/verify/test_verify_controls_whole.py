@@ -88,10 +88,12 @@ def reads_one_side_twice(sides: Sides) -> Sides:
     return replace(sides, target=sides.mapped)
 
 
+@pytest.mark.slow
 def test_the_real_judge_finds_what_was_planted(project: Project) -> None:
     assert found_by(project) == set(PLANTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "misses"),
     [
@@ -117,6 +119,7 @@ def test_a_judge_that_loses_rows_gives_no_verdict(
         project.verify()
 
 
+@pytest.mark.slow
 def test_the_count_of_rows_is_what_stops_them(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it, a judge that never looks at deleted rows would pass a lost delete."""
 

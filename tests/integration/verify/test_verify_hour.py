@@ -98,6 +98,7 @@ def verified(project: Project, rounds: int) -> dict[str, Any]:
     return {"verdict": report["verdict"], **table}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["old_pg", "old_maria", "old_mysql"] if CHANGES else ["old_pg"])
 def test_an_hour_of_hot_writes_is_no_alarm_and_hides_no_bit(
     source: str, new_pg: Database, request: pytest.FixtureRequest, spark: SparkSession

@@ -63,6 +63,7 @@ def test_a_row_written_between_the_two_reads_is_not_a_difference(project: Projec
     assert (counts.set_aside, counts.equal) == (0, ALL + 1)  # 200 + 5, one of them gone since, one new
 
 
+@pytest.mark.slow
 def test_a_difference_is_settled_while_other_rows_keep_changing(project: Project) -> None:
     steady = rounds.STEADY_ROUNDS  # and no round more
     project.new.execute(
@@ -77,6 +78,7 @@ def test_a_difference_is_settled_while_other_rows_keep_changing(project: Project
     assert not any(done.still for done in result.rounds)
 
 
+@pytest.mark.slow
 def test_an_earlier_witness_does_not_excuse_a_lost_update(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,12 +117,14 @@ class Flips:
         self.project.ledger()
 
 
+@pytest.mark.slow
 def test_rows_that_flip_to_and_fro_are_no_alarm(project: Project) -> None:
     counts = project.verify(max_rounds=14, step=Flips(project)).tables[0].counts
     assert (counts.different, counts.equal + counts.set_aside) == (0, ALL)
     assert counts.equal > ALL - FLIPPED
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_content_with_three_rounds_takes_flips_for_differences(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +132,7 @@ def test_a_judge_that_is_content_with_three_rounds_takes_flips_for_differences(
     assert project.verify(max_rounds=4, step=Flips(project)).tables[0].counts.different > 0
 
 
+@pytest.mark.slow
 def test_only_hot_rows_left_is_unknown(project: Project) -> None:
     ticks = iter(range(100))
     result = project.verify(max_rounds=3, step=Pipeline(project, lambda: write(project, 1, f"{next(ticks)}")))
@@ -137,6 +142,7 @@ def test_only_hot_rows_left_is_unknown(project: Project) -> None:
     assert table.samples[0].status == "set aside"
 
 
+@pytest.mark.slow
 def test_a_stopped_pipeline_with_nothing_to_do_is_no_excuse(project: Project) -> None:
     project.new.execute("UPDATE item SET big = big + 1 WHERE item_id = 50")
     project.old.execute("INSERT INTO foreign_table VALUES (1)", "CREATE TABLE unrelated (id int)")

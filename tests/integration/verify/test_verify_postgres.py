@@ -91,6 +91,7 @@ def test_every_corrupted_cell_is_found_and_named(project: Project) -> None:
     assert {c.column: c.unequal_rows for c in table.columns} == {k: v.total() for k, v in expected.items()}
 
 
+@pytest.mark.slow
 def test_old_row_is_shown_beside_the_difference(project: Project) -> None:
     project.new.execute("UPDATE item SET big = big + 1 WHERE item_id = 1")
     sample = only_sample(project.verify())

@@ -118,6 +118,7 @@ def hitting(project: Project) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_it_would_do_and_writes_nothing(
     project: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(
     assert project.differences() == before
 
 
+@pytest.mark.slow
 def test_a_range_and_then_everything_is_repaired_while_writers_hit_the_same_keys(
     project: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_row_that_appears_between_read_and_removal_stays(project: Project, spa
     assert project.new.query(f"SELECT count(*) FROM purchase WHERE purchase_id = {EXTRA}")[0][0] == 1
 
 
+@pytest.mark.slow
 def test_a_naive_repair_beside_the_stream_loses_a_row_and_goes_back_in_time(
     project: Project, spark: SparkSession
 ) -> None:
@@ -235,6 +238,7 @@ def test_a_naive_repair_beside_the_stream_loses_a_row_and_goes_back_in_time(
     assert {EXTRA, 11} <= lost
 
 
+@pytest.mark.slow
 def test_statements_for_hands_repair_a_target_at_rest_and_spare_what_changed_since(
     project: Project, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -252,6 +256,7 @@ def test_statements_for_hands_repair_a_target_at_rest_and_spare_what_changed_sin
     assert project.differences() == []
 
 
+@pytest.mark.slow
 def test_statements_for_mysql(
     tmp_path: Path, old_pg: Database, new_mysql: Database, spark: SparkSession
 ) -> None:
@@ -266,6 +271,7 @@ def test_statements_for_mysql(
     assert project.differences() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "scope"),
     [("purchase", Scope(keys=(("5",),))), ("secrets", WHOLE), ("purchase", Scope(low=("1",)))],

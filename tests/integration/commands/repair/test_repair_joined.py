@@ -34,6 +34,7 @@ WANTED = (
 )
 
 
+@pytest.mark.slow
 def test_wrong_missing_and_extra_rows_of_joined_targets(
     tmp_path: Path, old_pg: Database, new_pg: Database, spark: SparkSession
 ) -> None:

@@ -28,7 +28,7 @@ def computed_key(project: Project) -> None:
     file.write_text(text.replace('F.col("id").alias(', '(F.col("id") + F.lit(0)).alias('))
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_a_whole_table_is_held_while_writers_hit_the_same_keys(
     tmp_path: Path, old_maria: Database, new_pg: Database, spark: SparkSession
 ) -> None:
@@ -50,9 +50,10 @@ def test_a_whole_table_is_held_while_writers_hit_the_same_keys(
     assert project.differences() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("old_maria", "new_mysql"), pytest.param("old_mysql", "new_maria", marks=pytest.mark.variant)],
+    [("old_maria", "new_mysql"), pytest.param("old_mysql", "new_maria", marks=pytest.mark.slow)],
 )
 def test_a_range_is_repaired_between_mariadb_and_mysql_and_nothing_beside_it(
     tmp_path: Path, request: pytest.FixtureRequest, spark: SparkSession, old: str, new: str

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 @pytest.fixture(
     scope="module",
-    params=[MYSQL, pytest.param(MARIADB, marks=pytest.mark.variant)],
+    params=[MYSQL, pytest.param(MARIADB, marks=pytest.mark.slow)],
     ids=lambda engine: engine.kind,
 )
 def engine(request: pytest.FixtureRequest) -> BinlogEngine:
@@ -35,6 +35,7 @@ def new(spare_server: MariaDBServer) -> Iterator[Database]:
         yield database
 
 
+@pytest.mark.slow
 def test_a_migration_is_right_whatever_is_set(
     engine: BinlogEngine,
     spare_server: MariaDBServer,

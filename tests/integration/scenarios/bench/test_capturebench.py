@@ -25,8 +25,9 @@ from tests.servers import Database
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("source", "others"), [("mariadb", True), pytest.param("mysql", False, marks=pytest.mark.variant)]
+    ("source", "others"), [("mariadb", True), pytest.param("mysql", False, marks=pytest.mark.slow)]
 )
 def test_every_part_is_measured_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, others: bool, request: pytest.FixtureRequest
@@ -55,7 +56,7 @@ def test_every_part_is_measured_and_written(
         assert any(each and 0 <= int(each[1]) <= int(each[2]) for each in found), when
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_a_load_is_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("_WARM_UP_S", 0.2), ("_ROUNDS", 2), ("_ROUND_S", 2.1), ("_SETTLED_S", 0.1)):
         monkeypatch.setattr(commands, name, value)

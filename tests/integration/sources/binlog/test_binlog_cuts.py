@@ -131,6 +131,7 @@ def recorded(
     reader.close()
 
 
+@pytest.mark.slow
 def test_one_cut_at_any_place(
     recorded: tuple[BinlogReader, Position, Position, list[RowChange], int], line: Line
 ) -> None:

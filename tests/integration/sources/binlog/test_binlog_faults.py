@@ -79,6 +79,7 @@ def test_reading_goes_on_after_the_server_was_killed(
     assert [change.after for change in read.changes()] == [("6", "before"), ("7", "after")]
 
 
+@pytest.mark.slow
 def test_a_silent_server_is_noticed_by_its_missing_heartbeats(
     engine: BinlogEngine, one_row: Database, spare_server: MariaDBServer
 ) -> None:

@@ -53,6 +53,7 @@ def test_chunks_lie_between_witness_and_high_under_hot_writes(
         assert versions(chunk) == least or not engine.exact_witness
 
 
+@pytest.mark.slow
 def test_xa_commits_lie_between_witness_and_high_under_hot_writes(
     engine: BinlogEngine, one_row: Database
 ) -> None:

@@ -26,6 +26,7 @@ def put_back(table: str) -> tuple[str, ...]:
     return f"DELETE FROM `{table}`", f"INSERT INTO `{table}` SELECT * FROM `kept_{table}`"
 
 
+@pytest.mark.slow
 def test_every_sakila_table_is_equal_on_both_paths(old_maria: Database) -> None:
     source = source_of(old_maria, part_rows=5000)
     old_schema.load(scenario_database(old_maria))

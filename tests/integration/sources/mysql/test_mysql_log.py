@@ -109,6 +109,7 @@ def test_a_generated_invisible_primary_key_is_a_column_like_others(
     assert engine.dump(source, schema, 10)[0].rows.to_pylist() == [{"my_row_id": 1, "v": 5}]
 
 
+@pytest.mark.slow
 def test_commits_that_become_visible_out_of_order_do_not_matter(
     engine: BinlogEngine, one_row: Database
 ) -> None:

@@ -44,6 +44,7 @@ for n in range(ledger.segment + 1, int(sys.argv[3]) + 1):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["new_maria", "new_mysql"])
 def test_killed_at_every_point_every_batch_is_applied_once(
     engine: str, request: pytest.FixtureRequest

@@ -120,6 +120,7 @@ def test_a_frozen_leader_holding_the_ledger_is_ended_and_a_zombie_ends_nobody(ne
         leader.close()
 
 
+@pytest.mark.slow
 def test_an_ended_leader_may_roll_back_for_longer_than_a_lock_is_waited_for(new: Database) -> None:
     """KILL is answered at once; the rows of a large transaction are then taken back one by one, under its locks."""
     digits = "(" + " UNION ALL ".join(f"SELECT {n} AS d" for n in range(10)) + ")"

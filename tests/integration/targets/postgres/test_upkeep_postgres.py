@@ -85,6 +85,7 @@ def test_who_does_not_own_it_is_told_what_is_missing_where_it_can_be_given(
     assert not upkeep.lacking(THING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stopped", "lock_wait_s"), [(True, 30), (False, 1)])
 def test_it_ends_when_the_run_does_and_waits_for_no_lock_for_ever(
     filled: Database, stopped: bool, lock_wait_s: int

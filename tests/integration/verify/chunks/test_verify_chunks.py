@@ -91,6 +91,7 @@ def in_lanes(
     assert len(opened) == project.lanes - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_lanes", [1, 2, 5], indirect=True)
 @pytest.mark.usefixtures("in_lanes")
 def test_what_differs_is_found_wherever_it_is(project: ChunkProject) -> None:
@@ -101,6 +102,7 @@ def test_what_differs_is_found_wherever_it_is(project: ChunkProject) -> None:
     assert (table.counts.different, table.counts.missing, table.counts.extra) == (6, 1, 3)
 
 
+@pytest.mark.slow
 def test_a_transformed_column_is_read_and_mapped(project: ChunkProject) -> None:
     project.mapping.write_text(TRANSFORMED)
     project.new.execute("UPDATE item SET big = big + 1", *PLANTED.values())
@@ -126,6 +128,7 @@ def test_a_computed_column_is_computed_by_the_source(project: ChunkProject) -> N
     assert found_by(project) == set(PLANTED) - unseen | {("different", "77")}
 
 
+@pytest.mark.slow
 def test_a_row_made_twice_is_a_duplicate(project: ChunkProject) -> None:
     doubled = 'thing.drop("twice").withColumnRenamed("id", "item_id")'
     text = project.mapping.read_text().replace(doubled, f"{doubled}.union({doubled}.where('item_id = 30'))")
@@ -174,6 +177,7 @@ def test_what_has_no_agreed_key_is_read_at_once_if_a_chunk_holds_it(
     assert why in result.tables[0].method
 
 
+@pytest.mark.slow
 def test_what_has_no_agreed_key_is_cut_on_each_side_by_itself(project: ChunkProject) -> None:
     project.new.execute(OTHER_ORDER, *PLANTED.values())
     (table,) = project.chunks().tables
@@ -213,6 +217,7 @@ def hot(project: ChunkProject, monkeypatch: pytest.MonkeyPatch) -> ChunkProject:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_lanes", [1, 5], indirect=True)
 @pytest.mark.usefixtures("in_lanes")
 def test_hot_rows_in_thousands_of_chunks_are_no_alarm(hot: ChunkProject) -> None:
@@ -228,6 +233,7 @@ def test_hot_rows_in_thousands_of_chunks_are_no_alarm(hot: ChunkProject) -> None
     assert table.counts.equal + table.counts.set_aside == ROWS + 4000
 
 
+@pytest.mark.slow
 def test_one_bit_among_hot_rows_is_named(hot: ChunkProject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "STEADY_ROUNDS", 3)  # nothing is flipped to and fro here
     hot.new.execute("UPDATE item SET raw = set_bit(raw, 17, 1 - get_bit(raw, 17)) WHERE item_id = 49")
@@ -237,6 +243,7 @@ def test_one_bit_among_hot_rows_is_named(hot: ChunkProject, monkeypatch: pytest.
     assert table.counts.different == 1
 
 
+@pytest.mark.slow
 def test_pieces_of_two_lanes_meet_between_two_keys(
     project: ChunkProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,6 +292,7 @@ def test_a_judge_that_does_not_wait_for_the_ledger_gives_false_alarm(
     assert project.chunks().verdict is Verdict.DIFFERENT
 
 
+@pytest.mark.slow
 def test_a_range_that_is_open_above_misses_its_last_row(
     project: ChunkProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,6 +335,7 @@ def adds_up_cells(_: object, __: object, pairs: list[Pair], key: object) -> Push
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "planted", "differ"),
     [

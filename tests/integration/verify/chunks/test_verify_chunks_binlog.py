@@ -106,6 +106,7 @@ def check(old: Database, new: Database, spark: SparkSession, folder: Path) -> No
     assert {(each.status, each.key[1]) for each in keys} == set(PLANTED)
 
 
+@pytest.mark.slow
 def test_to_postgresql(old_binlog: Database, new_pg: Database, spark: SparkSession, tmp_path: Path) -> None:
     old_binlog.execute(OLD, VALUES)
     new_pg.execute(ON_POSTGRESQL, "CREATE SCHEMA migrator", LEDGER.format("migrator.ledger"))
@@ -135,6 +136,7 @@ def test_to_the_same_engine(
     check(old_binlog, new, spark, tmp_path)
 
 
+@pytest.mark.slow
 def test_what_a_session_wrote_past_the_log_is_found(
     old_binlog: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_what_a_session_wrote_past_the_log_is_found(
     assert {(each.status, each.key[1]) for each in keys} == {("different", "3"), ("extra", "4")}
 
 
+@pytest.mark.slow
 def test_a_sign_of_zero_that_mariadb_cannot_keep_is_no_difference(
     old_mysql: Database, new_maria: Database, spark: SparkSession, tmp_path: Path
 ) -> None:

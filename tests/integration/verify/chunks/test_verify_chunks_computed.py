@@ -187,6 +187,7 @@ def judged(
     return verify(*sides, "m", mapping, None, lambda: spark, folder / "r", wait_s=5, chunk_rows=rows)
 
 
+@pytest.mark.slow
 def test_no_row_of_an_equal_table_is_read_and_every_difference_is(
     pair: tuple[Database, Database], spark: SparkSession, tmp_path: Path
 ) -> None:

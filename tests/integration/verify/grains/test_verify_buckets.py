@@ -192,6 +192,7 @@ def hot_sweeps(
     monkeypatch.setattr(tables, "read", writing)
 
 
+@pytest.mark.slow
 def test_what_is_written_in_every_sweep_settles(
     project: BucketProject, monkeypatch: pytest.MonkeyPatch, views: list[dict[str, int]]
 ) -> None:
@@ -203,6 +204,7 @@ def test_what_is_written_in_every_sweep_settles(
     assert max(sum(view.values()) for view in views) <= ROWS
 
 
+@pytest.mark.slow
 def test_rows_that_change_their_grain_in_every_sweep_settle(
     project: BucketProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +214,7 @@ def test_rows_that_change_their_grain_in_every_sweep_settle(
     assert (result.verdict, project.found()) == (Verdict.EQUAL, set())
 
 
+@pytest.mark.slow
 def test_without_a_closer_look_nothing_hot_settles(
     project: BucketProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +225,7 @@ def test_without_a_closer_look_nothing_hot_settles(
     assert all(table.counts.set_aside for table in result.tables)
 
 
+@pytest.mark.slow
 def test_a_hot_row_that_is_wrong_is_never_equal(
     project: BucketProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +249,7 @@ def test_a_hot_row_that_is_wrong_is_never_equal(
     assert all(each.set_aside == 1 for each in counts.values())
 
 
+@pytest.mark.slow
 def test_a_row_that_comes_after_the_sweep_leaves_its_grain_open_for_the_next(
     project: BucketProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +270,7 @@ def test_a_row_that_comes_after_the_sweep_leaves_its_grain_open_for_the_next(
     assert len(result.rounds) > 1
 
 
+@pytest.mark.slow
 def test_rows_with_growing_keys_are_seen_though_they_come_after_the_sweep(
     project: BucketProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,6 +289,7 @@ def test_rows_with_growing_keys_are_seen_though_they_come_after_the_sweep(
     assert project.verify(ROWS, ["initial", "circle"], rounds=2).verdict is Verdict.UNKNOWN
 
 
+@pytest.mark.slow
 def test_a_grain_larger_than_a_chunk_stays_open(
     project: BucketProject, monkeypatch: pytest.MonkeyPatch, views: list[dict[str, int]]
 ) -> None:
@@ -298,6 +305,7 @@ def test_a_grain_larger_than_a_chunk_stays_open(
     assert max(sum(view.values()) for view in views) <= ROWS
 
 
+@pytest.mark.slow
 def test_from_a_binlog_source(
     old_binlog: Database,
     new_pg: Database,

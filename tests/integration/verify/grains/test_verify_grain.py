@@ -93,6 +93,7 @@ def most(views: Sequence[dict[str, int]]) -> int:
     return max(rows for view in views for rows in view.values())
 
 
+@pytest.mark.slow
 def test_no_view_holds_more_than_a_chunk(project: GrainProject, views: list[dict[str, int]]) -> None:
     result = project.verify(ROWS)
     assert result.verdict is Verdict.EQUAL
@@ -109,6 +110,7 @@ def test_no_view_holds_more_than_a_chunk(project: GrainProject, views: list[dict
     assert most(views) == 150, "whole tables are read in one view by who asks for it"
 
 
+@pytest.mark.slow
 def test_tables_that_fit_into_one_chunk_share_its_view(
     project: GrainProject, views: list[dict[str, int]]
 ) -> None:
@@ -123,12 +125,14 @@ def test_tables_that_fit_into_one_chunk_share_its_view(
     assert sorted(len(view) for view in views) != [4, 4]
 
 
+@pytest.mark.slow
 def test_what_differs_is_found_at_rest(project: GrainProject) -> None:
     project.new.execute(*PLANTED.values())
     assert project.verify(ROWS).verdict is Verdict.DIFFERENT
     assert project.found() == set(PLANTED)
 
 
+@pytest.mark.slow
 def test_what_differs_is_found_among_hot_rows_by_grain(
     busy: GrainProject, monkeypatch: pytest.MonkeyPatch, views: list[dict[str, int]]
 ) -> None:
@@ -151,6 +155,7 @@ def test_what_differs_is_found_among_hot_rows_by_grain(
     assert max(sum(view.values()) for view in views) <= ROWS, "what is linked is in it"
 
 
+@pytest.mark.slow
 def test_a_grain_larger_than_a_chunk_is_not_read_in_one_view(
     busy: GrainProject, monkeypatch: pytest.MonkeyPatch, views: list[dict[str, int]]
 ) -> None:
@@ -172,6 +177,7 @@ def test_a_grain_larger_than_a_chunk_is_not_read_in_one_view(
     assert max(sum(view.values()) for view in views) > ROWS
 
 
+@pytest.mark.slow
 def test_hot_rows_are_no_alarm_and_most_of_them_settle(busy: GrainProject) -> None:
     with Shoppers(busy, ["person", "letter"]) as shoppers:
         result = busy.verify(ROWS, ["person", "letter"], rounds=3)
@@ -223,6 +229,7 @@ def test_a_judge_that_takes_chunks_for_one_view_calls_it_a_duplicate(
     assert busy.found() == {("person", "duplicate", "s-staff 1")}
 
 
+@pytest.mark.slow
 def test_a_table_that_nothing_cuts_is_unknown_unless_asked_for(project: GrainProject) -> None:
     project.new.execute("ALTER TABLE person DROP CONSTRAINT person_pkey")
     result = project.verify(ROWS)
@@ -234,6 +241,7 @@ def test_a_table_that_nothing_cuts_is_unknown_unless_asked_for(project: GrainPro
     assert project.verify(0).verdict is Verdict.EQUAL
 
 
+@pytest.mark.slow
 def test_many_open_keys_are_read_chunk_by_chunk_again(
     busy: GrainProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +268,7 @@ INSERT INTO payment VALUES {", ".join(f"({n}, {n % 40 + 1}, {n})" for n in range
 """
 
 
+@pytest.mark.slow
 def test_from_a_binlog_source_open_keys_are_looked_at_by_grain(
     old_binlog: Database,
     new_pg: Database,

@@ -155,7 +155,7 @@ def project(
     return StressProject(old_pg, new_pg, spark, tmp_path)
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_a_storm_on_joined_tables_is_no_alarm_and_hides_nothing(project: StressProject) -> None:
     project.apply(*project.queries, fault=list(PLANTED.values()))
     planted = {each for each in PLANTED if TABLES is None or each[0] in TABLES}

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.made_history import Record, Records, make, row
-from tests.naive_judge import Naive
+from tests.histories.made import Record, Records, make, row
+from tests.histories.naive_judge import Naive
 from verify.history.checks import atomic_cut
 from verify.history.evidence import Evidence
 from verify.history.history import CHUNK, DELETE, FAILED, LOG, PUT, UNKNOWN

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.made_history import Records, make
+from tests.histories.made import Records, make
 from verify.history.history import CHUNK, PUT
 from verify.history.judge import judge
 from verify.history.result import Outcome

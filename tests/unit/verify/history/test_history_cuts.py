@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.made_history import order_of
-from tests.tiny_history import Tiny, started
+from tests.histories.made import order_of
+from tests.histories.tiny import Tiny, started
 from verify.history.history import PUT, TrackedTable
 from verify.history.result import Outcome
 

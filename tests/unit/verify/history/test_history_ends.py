@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.made_history import Records, busy_seed, make, row
-from tests.tiny_history import Tiny
+from tests.histories.made import Records, busy_seed, make, row
+from tests.histories.tiny import Tiny
 from verify.history.history import CHUNK, FAILED, LOG
 from verify.history.judge import judge
 from verify.history.result import Outcome

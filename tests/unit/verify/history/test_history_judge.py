@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.made_history import Records, busy_seed, make
-from tests.tiny_history import REGISTER, Tiny, started
+from tests.histories.made import Records, busy_seed, make
+from tests.histories.tiny import REGISTER, Tiny, started
 from verify.history.history import LOG
 from verify.history.judge import ALL, CHECKERS, judge
 from verify.history.result import CheckResult, Outcome, overall

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.tiny_history import Tiny, started, two_versions
+from tests.histories.tiny import Tiny, started, two_versions
 from verify.history.history import CHUNK, DELETE, FAILED, LOG, OK, TrackedTable
 from verify.history.result import Outcome
 

@@ -73,6 +73,7 @@ def await_same(primary: BinlogServer, replica: BinlogServer) -> None:
         threading.Event().wait(0.05)
 
 
+@pytest.mark.slow
 def test_reading_goes_on_from_a_promoted_replica(
     engine: BinlogEngine, pair: tuple[BinlogServer, BinlogServer]
 ) -> None:
@@ -112,6 +113,7 @@ def test_reading_goes_on_from_a_promoted_replica(
     assert [part.committed_at_us for part in copies] == times[1:], "the replica's log has the primary's times"
 
 
+@pytest.mark.slow
 def test_a_replica_that_lacks_transactions_is_a_gap(
     engine: BinlogEngine, pair: tuple[BinlogServer, BinlogServer]
 ) -> None:
@@ -131,6 +133,7 @@ def test_a_replica_that_lacks_transactions_is_a_gap(
         reader.start(position)
 
 
+@pytest.mark.slow
 def test_a_replica_put_back_with_its_primary_is_refused_and_one_that_catches_up_again_is_not(
     engine: BinlogEngine, pair: tuple[BinlogServer, BinlogServer]
 ) -> None:

@@ -76,6 +76,7 @@ def it(engine: BinlogEngine) -> Iterator[Restorable]:
         yield Restorable(engine, server, database, source, tables, Snapshots(server, folder))
 
 
+@pytest.mark.slow
 def test_restored_and_written_past_is_refused_and_an_ordinary_restart_is_not(it: Restorable) -> None:
     it.insert(1)
     place = it.read(it.read(None))
@@ -98,6 +99,7 @@ def test_restored_and_written_past_is_refused_and_an_ordinary_restart_is_not(it:
     assert "start the migration anew" in caught.value.remedy
 
 
+@pytest.mark.slow
 def test_a_first_place_is_proven_too(it: Restorable) -> None:
     """Nothing was read yet but the rows of a dump."""
     it.snapshots.take()
@@ -113,6 +115,7 @@ def test_a_first_place_is_proven_too(it: Restorable) -> None:
         it.read(place)
 
 
+@pytest.mark.slow
 def test_a_place_of_an_earlier_version_takes_its_proof_from_the_log(it: Restorable) -> None:
     it.insert(1, 2)
     place = it.read(it.read(None))
@@ -127,6 +130,7 @@ def test_a_place_of_an_earlier_version_takes_its_proof_from_the_log(it: Restorab
     }
 
 
+@pytest.mark.slow
 def test_a_purged_proof_is_told_from_a_purged_log_and_its_remedy_goes_on(it: Restorable) -> None:
     it.insert(1, 2)
     place = it.read(it.read(None))

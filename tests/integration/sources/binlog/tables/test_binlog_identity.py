@@ -121,6 +121,7 @@ def held_and_source(capture: Capturing) -> tuple[object, object]:
     return capture.held()[table], capture.source(table)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", [*REPLACED, *OF_MARIADB])
 def test_another_table_stops_until_all_of_its_rows_are_asked_for_and_then_no_row_of_the_first_is_left(
     engine: BinlogEngine, old_binlog: Database, captured: Capturing, name: str

@@ -69,6 +69,7 @@ DISTURBED: dict[str, tuple[list[str], type[MigratorError], str]] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", DISTURBED)
 @pytest.mark.parametrize("running", [True, False], ids=["while reading", "between two runs"])
 def test_a_disturbance_stops_the_reader_and_is_named(old: Database, name: str, running: bool) -> None:

@@ -68,6 +68,7 @@ def captured(old_pg: Database) -> Capturing:
     return capture
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("running", "how"), [(True, ONE), (False, EACH)], ids=["while it runs", "stopped"])
 @pytest.mark.parametrize("name", KEEPS)
 def test_no_change_of_a_table_is_lost_whatever_it_was_called(
@@ -77,6 +78,7 @@ def test_no_change_of_a_table_is_lost_whatever_it_was_called(
     assert captured.held()[T] == captured.source(T)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("running", "how"), [(True, EACH), (False, ONE)], ids=["while it runs", "stopped"])
 @pytest.mark.parametrize("name", REPLACED)
 def test_another_table_stops_until_all_of_its_rows_are_asked_for_and_then_no_row_of_the_first_is_left(
@@ -144,6 +146,7 @@ def test_without_a_place_where_the_other_one_begins_changes_of_the_first_come_to
     assert captured.held()[T] != captured.source(T)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it is stopped"])
 @pytest.mark.parametrize("name", GONE)
 def test_a_table_without_its_name_stops_and_once_it_has_it_again_no_change_is_lost(

@@ -72,6 +72,7 @@ def captured(tables: Database) -> Capturing:
     return capture
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "stopped"])
 @pytest.mark.parametrize("change", VALUES)
 def test_values_that_no_trigger_sees_stop_until_rows_are_asked_for(

@@ -39,6 +39,7 @@ def project(
         postgres.admin.execute(f"DROP ROLE {READER}")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_migration_from_change_tables_ends_equal_though_killed(
     project: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

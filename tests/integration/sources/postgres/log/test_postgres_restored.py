@@ -203,6 +203,7 @@ def test_a_session_that_ends_late_moves_the_slot_for_nobody(
     assert it.read(place) >= place
 
 
+@pytest.mark.slow
 def test_a_restore_under_a_running_reader_is_refused_on_reconnecting(it: Restorable) -> None:
     reader = PostgresLogReader(it.source, it.schemas)
     try:

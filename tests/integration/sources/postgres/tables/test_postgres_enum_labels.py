@@ -226,6 +226,7 @@ def test_what_renames_no_label_of_ours_goes_on(old_pg: Database) -> None:
     assert [change.after for change in changes(records)][-1] == ("3", "m7")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_way_out_for_a_user(
     old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: Path

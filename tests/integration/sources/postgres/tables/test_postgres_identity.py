@@ -108,6 +108,7 @@ def ended(capture: Capturing, statements: Callable[[], None], running: bool) -> 
     capture.run(capture.caught_up())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("how", [ONE, EACH])
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it is stopped"])
 @pytest.mark.parametrize("name", KEEPS)
@@ -119,6 +120,7 @@ def test_no_change_of_a_table_is_lost_whatever_it_was_called(
     assert captured.held()[T] == captured.source(T)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("how", [ONE, EACH])
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it is stopped"])
 @pytest.mark.parametrize("name", REPLACED)
@@ -215,6 +217,7 @@ def follow(database: Database, capture: Capturing, error: MigratorError) -> None
     capture.run(capture.caught_up())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it is stopped"])
 @pytest.mark.parametrize("name", GONE)
 def test_a_table_without_its_name_stops_and_once_it_has_it_again_no_change_is_lost(

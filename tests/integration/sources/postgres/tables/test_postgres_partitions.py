@@ -136,6 +136,7 @@ HARMLESS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("statement", HARMLESS)
 @pytest.mark.parametrize("reads", [True, False])
 def test_what_leaves_rows_as_they_are_goes_on(parted: Database, statement: str, reads: bool) -> None:
@@ -189,6 +190,7 @@ def test_a_truncate_of_all_that_the_catalog_shows_before_the_log_goes_on(parted:
     reader.close()
 
 
+@pytest.mark.slow
 def test_a_truncate_of_all_that_was_captured_but_not_looked_at_goes_on(
     parted: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,6 +359,7 @@ def test_a_look_waits_for_no_lock(parted: Database) -> None:
             read_until(reader, lambda _: False)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_way_out_for_a_user(
     old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: Path

@@ -145,6 +145,7 @@ def test_other_changes_stop_the_table_with_a_name_and_a_place(
     assert caught.value.where.startswith("public.t at position ")
 
 
+@pytest.mark.slow
 def test_another_name_stops_the_table_whether_the_log_or_a_look_beside_it_tells_first(
     old_pg: Database,
 ) -> None:

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.made_history import Key, Record, Records
+from tests.histories.made import Key, Record, Records
 from verify.history.history import DELETE, LOG, OK, PUT
 
 UNHEARD_OF = -2

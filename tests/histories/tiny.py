@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.made_history import Record, Records, order_of, row
+from tests.histories.made import Record, Records, order_of, row
 from verify.history.history import CHUNK, LOG, OK, PUT, TrackedTable
 from verify.history.judge import ALL, judge
 from verify.history.result import CheckResult, Outcome
