@@ -18,7 +18,7 @@ from migrator.model.event import Key, LogProgress, LogRecord, RowChange, Transac
 from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from migrator.ports.source import LogReader
-from tests.servers import Database, needs_postgres
+from tests.servers import Database, needs_postgres, server_and_rest
 
 DEADLINE_S = 30.0
 
@@ -31,16 +31,8 @@ WATERMARK_TABLE = (
 
 def source_of(database: Database, /, **changes: Any) -> PostgresSource:
     """Settings for a fresh database; the slot's name is unique on the server, as the database's name is."""
-    values: dict[str, Any] = {
-        "host": database.host,
-        "port": database.port,
-        "database": database.database,
-        "schema": "public",
-        "user": database.user,
-        "password": database.password or None,
-        "migration": database.database[:31],
-    }
-    return PostgresSource(**{**values, **changes})
+    server, rest = server_and_rest(database, changes)
+    return PostgresSource(server, **{"migration": database.database[:31], **rest})
 
 
 def stream_at_once(database: Database) -> None:

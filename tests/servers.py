@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,6 +33,7 @@ from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.mysql import EmbeddedMySQL, mysql_packages
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
+from migrator.model import server as model
 
 POSTGRES_VERSION = int(os.environ.get("MIGRATOR_TEST_POSTGRES", "18"))
 POSTGRES_IMAGE = "postgres:18.1" if POSTGRES_VERSION == 18 else f"postgres:{POSTGRES_VERSION}"
@@ -101,6 +102,27 @@ class Database:
                 return [tuple(row) for row in cursor.fetchall()]
         finally:
             connection.close()
+
+
+def server_of(database: Database, /, **changes: Any) -> model.Server:
+    """The database as the tool takes it, with some fields otherwise; on PostgreSQL its schema ``public``."""
+    given: dict[str, Any] = {
+        "kind": database.kind,
+        "host": database.host,
+        "port": database.port,
+        "database": database.database,
+        "user": database.user,
+        "password": database.password or None,
+        "schema": "public" if database.kind == "postgresql" else "",
+    }
+    return model.Server(**{**given, **changes})
+
+
+def server_and_rest(database: Database, changes: Mapping[str, Any]) -> tuple[model.Server, dict[str, Any]]:
+    """``server_of`` with those of the changes that are fields of a server, and the others."""
+    ours = {field.name for field in fields(model.Server)}
+    server = server_of(database, **{name: value for name, value in changes.items() if name in ours})
+    return server, {name: value for name, value in changes.items() if name not in ours}
 
 
 class Server(Protocol):

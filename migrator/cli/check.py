@@ -49,9 +49,7 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
         _print(finding)
     problems = [problem for problem in [wiring.revision_problem(settings)] if problem]
     for problem in problems:
-        click.echo(
-            f"{click.style('refuses', fg='red')}  revision: {settings.target.address()}\n    {problem}"
-        )
+        click.echo(f"{click.style('refuses', fg='red')}  revision: {settings.target.url()}\n    {problem}")
     for file in parts.mapping.aside:
         click.echo(f"note     mapping: {file.name} is no part of it: no line of it says `-- target: <table>`")
     fatal = sum(finding.fatal for finding in findings) + len(problems)

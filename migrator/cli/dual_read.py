@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from migrator.cli.options import SECONDS, config_option
-from migrator.cli.verify import EXIT_CODES, server_settings
+from migrator.cli.verify import EXIT_CODES, sides
 from migrator.config import project as configuration
 from migrator.config.engines import ENGINES
 from verify.dual_read.queries import load_queries
@@ -78,8 +78,7 @@ def run(
     settings = configuration.load(config)
     form = log_format or ENGINES[settings.source.kind].query_log
     result = compare(
-        server_settings(settings.source, change_tables=settings.log == "change_tables"),
-        server_settings(settings.target),
+        *sides(settings),
         settings.name,
         load_queries(queries),
         Plan(limit, repeat, workers, seed, wait_s, timeout_s),

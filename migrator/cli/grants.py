@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from migrator.cli.options import config_option
-from migrator.cli.verify import server_settings
+from migrator.cli.verify import sides
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
@@ -41,8 +41,7 @@ def grants(config: Path, printed: bool, side: str | None, reader: str | None) ->
 def _dual_read(settings: Settings, login: str) -> list[Grants]:
     """Returns the grants for all tables of the mapping: only who writes the queries knows which of them they read."""
     mapping = wiring.mapping(settings)
-    old, new = (replace(server_settings(side), user=login) for side in (settings.source, settings.target))
-    old = replace(old, change_tables=settings.log == "change_tables")
+    old, new = (replace(side, server=replace(side.server, user=login)) for side in sides(settings))
     return [
         source_grants(old, source_tables(mapping)),
         target_grants(new, [target.name for target in mapping]),

@@ -32,8 +32,8 @@ def status(config: Path, as_json: bool) -> None:
         return
     ledger = found.ledger
     click.echo(f"migration  {settings.name}")
-    click.echo(f"source     {settings.source.address()}")
-    click.echo(f"target     {settings.target.address()}")
+    click.echo(f"source     {settings.source.url()}")
+    click.echo(f"target     {settings.target.url()}")
     click.echo(f"leader     {found.leader or 'none'}")
     for standby in found.standbys:
         click.echo(f"standby    {standby}")

@@ -12,7 +12,7 @@ import click
 
 from migrator.cli.options import SECONDS, Amount, OnSpark, on_spark, repair_words
 from migrator.cli.signals import stop_on_signals
-from migrator.config.project import Server, Settings
+from migrator.config.project import Settings
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
 from migrator.wiring import parts as wiring
@@ -137,8 +137,7 @@ def verified(
     """Verifies the named target tables, or all, and writes the reports."""
     settings = project.settings
     return compare(
-        server_settings(settings.source, change_tables=settings.log == "change_tables"),
-        server_settings(settings.target),
+        *sides(settings),
         settings.name,
         settings.mapping,
         names,
@@ -165,18 +164,11 @@ def _mend(settings: Settings) -> str:
     return join(repair_words(settings))
 
 
-def server_settings(server: Server, change_tables: bool = False) -> ServerSettings:
-    """One side of the project as the judge takes it."""
-    return ServerSettings(
-        kind=server.kind,
-        host=server.host,
-        port=server.port,
-        database=server.database,
-        user=server.user,
-        password=server.password or "",
-        schema=server.schema or "public",
-        tls=server.tls,
-        tls_ca=server.tls_ca,
-        change_tables=change_tables,
-        text_columns=server.text_columns,
+def sides(settings: Settings) -> tuple[ServerSettings, ServerSettings]:
+    """Returns source and target of the project as the judge takes them."""
+    source = ServerSettings(
+        settings.source,
+        change_tables=settings.log == "change_tables",
+        text_columns=settings.text_columns,
     )
+    return source, ServerSettings(settings.target)

@@ -24,33 +24,9 @@ from migrator.errors import ConfigError
 from migrator.model.codecs.codec import NEWER
 from migrator.model.coordination import Coordination
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
+from migrator.model.server import Server
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """One side's connection. ``schema`` is empty on MariaDB and MySQL; ``password`` is never shown.
-
-    ``silence_s``: how long the server may be silent where it should speak before it is asked for a sign of life.
-    ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
-    """
-
-    kind: str
-    host: str
-    port: int
-    database: str
-    schema: str
-    user: str
-    password: str | None = field(default=None, repr=False)
-    tls: str = "prefer"
-    tls_ca: str = ""
-    silence_s: float = 20.0
-    text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-    def address(self) -> str:
-        """Returns user, server and database as a URL, without the password."""
-        return f"{self.kind}://{self.user}@{self.host}:{self.port}/{self.database}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +52,7 @@ class Settings:
     log, holds it.
     ``reason``: why the command is given, for the history; ``unproven_log``: see ``BinlogSource.unproven``;
     ``accepted``: targets whose changed mapping makes the same rows; all of these stand in no file.
+    ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
     """
 
     file: Path
@@ -99,6 +76,7 @@ class Settings:
     reason: str = ""
     unproven_log: bool = False
     accepted: tuple[str, ...] = ()
+    text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def event_log(self) -> Path:
         """Directory of the event log."""
@@ -178,6 +156,7 @@ class _Reader:
         placement = self._choice("source", "placement", placements(source.kind))
         log = self._choice("source", "log")
         self._check_log(log, source.kind, placement)
+        text_columns = self._text_columns(source.kind)
         staging = self._choice("apply", "staging")
         if staging == "executors" and target.kind not in ("", "postgresql"):
             self._problem("apply", "staging", "executors load into PostgreSQL targets only")
@@ -205,6 +184,7 @@ class _Reader:
             apply=ApplyLimits(**self._document.get("apply", {})),
             spark=self._spark(root),
             coordination=coordination,
+            text_columns=text_columns,
         )
 
     # -- checks -------------------------------------------------------------------------------------------------
@@ -266,10 +246,10 @@ class _Reader:
             tls=self._choice(section, "tls"),
             tls_ca=str(root / tls_ca) if tls_ca else "",
             silence_s=float(get("silence_s")),
-            text_columns=self._text_columns(section, kind) if section == "source" else {},
         )
 
-    def _text_columns(self, section: str, kind: str) -> dict[str, frozenset[str]]:
+    def _text_columns(self, kind: str) -> dict[str, frozenset[str]]:
+        section = "source"
         given = self._get(section, "text_columns")
         if given and kind not in ("", "postgresql"):
             self._problem(section, "text_columns", "it is for sources on PostgreSQL")

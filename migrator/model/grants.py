@@ -30,3 +30,19 @@ class Grants:
         for statement, case in self.perhaps:
             lines += [f"-- Only {case}:", f"-- {statement};"]
         return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Kinds of tables that a mapping needs beside those that it fills.
+
+    Attributes:
+        mirror: copies of source tables, for joined mappings.
+        key_maps: which new key an old one has, for surrogate keys.
+    """
+
+    mirror: bool = False
+    key_maps: bool = False
+
+
+NOTHING_BESIDE = Beside()

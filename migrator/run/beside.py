@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrator.model.beside import Beside
+from migrator.model.grants import Beside
 from transforms import Mapping
 
 

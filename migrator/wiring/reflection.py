@@ -43,8 +43,8 @@ def reflected(settings: Settings) -> Reflected:
     target, _ = target_writer(settings, no_step)
     refused_old: dict[str, str] = {}
     refused_new: dict[str, str] = {}
-    old_names = _names(source_database(settings), settings.source.schema, settings.source.address())
-    new_names = _names(target_database(settings), settings.target.schema, settings.target.address())
+    old_names = _names(source_database(settings), settings.source.schema, settings.source.url())
+    new_names = _names(target_database(settings), settings.target.schema, settings.target.url())
     try:
         new = _read(target.tables, new_names, refused_new)
         old = _read(catalog.tables, old_names, refused_old)

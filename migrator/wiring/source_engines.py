@@ -143,18 +143,9 @@ def _change_tables(
 
 
 def _postgres(settings: Settings) -> PostgresSource:
-    server = settings.source
     return PostgresSource(
-        host=server.host,
-        port=server.port,
-        database=server.database,
-        schema=server.schema,
-        user=server.user,
+        settings.source,
         migration=settings.name,
-        password=server.password,
-        sslmode=server.tls,
-        sslrootcert=server.tls_ca,
-        silence_s=server.silence_s,
         placement=settings.placement,
         streaming=settings.streaming,
         failover=settings.failover,
@@ -162,7 +153,7 @@ def _postgres(settings: Settings) -> PostgresSource:
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
         log=settings.log,
         forget_changes=settings.forget_changes,
-        text_columns=server.text_columns,
+        text_columns=settings.text_columns,
     )
 
 
@@ -211,16 +202,8 @@ def _mysql_parts(source: BinlogSource, step: Step, executors: RunThere | None) -
 
 
 def _binlog(settings: Settings) -> BinlogSource:
-    server = settings.source
     return BinlogSource(
-        host=server.host,
-        port=server.port,
-        database=server.database,
-        user=server.user,
-        password=server.password,
-        tls=server.tls,
-        tls_ca=server.tls_ca or None,
-        silence_s=server.silence_s,
+        settings.source,
         migration=settings.name,
         server_id=settings.server_id or default_server_id(settings.name),
         placement=settings.placement,
@@ -243,15 +226,28 @@ def _numbers_of_binlog(source: BinlogSource) -> SourceNumbers:
 
 def _postgres_database(source: PostgresSource) -> Engine:
     url = URL.create(
-        "postgresql+psycopg", source.user, source.password, source.host, source.port, source.database
+        "postgresql+psycopg",
+        source.server.user,
+        source.server.password,
+        source.server.host,
+        source.server.port,
+        source.server.database,
     )
-    tls = {"sslmode": source.sslmode, **({"sslrootcert": source.sslrootcert} if source.sslrootcert else {})}
+    tls = {
+        "sslmode": source.server.tls,
+        **({"sslrootcert": source.server.tls_ca} if source.server.tls_ca else {}),
+    }
     return as_engine(url, connect_args=tls)
 
 
 def _binlog_database(kind: str, source: BinlogSource) -> Engine:
     url = URL.create(
-        f"{kind}+pymysql", source.user, source.password, source.host, source.port, source.database
+        f"{kind}+pymysql",
+        source.server.user,
+        source.server.password,
+        source.server.host,
+        source.server.port,
+        source.server.database,
     )
     return as_engine(url, creator=lambda: opened(source, REVISES, **ENGINE_OPTIONS))
 

@@ -83,7 +83,7 @@ def target_grants(settings: Settings, tables: Sequence[str], joined: bool, numbe
 def acts(settings: Settings) -> Acts:
     """The history of the migration. Connects to nothing yet."""
     server = settings.target
-    return Acts(target_database(settings), settings.name, server.user, server.address())
+    return Acts(target_database(settings), settings.name, server.user, server.url())
 
 
 def _chosen(settings: Settings) -> tuple[TargetEngine[Any], Any]:

@@ -82,20 +82,7 @@ class TargetEngine(Generic[S]):
 
 
 def _postgres(settings: Settings) -> PostgresTarget:
-    server = settings.target
-    return PostgresTarget(
-        host=server.host,
-        port=server.port,
-        database=server.database,
-        schema=server.schema,
-        user=server.user,
-        migration=settings.name,
-        password=server.password,
-        sslmode=server.tls,
-        sslrootcert=server.tls_ca,
-        silence_s=server.silence_s,
-        reason=settings.reason,
-    )
+    return PostgresTarget(settings.target, settings.name, reason=settings.reason)
 
 
 def _postgres_writer(target: PostgresTarget, step: Step) -> tuple[Target, Stager]:
@@ -108,20 +95,7 @@ def _postgres_grants(target: PostgresTarget, written: Written) -> Grants:
 
 
 def _mysql(settings: Settings) -> MysqlTarget:
-    server = settings.target
-    return MysqlTarget(
-        kind=server.kind,
-        host=server.host,
-        port=server.port,
-        database=server.database,
-        user=server.user,
-        migration=settings.name,
-        password=server.password,
-        tls=server.tls,
-        tls_ca=server.tls_ca,
-        silence_s=server.silence_s,
-        reason=settings.reason,
-    )
+    return MysqlTarget(settings.target, settings.name, reason=settings.reason)
 
 
 def _mysql_writer(target: MysqlTarget, step: Step) -> tuple[Target, None]:

@@ -29,7 +29,7 @@ import datacompy
 import pandas as pd
 import psycopg
 
-from migrator.cli.verify import server_settings
+from migrator.cli.verify import sides
 from migrator.config import project as configuration
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
@@ -175,8 +175,7 @@ def _measured(report: Report, rows: int, name: str, compare: Callable[[], None])
 def _ours(bed: Bed) -> None:
     settings = configuration.load(bed.config)
     result = verify(
-        server_settings(settings.source),
-        server_settings(settings.target),
+        *sides(settings),
         settings.name,
         settings.mapping,
         None,

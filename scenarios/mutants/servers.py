@@ -61,7 +61,9 @@ def _written_unfenced(
 ) -> bool:
     """Writes a batch without a look at the epoch or the ledger's segment."""
     session.run("BEGIN")
-    writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures, self._step)
+    writer = BatchWriter(
+        session, self._settings.server.user, self._direct_loads, self._structures, self._step
+    )
     writer.relax()
     writer.write(prepared)
     self._step("target.merged")

@@ -23,6 +23,7 @@ from migrator.embedded.spark import EmbeddedSparkCluster
 from migrator.embedded.zookeeper import EmbeddedZooKeeper
 from migrator.errors import MigratorError
 from migrator.model.coordination import Coordination
+from migrator.model.server import Server
 from migrator.schema import upgrade_target
 from migrator.wiring import parts as wiring
 from scenarios.database import Database
@@ -234,7 +235,7 @@ def _project(
 def _direct(settings: configuration.Settings, source: Database, target: Database) -> configuration.Settings:
     """The same project without proxies, as the superusers."""
 
-    def straight(server: configuration.Server, to: Database) -> configuration.Server:
+    def straight(server: Server, to: Database) -> Server:
         return replace(server, host=to.host, port=to.port, user=to.user, password=to.password or None)
 
     return replace(

@@ -27,6 +27,7 @@ from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.event import Key
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.server import Server
 from migrator.model.table import TableId, TableSchema
 from migrator.run.capture.segment_builder import SegmentBuilder
 from migrator.run.capture.source_threads import (
@@ -136,12 +137,15 @@ class OurCapture:
 
     def __init__(self, old: Database, folder: Path):
         source = PostgresSource(
-            host=old.host,
-            port=old.port,
-            database=old.database,
-            schema=old.schema,
-            user=old.user,
-            password=old.password or None,
+            Server(
+                kind="postgresql",
+                host=old.host,
+                port=old.port,
+                database=old.database,
+                schema=old.schema,
+                user=old.user,
+                password=old.password or None,
+            ),
             migration="torture",
         )
         self._catalog = PostgresCatalog(source)

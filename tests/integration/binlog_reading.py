@@ -28,23 +28,15 @@ from migrator.model.table import TableSchema
 from migrator.ports.source import LogReader
 from migrator.schema.control import upgrade_source
 from tests.integration.binlog_engine import BinlogEngine
-from tests.servers import Database
+from tests.servers import Database, server_and_rest
 
 DEADLINE_S = 30.0
 
 
 def source_of(database: Database, /, **settings: Any) -> BinlogSource:
-    options = {"tls": "disable", "migration": "test", "server_id": default_server_id(database.database)}
+    server, rest = server_and_rest(database, {"tls": "disable", **settings})
     return BinlogSource(
-        **{
-            "host": database.host,
-            "port": database.port,
-            "database": database.database,
-            "user": database.user,
-            "password": database.password or None,
-            **options,
-            **settings,
-        }
+        server, **{"migration": "test", "server_id": default_server_id(database.database), **rest}
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.servers import Database
+from tests.servers import Database, server_of
 from verify.settings import ServerSettings
 
 
 def settings_of(database: Database) -> ServerSettings:
     """With the test's own login, and no TLS."""
-    login = (database.host, database.port, database.database, database.user, database.password)
-    return ServerSettings(database.kind, *login, tls="disable")
+    return ServerSettings(server_of(database, tls="disable"))

@@ -12,23 +12,15 @@ from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.ports.target import TargetBatch, TargetRows
 from tests.contract.targets.target_under_test import checkpoint
-from tests.servers import Database
+from tests.servers import Database, server_and_rest
 
 MIGRATION = "bench"
 
 
-def settings_of(database: Database, **changes: Any) -> PostgresTarget:
+def settings_of(database: Database, /, **changes: Any) -> PostgresTarget:
     """Settings of a writer on that database."""
-    given: dict[str, Any] = {
-        "host": database.host,
-        "port": database.port,
-        "database": database.database,
-        "schema": "public",
-        "user": database.user,
-        "password": database.password,
-        "migration": MIGRATION,
-    }
-    return PostgresTarget(**{**given, **changes})
+    server, rest = server_and_rest(database, changes)
+    return PostgresTarget(server, **{"migration": MIGRATION, **rest})
 
 
 class Bench:

@@ -13,23 +13,15 @@ from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.schema import MYSQL_LEDGER
 from tests.contract.targets.target_under_test import checkpoint
-from tests.servers import Database
+from tests.servers import Database, server_and_rest
 
 MIGRATION = "bench"
 
 
 def settings_of(database: Database, **changes: Any) -> MysqlTarget:
     """Settings of a writer on that database."""
-    given: dict[str, Any] = {
-        "kind": database.kind,
-        "host": database.host,
-        "port": database.port,
-        "database": database.database,
-        "user": database.user,
-        "password": database.password,
-        "migration": MIGRATION,
-    }
-    return MysqlTarget(**{**given, **changes})
+    server, rest = server_and_rest(database, changes)
+    return MysqlTarget(server, **{"migration": MIGRATION, **rest})
 
 
 class Bench:

@@ -36,11 +36,18 @@ _LEDGER = "SELECT epoch, segment, position_order, position_token, checkpoint FRO
 
 def engine_of(settings: ServerSettings, connections: int) -> Engine:
     """An engine for one side of a project: sessions in UTC, read-only, at most ``connections`` of them."""
-    if settings.kind == "postgresql":
+    if settings.server.kind == "postgresql":
         driver, connect = "postgresql+psycopg", lambda: connect_postgres(settings, APPLICATIONS)
     else:
-        driver, connect = f"{settings.kind}+pymysql", lambda: _mysql(settings)
-    url = URL.create(driver, settings.user, None, settings.host, settings.port, settings.database)
+        driver, connect = f"{settings.server.kind}+pymysql", lambda: _mysql(settings)
+    url = URL.create(
+        driver,
+        settings.server.user,
+        None,
+        settings.server.host,
+        settings.server.port,
+        settings.server.database,
+    )
     return create_engine(url, creator=connect, pool_size=connections, max_overflow=0, pool_timeout=60)
 
 

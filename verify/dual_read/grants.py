@@ -18,9 +18,9 @@ _MORE = "for each other table that a query reads"
 
 def source_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
     """Lists the rights that queries of the old side need: reading these tables."""
-    if settings.kind != "postgresql":
+    if settings.server.kind != "postgresql":
         return _mysql(settings, "source", tables)
-    role = _quoted(settings.user)
+    role = _quoted(settings.server.user)
     stopped = "if a difference is to be judged while `migrator run` is stopped"
     peek = [(f"ALTER ROLE {role} REPLICATION", f"{stopped}: to look what the slot still holds")]
     if settings.change_tables:
@@ -34,9 +34,9 @@ def source_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
 def target_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
     """Lists the rights that queries of the new side need: reading these tables and the ledger, which a first run
     makes."""
-    if settings.kind != "postgresql":
+    if settings.server.kind != "postgresql":
         return _mysql(settings, "target", [*tables, "migrator_ledger"])
-    role = _quoted(settings.user)
+    role = _quoted(settings.server.user)
     ledger = [f"GRANT USAGE ON SCHEMA migrator TO {role}", f"GRANT SELECT ON migrator.ledger TO {role}"]
     return _postgres(settings, "target", tables, ledger, [])
 
@@ -48,16 +48,16 @@ def _postgres(
     more: Sequence[str],
     perhaps: Sequence[tuple[str, str]],
 ) -> Grants:
-    role, schema = _quoted(settings.user), _quoted(settings.schema)
+    role, schema = _quoted(settings.server.user), _quoted(settings.server.schema)
     needed = [
-        f"GRANT CONNECT ON DATABASE {_quoted(settings.database)} TO {role}",
+        f"GRANT CONNECT ON DATABASE {_quoted(settings.server.database)} TO {role}",
         f"GRANT USAGE ON SCHEMA {schema} TO {role}",
         *(f"GRANT SELECT ON {schema}.{_quoted(name)} TO {role}" for name in tables),
         *more,
     ]
     others = (f"GRANT SELECT ON {schema}.<table> TO {role}", _MORE)
     return Grants(
-        _title("PostgreSQL", side, settings.database),
+        _title("PostgreSQL", side, settings.server.database),
         role,
         f"CREATE ROLE {role} LOGIN PASSWORD '...';",
         tuple(needed),
@@ -66,9 +66,9 @@ def _postgres(
 
 
 def _mysql(settings: ServerSettings, side: str, tables: Sequence[str]) -> Grants:
-    user, database = f"{mysql_quoted(settings.user)}@'%'", mysql_quoted(settings.database)
+    user, database = f"{mysql_quoted(settings.server.user)}@'%'", mysql_quoted(settings.server.database)
     return Grants(
-        _title("MySQL" if settings.kind == "mysql" else "MariaDB", side, settings.database),
+        _title("MySQL" if settings.server.kind == "mysql" else "MariaDB", side, settings.server.database),
         user,
         f"CREATE USER {user} IDENTIFIED BY '...';",
         tuple(f"GRANT SELECT ON {database}.{mysql_quoted(name)} TO {user}" for name in tables),

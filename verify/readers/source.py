@@ -47,8 +47,8 @@ class SourceReader(Protocol):
 
 def source_reader(settings: ServerSettings, migration: str) -> SourceReader:
     """The reader for the kind of the source."""
-    if settings.kind == "mariadb":
+    if settings.server.kind == "mariadb":
         return MariaDBSource(settings)
-    if settings.kind == "mysql":
+    if settings.server.kind == "mysql":
         return MySQLSource(settings)
     return (ChangeTableSource if settings.change_tables else PostgresSource)(settings, migration)

@@ -9,4 +9,4 @@ from verify.settings import ServerSettings
 
 def target_reader(settings: ServerSettings, migration: str) -> PostgresTarget | MySQLTarget:
     """The reader for the kind of the target."""
-    return (PostgresTarget if settings.kind == "postgresql" else MySQLTarget)(settings, migration)
+    return (PostgresTarget if settings.server.kind == "postgresql" else MySQLTarget)(settings, migration)

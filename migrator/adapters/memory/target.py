@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from migrator.errors import FencedError, TargetError
-from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
+from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
 from migrator.model.progress import Checkpoint

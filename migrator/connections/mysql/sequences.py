@@ -106,10 +106,10 @@ def handed_out(source: BinlogSource, columns: Sequence[tuple[str, str]]) -> dict
 
             found = {
                 (one.table, one.column): HandedOut(one.following - 1, 1)
-                for one in counters(rows, source.database, sorted({table for table, _ in columns}))
+                for one in counters(rows, source.server.database, sorted({table for table, _ in columns}))
             }
             for one in next_values(rows):
-                if one.table.schema == source.database and (one.table.name, one.column) in columns:
+                if one.table.schema == source.server.database and (one.table.name, one.column) in columns:
                     now = state(rows, one.sequence)
                     found[one.table.name, one.column] = HandedOut(now.following - now.step, now.step)
             return {place: given for place, given in found.items() if place in columns}

@@ -7,7 +7,7 @@ import ssl
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pymysql
@@ -15,8 +15,8 @@ import pymysql
 from migrator.connections.mysql.connection import Connection
 from migrator.connections.mysql.session import READS, Settings, pin
 from migrator.errors import ConfigError, ConnectionFailed, MigratorError, SourceError
+from migrator.model.server import TLS_MODES, Server
 
-TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 PLACEMENTS = ("witness", "watermark")
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 600.0
@@ -54,45 +54,35 @@ class BinlogSource:
     """One database to migrate from. Raises ``ConfigError`` for a value that can't be.
 
     Attributes:
-        host, port, database, user: where and as whom.
-        password: None for a login without one. Never printed.
-        tls: one of ``TLS_MODES``, named as libpq names them.
+        server: of MySQL or MariaDB, and the login. The log may be silent for its ``silence_s`` (the server sends a
+            heartbeat four times as often) before the connection counts as dead; chunks and watermarks may be silent
+            three times as long.
         migration: name of the migration; the row of the watermark table.
         server_id: what the log reader calls itself; no other replica of this server may have it.
         part_rows: row changes after which a transaction is delivered in parts.
         placement: ``witness`` writes nothing; ``watermark`` writes DBLog's row (see ``watermark``).
-        silence_s: how long the log may be silent (the server sends a heartbeat four times as often) before the
-            connection counts as dead; chunks and watermarks may be silent three times as long.
-        tls_ca: file with the certificate authority, for the verifying modes.
         unproven: go on though the log has the last transaction read no longer, on an operator's word that it is the
             same log (see ``proof``).
     """
 
-    host: str
-    port: int
-    database: str
-    user: str
-    password: str | None = field(repr=False)
-    tls: str
+    server: Server
     migration: str
     server_id: int
     part_rows: int = 50_000
     placement: str = "witness"
-    silence_s: float = 20.0
-    tls_ca: str | None = None
     unproven: bool = False
 
     def __post_init__(self) -> None:
         """Refuses values that no server could accept."""
         problems = []
-        if self.tls not in TLS_MODES:
-            problems.append(("tls", self.tls, f"one of {', '.join(TLS_MODES)}"))
+        if self.server.tls not in TLS_MODES:
+            problems.append(("tls", self.server.tls, f"one of {', '.join(TLS_MODES)}"))
         if self.placement not in PLACEMENTS:
             problems.append(("placement", self.placement, f"one of {', '.join(PLACEMENTS)}"))
         if not 1 <= self.server_id < 2**32:
             problems.append(("server_id", str(self.server_id), "a number from 1 to 4294967295"))
-        if self.silence_s <= 0:
-            problems.append(("silence_s", str(self.silence_s), "more than 0"))
+        if self.server.silence_s <= 0:
+            problems.append(("silence_s", str(self.server.silence_s), "more than 0"))
         if self.part_rows < 1:
             problems.append(("part_rows", str(self.part_rows), "at least 1"))
         for name, value, remedy in problems:
@@ -101,12 +91,7 @@ class BinlogSource:
     @property
     def answer_timeout_s(self) -> float:
         """Returns how many seconds a statement of a chunk or a watermark may send nothing at all."""
-        return 3 * self.silence_s
-
-    @property
-    def where(self) -> str:
-        """The server and database as error messages name them."""
-        return f"{self.user}@{self.host}:{self.port}/{self.database}"
+        return 3 * self.server.silence_s
 
 
 def default_server_id(migration: str) -> int:
@@ -136,23 +121,23 @@ def opened(
     """A connection whose session is as ``purpose`` says. Raises PyMySQL's errors, and ``ConnectionFailed``."""
     connection = connection_class(
         **{
-            "host": source.host,
-            "port": source.port,
-            "user": source.user,
-            "password": source.password.encode() if source.password else b"",
-            "database": source.database,
+            "host": source.server.host,
+            "port": source.server.port,
+            "user": source.server.user,
+            "password": (source.server.password or "").encode(),
+            "database": source.server.database,
             "charset": "utf8mb4",
             "autocommit": None,
             "connect_timeout": CONNECT_TIMEOUT_S,
             "read_timeout": READ_TIMEOUT_S,
             "write_timeout": WRITE_TIMEOUT_S,
             "program_name": f"migrator {source.migration}",
-            **tls_options(source.tls, source.tls_ca),
+            **tls_options(source.server.tls, source.server.tls_ca),
             **options,
         }
     )
     try:
-        pin(connection, purpose, source.where)
+        pin(connection, purpose, source.server.address)
     except BaseException:
         connection.close()
         raise
@@ -167,7 +152,7 @@ def _encrypted(source: BinlogSource) -> Iterator[None]:
     except (RuntimeError, ValueError) as error:
         raise ConnectionFailed(
             "the source can't be reached",
-            where=source.where,
+            where=source.server.address,
             cause=f"the user's password may not be sent without TLS: {error}",
             remedy='set tls = "require" (or better, verify-full) in the [source] section',
         ) from error
@@ -214,7 +199,7 @@ def named(source: BinlogSource, what: str, error: Exception) -> MigratorError:
     if isinstance(error, OSError) or code in LOST_CODES or isinstance(error, pymysql.err.InterfaceError):
         return ConnectionFailed(
             what,
-            where=source.where,
+            where=source.server.address,
             cause=f"the connection was lost: {message}",
             remedy="reading goes on once the server can be reached again",
             retryable=True,
@@ -223,9 +208,9 @@ def named(source: BinlogSource, what: str, error: Exception) -> MigratorError:
     if known is not None:
         cause, remedy, retryable = known
         return ConnectionFailed(
-            what, where=source.where, cause=f"{cause}: {message}", remedy=remedy, retryable=retryable
+            what, where=source.server.address, cause=f"{cause}: {message}", remedy=remedy, retryable=retryable
         )
     remedy = "see the cause"
     if code == PACKET_OVERFLOW:
         remedy = "on the source: SET GLOBAL max_allowed_packet = 1073741824, and go on"
-    return SourceError(what, where=source.where, cause=f"error {code}: {message}", remedy=remedy)
+    return SourceError(what, where=source.server.address, cause=f"error {code}: {message}", remedy=remedy)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from migrator.errors import ConnectionFailed, FencedError, MigratorError, TargetError
-from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.event import LogRecord
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
+from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position

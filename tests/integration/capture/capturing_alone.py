@@ -25,6 +25,7 @@ from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
 from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.connections.mysql.settings import BinlogSource
 from migrator.model.limits import CaptureLimits
+from migrator.model.server import Server
 from migrator.model.table import TableSchema
 from migrator.run.capture import fair_inputs
 from migrator.run.capture import steps as capture_steps
@@ -74,19 +75,18 @@ def main(server: str, table: str, folder: str, limits: str) -> None:
 def _source(
     server: Mapping[str, Any], table: str, folder: Path, options: Mapping[str, Any]
 ) -> tuple[SourcePorts, list[TableSchema]]:
-    where = {name: server[name] for name in ("host", "port", "database", "user")}
-    where |= {"password": server["password"] or None, "migration": server["database"][:31]}
+    where = {name: server[name] for name in ("kind", "host", "port", "database", "user")}
+    place = Server(**where, password=server["password"] or None, schema="public")
+    migration = server["database"][:31]
     if server["kind"] == "postgresql":
-        pg = PostgresSource(
-            schema="public", spill_folder=folder / "spill", **where, **options.get("source", {})
-        )
+        pg = PostgresSource(place, migration, spill_folder=folder / "spill", **options.get("source", {}))
         catalog = PostgresCatalog(pg)
         schemas = catalog.tables([table])
         catalog.prepare(schemas)
         return SourcePorts(
             lambda: PostgresLogReader(pg, schemas), lambda: PostgresChunkReader(pg), None
         ), schemas
-    binlog = BinlogSource(tls="prefer", server_id=SERVER_ID, **where)
+    binlog = BinlogSource(place, migration, SERVER_ID)
     engine = {MYSQL.kind: MYSQL, MARIADB.kind: MARIADB}[server["kind"]]
     tables = engine.catalog(binlog).tables([table])
     return SourcePorts(

@@ -16,8 +16,9 @@ from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.postgres.checks.grants import target_grants as postgres_grants
 from migrator.adapters.targets.postgres.checks.preflight import preflight as postgres_preflight
 from migrator.adapters.targets.postgres.settings import PostgresTarget
-from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
+from migrator.model.grants import NOTHING_BESIDE, Beside
+from migrator.model.server import Server
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -38,13 +39,15 @@ def new(request: pytest.FixtureRequest) -> Iterator[tuple[Database, MysqlTarget]
     database: Database = request.getfixturevalue(request.param)
     database.execute(*SCHEMA)
     settings = MysqlTarget(
-        host=database.host,
-        port=database.port,
-        database=database.database,
-        user=f"beside_{database.database[-8:]}",
-        password="beside",
+        Server(
+            host=database.host,
+            port=database.port,
+            database=database.database,
+            user=f"beside_{database.database[-8:]}",
+            password="beside",
+            kind=database.kind,
+        ),
         migration="m",
-        kind=database.kind,
     )
     script = mysql_grants.target_grants(settings, ["item"], joined=True, numbered=True)
     database.execute(script.make.rstrip(";").replace("'...'", "'beside'"), *script.needed)
@@ -76,9 +79,9 @@ def test_each_right_on_mirror_and_key_maps_is_missed(new: tuple[Database, MysqlT
         return found
 
     assert asked() == []
-    user = f"'{settings.user}'@'%'"
+    user = f"'{settings.server.user}'@'%'"
     cases = [("mirror", right, f"`{mirror(settings)}`.*") for right in RIGHTS.split(", ")]
-    own = settings.database
+    own = settings.server.database
     rights = ("SELECT", "INSERT", "UPDATE", "CREATE")
     cases += [("key_maps", right, f"`{own}`.`{name}`") for name in KEY_MAPS for right in rights]
     for check, right, place in cases:
@@ -98,14 +101,14 @@ def test_each_right_on_mirror_and_key_maps_is_missed(new: tuple[Database, MysqlT
 
 
 def mirror(settings: MysqlTarget) -> str:
-    return mirror_database(settings.database)
+    return mirror_database(settings.server.database)
 
 
 def everything(database: Database, settings: MysqlTarget) -> list[tuple[object, ...]]:
     """All tables and columns of both databases."""
     return database.query(
         "SELECT table_schema, table_name, column_name FROM information_schema.columns"
-        f" WHERE table_schema IN ('{settings.database}', '{mirror(settings)}') ORDER BY 1, 2, 3"
+        f" WHERE table_schema IN ('{settings.server.database}', '{mirror(settings)}') ORDER BY 1, 2, 3"
     )
 
 
@@ -114,13 +117,16 @@ def test_the_mirrors_schema_is_missed(new_pg: Database, there: bool) -> None:
     new_pg.execute(*SCHEMA)
     user = f"beside_{new_pg.database[-8:]}"
     settings = PostgresTarget(
-        host=new_pg.host,
-        port=new_pg.port,
-        database=new_pg.database,
-        user=user,
-        password="beside",
+        Server(
+            kind="postgresql",
+            host=new_pg.host,
+            port=new_pg.port,
+            database=new_pg.database,
+            user=user,
+            password="beside",
+            schema="public",
+        ),
         migration="m",
-        schema="public",
     )
     script = postgres_grants(settings, ["item"], joined=True)
     new_pg.execute(script.make.rstrip(";").replace("'...'", "'beside'"), *script.needed)

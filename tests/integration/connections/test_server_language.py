@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -93,7 +92,7 @@ LOGINS: list[tuple[Login, str, str, bool]] = [
 def test_a_refused_login_is_told_by_its_code(
     german: Database, changes: Login, says: str, remedy: str, retryable: bool
 ) -> None:
-    source = replace(source_of(german), **changes)
+    source = source_of(german, **changes)
     for attempt in (
         lambda: connect(source, "look"),
         lambda: WatchedConnection(source, "").call("a look", lambda _: None),
@@ -103,7 +102,7 @@ def test_a_refused_login_is_told_by_its_code(
         assert says in caught.value.what
         assert remedy in caught.value.remedy
         assert caught.value.retryable == retryable
-    target = replace(settings_of(german), **changes)
+    target = settings_of(german, **changes)
     for ask in (lambda: peek(target), lambda: Session(target), lambda: upgrade_target(_url(german, changes))):
         with pytest.raises(ConnectionFailed) as caught:
             ask()
@@ -120,7 +119,7 @@ def _url(database: Database, changes: Login) -> str:
 
 
 def test_the_remedy_of_a_role_that_may_not_log_in_works_as_it_is_printed(german: Database) -> None:
-    source = replace(source_of(german), user="idle")
+    source = source_of(german, user="idle")
     with pytest.raises(ConnectionFailed) as caught:
         connect(source, "look")
     german.execute(caught.value.remedy.partition(";")[0])
@@ -187,7 +186,7 @@ def _read_without(
 
 def test_a_login_without_a_server_is_no_refusal(german: Database) -> None:
     with pytest.raises(MigratorError) as caught:
-        connect(replace(source_of(german), port=1), "look")
+        connect(source_of(german, port=1), "look")
     assert caught.value.retryable
     with pytest.raises(psycopg.OperationalError) as silent:
         psycopg.connect(host="127.0.0.1", port=1)

@@ -54,7 +54,7 @@ def rows(*numbers: int, text: str = "x") -> pa.Table:
 
 
 def bench_behind(proxy: TcpProxy, database: Database, *statements: str) -> AbstractContextManager[Bench]:
-    return bench(database, *statements, port=proxy.port, sslmode="disable", silence_s=SILENCE_S)
+    return bench(database, *statements, port=proxy.port, tls="disable", silence_s=SILENCE_S)
 
 
 def test_a_half_open_line_to_the_target_is_noticed_and_the_batch_tried_again(
@@ -134,7 +134,7 @@ def test_a_statement_that_takes_long_is_waited_for(new_pg: Database, proxy: TcpP
 def test_a_slow_line_is_not_taken_for_a_dead_one(new_pg: Database, proxy: TcpProxy) -> None:
     """The server sees none of a COPY's message before all of it is there; that bytes go out is sign enough."""
     silence_s = 2 * SILENCE_S
-    with bench(new_pg, TABLE, port=proxy.port, sslmode="disable", silence_s=silence_s) as it:
+    with bench(new_pg, TABLE, port=proxy.port, tls="disable", silence_s=silence_s) as it:
         it.apply(it.part("t", after=rows(0)))
         proxy.throttle(500_000)
         began = time.monotonic()
@@ -161,7 +161,7 @@ def source_proxy(old_pg: Database) -> Iterator[TcpProxy]:
 
 
 def silent_source(database: Database, proxy: TcpProxy, silence_s: float = SILENCE_S) -> PostgresSource:
-    return source_of(database, port=proxy.port, sslmode="disable", silence_s=silence_s)
+    return source_of(database, port=proxy.port, tls="disable", silence_s=silence_s)
 
 
 def expect_silence(ask: Callable[[], object]) -> None:

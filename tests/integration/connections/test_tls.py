@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from migrator import schema as control
-from migrator.cli.verify import server_settings
+from migrator.cli.verify import sides
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.embedded.debian import PackagesUnavailable
@@ -84,7 +84,7 @@ def doors(settings: Settings, schemas: list[TableSchema]) -> Doors:
     ports = make(schemas)
     writer, _ = target_writer(settings, no_step)
     request = ChunkRequest(1, schemas[0].id, None, 10)
-    judged, judge_target = server_settings(settings.source), server_settings(settings.target)
+    judged, judge_target = sides(settings)
     assert ports.watermarks is not None
     assert ports.load is not None
     marks, load = ports.watermarks, ports.load

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -20,8 +20,7 @@ from tests.integration.commands.test_grants import single_rights
 from tests.integration.dual_read.dual_stream import MIGRATION, WRONG, Stream
 from tests.integration.dual_read.test_dual_read import pair
 from tests.integration.dual_read.test_dual_read_mysql import PAIRS
-from tests.integration.judged import settings_of
-from tests.servers import Database
+from tests.servers import Database, server_of
 from verify.dual_read.grants import source_grants, target_grants
 from verify.dual_read.result import PairResult
 from verify.dual_read.runner import Plan, run
@@ -52,11 +51,8 @@ def poor(request: pytest.FixtureRequest) -> Iterator[Poor]:
     if by_triggers:
         stands_at(new, ChangeTableCatalog(captured(old, "person")[0]).position())
     for database, table, printed in ((old, "person", source_grants), (new, "client", target_grants)):
-        login = replace(
-            settings_of(database),
-            user=f"reader_{database.database[-8:]}",
-            password="poor",
-            tls="prefer",
+        login = ServerSettings(
+            server_of(database, user=f"reader_{database.database[-8:]}", password="poor", tls="prefer"),
             change_tables=by_triggers and database is old,
         )
         script = printed(login, [table])

@@ -82,7 +82,7 @@ def test_what_stands_still_is_judged_at_once(stream: Stream, tmp_path: Path) -> 
     write_reports(result, tmp_path)
     document = json.loads((tmp_path / "dual-read.json").read_text())
     assert (document["format"], document["exit_code"], document["verdict"]) == (1, 1, "different")
-    password = settings_of(stream.old).password
+    password = settings_of(stream.old).server.password
     assert all(not password or password not in file.read_text() for file in tmp_path.iterdir())
 
 

@@ -22,6 +22,7 @@ from migrator.connections.mysql.settings import BinlogSource
 from migrator.errors import RequestError, SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.requests.request import Scope
+from migrator.model.server import Server
 from migrator.model.table import TableSchema
 from migrator.ports.source import ChunkReader, SourceCatalog
 from tests.fix_postgres_source import source_of
@@ -74,13 +75,16 @@ def reading(database: Database) -> Iterator[tuple[SourceCatalog, ChunkReader]]:
         catalog, reader = PostgresCatalog(source), PostgresChunkReader(source)
     else:
         log = BinlogSource(
-            host=database.host,
-            port=database.port,
-            database=database.database,
-            user=database.user,
-            password=database.password or None,
+            Server(
+                kind=database.kind,
+                host=database.host,
+                port=database.port,
+                database=database.database,
+                user=database.user,
+                password=database.password or None,
+                tls="prefer" if database.kind == "mysql" else "disable",
+            ),
             migration="test",
-            tls="prefer" if database.kind == "mysql" else "disable",
             server_id=4_000_000_001,
         )
         if database.kind == "mysql":

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.model.server import Server
 from tests.fix_change_tables import captured, read_all, started
 from tests.fix_postgres_source import parts
 from tests.servers import Database
@@ -21,7 +22,15 @@ pytestmark = pytest.mark.integration
 
 def judge_of(database: Database) -> ChangeTableSource:
     settings = ServerSettings(
-        "postgresql", database.host, database.port, database.database, database.user, database.password or ""
+        Server(
+            kind="postgresql",
+            host=database.host,
+            port=database.port,
+            database=database.database,
+            user=database.user,
+            password=database.password or "",
+            schema="public",
+        )
     )
     found = source_reader(replace(settings, change_tables=True), "m")
     assert isinstance(found, ChangeTableSource)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pymysql
@@ -13,9 +12,10 @@ from pymysql.cursors import SSCursor
 
 from tests.integration.binlog_reading import max_allowed_packet
 from tests.integration.judged import settings_of as settings
-from tests.servers import Database
+from tests.servers import Database, server_of
 from verify.readers.mysql.rows import row_batches
 from verify.readers.mysql.session import open_session, rows_of
+from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +29,7 @@ LARGEST = 0xFFFFFF
 def session(old_binlog: Database) -> Iterator[Any]:
     """On MySQL, whose server has a certificate, through TLS."""
     tls = "require" if old_binlog.kind == "mysql" else "disable"
-    with open_session(replace(settings(old_binlog), tls=tls), "source") as session:
+    with open_session(ServerSettings(server_of(old_binlog, tls=tls)), "source") as session:
         yield session
 
 

@@ -59,7 +59,7 @@ def test_streaming_of_large_transactions_can_be_turned_off(tmp_path: Path) -> No
 def test_columns_of_postgresql_may_travel_as_text(tmp_path: Path) -> None:
     text = GOOD.replace('host = "db1"', 'text_columns = { prices = ["amount"], "a.b" = ["x", "y"] }')
     right = text.replace('kind = "mariadb"', 'kind = "postgresql"')
-    chosen = load(write(tmp_path, right), {"SOURCE_PASSWORD": "x"}).source.text_columns
+    chosen = load(write(tmp_path, right), {"SOURCE_PASSWORD": "x"}).text_columns
     assert chosen == {"prices": {"amount"}, "a.b": {"x", "y"}}
     with pytest.raises(ConfigError, match="text_columns: it is for sources on PostgreSQL"):
         load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"})
@@ -78,7 +78,7 @@ def test_postgresql_may_place_chunks_by_messages(tmp_path: Path) -> None:
 def test_the_password_is_never_shown(tmp_path: Path) -> None:
     settings = load(write(tmp_path, GOOD), {"SOURCE_PASSWORD": "geheim"})
     assert "geheim" not in repr(settings)
-    assert "geheim" not in settings.source.address()
+    assert "geheim" not in settings.source.url()
 
 
 @pytest.mark.parametrize(

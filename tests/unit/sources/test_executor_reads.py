@@ -24,6 +24,7 @@ from migrator.errors import ClusterError, ConnectionFailed, MigratorError, Schem
 from migrator.model.chunk import Chunk, ChunkRequest
 from migrator.model.limits import CaptureLimits
 from migrator.model.position import Position
+from migrator.model.server import Server
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.source import ChunkReader
 from migrator.run.capture.attempt import Attempt
@@ -173,7 +174,21 @@ def test_the_task_s_connection_is_closed_and_errors_travel_whole() -> None:
 
 
 def test_no_password_is_shown_with_a_task_which_travels_with_it_and_with_the_logs_server() -> None:
-    source, same = PostgresSource("host", 1, "old", "public", "me", "m", password="s3cret-word"), SameServer()
+    source, same = (
+        PostgresSource(
+            Server(
+                kind="postgresql",
+                host="host",
+                port=1,
+                database="old",
+                schema="public",
+                user="me",
+                password="s3cret-word",
+            ),
+            migration="m",
+        ),
+        SameServer(),
+    )
     task = ChunkTask(partial(PostgresChunkReader, source, same=same), REQUEST, SCHEMA)
     same.reads_log("the primary")  # after the task was made, before its job is
     there: Any = pickle.loads(pickle.dumps(task)).make()

@@ -15,14 +15,15 @@ from migrator.adapters.targets.postgres.structure import Storage, Structure
 from migrator.errors import ConfigError
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
+from tests.servers import Database, server_and_rest
 
 TABLES = [TableId("s", name) for name in "abcdef"]
 GRAPHS = st.fixed_dictionaries({table: st.lists(st.sampled_from(TABLES), max_size=3) for table in TABLES})
 
 
 def settings(**changes: object) -> PostgresTarget:
-    given = {"host": "h", "port": 5432, "database": "d", "schema": "public", "user": "u", "migration": "m"}
-    return PostgresTarget(**{**given, **changes})  # type: ignore[arg-type]
+    server, rest = server_and_rest(Database("h", 5432, "d", "u", "", "postgresql"), changes)
+    return PostgresTarget(server, **{"migration": "m", **rest})
 
 
 @given(GRAPHS)
@@ -109,13 +110,11 @@ def test_the_line_and_column_of_a_copy_are_read() -> None:
 
 def test_the_password_is_not_printed() -> None:
     target = settings(password="s3cret'\\ ")
-    assert "s3cret" not in repr(target) + str(target.url()) + target.address
+    assert "s3cret" not in repr(target) + str(target.url()) + target.server.address
     assert "s3cret" in target.conninfo()
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"migration": "No"}, {"sslmode": "maybe"}, {"schema": ""}, {"lock_wait_s": 0}]
-)
+@pytest.mark.parametrize("wrong", [{"migration": "No"}, {"tls": "maybe"}, {"schema": ""}, {"lock_wait_s": 0}])
 def test_wrong_settings_are_named(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError) as raised:
         settings(**wrong)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migrator.model.server import Server
 from verify.readers.mysql.binlog_source import logical_type as mariadb_type
 from verify.readers.pending import (
     PendingAnswer,
@@ -255,7 +256,11 @@ def test_json_report_can_be_read_back() -> None:
 
 
 def test_settings_never_show_the_password() -> None:
-    settings = ServerSettings("postgresql", "h", 1, "d", "u", "secret")
-    assert "secret" not in repr(settings) + settings.where()
+    settings = ServerSettings(
+        Server(
+            kind="postgresql", host="h", port=1, database="d", user="u", password="secret", schema="public"
+        )
+    )
+    assert "secret" not in repr(settings) + settings.server.url()
     with pytest.raises(ValueError, match="kind"):
-        ServerSettings("oracle", "h", 1, "d", "u")
+        ServerSettings(Server(kind="oracle", host="h", port=1, database="d", user="u", schema="public"))

@@ -100,7 +100,7 @@ class BinlogSource(ABC):
     def chunks(self, table: str) -> Iterator[MySQLSourceChunks]:
         """See ``verify.readers.ports.ChunkedSource``."""
         with self._session() as session, self._session() as places:
-            schema = reflect_table(session, TableId(self._settings.database, table))
+            schema = reflect_table(session, TableId(self._settings.server.database, table))
 
             def read(session: Any, where: str, path: Path) -> int:
                 return _read_rows(session, schema, path, where)
@@ -111,7 +111,9 @@ class BinlogSource(ABC):
     def tables(self, names: Sequence[str]) -> Iterator[MySQLSourceTables]:
         """See ``verify.readers.ports.ChunkedSource``."""
         with self._session() as session, self._session() as places:
-            schemas = {name: reflect_table(session, TableId(self._settings.database, name)) for name in names}
+            schemas = {
+                name: reflect_table(session, TableId(self._settings.server.database, name)) for name in names
+            }
             around = self.place_before, self.place_after
             yield MySQLSourceTables(session, places, around, schemas, _read_rows)
 
@@ -121,7 +123,7 @@ class BinlogSource(ABC):
             yield session
 
     def _read(self, session: Any, name: str, path: Path) -> SourceTable:
-        schema = reflect_table(session, TableId(self._settings.database, name))
+        schema = reflect_table(session, TableId(self._settings.server.database, name))
         return SourceTable(schema, path, _read_rows(session, schema, path))
 
 

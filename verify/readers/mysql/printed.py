@@ -33,7 +33,7 @@ def as_printed(settings: ServerSettings, base: str) -> AsPrinted | None:
         settings: the target.
         base: the type's own name.
     """
-    if settings.kind != "mariadb" or base not in _TYPES:
+    if settings.server.kind != "mariadb" or base not in _TYPES:
         return None
     return AsPrinted(_TypeOfMariaDB(settings, base))
 

@@ -56,7 +56,7 @@ def open_session(settings: ServerSettings, side: str) -> Iterator[Any]:
     except pymysql.err.MySQLError as error:
         raise VerifyError(
             f"the {side} can't be read for verification",
-            where=settings.where(),
+            where=settings.server.url(),
             cause=str(error),
             remedy=remedy_for(error),
         ) from error
@@ -73,11 +73,11 @@ def connect_mysql(settings: ServerSettings, left: tuple[str, ...] = (), as_text:
     """
     try:
         connection = Connection(
-            host=settings.host,
-            port=settings.port,
-            user=settings.user,
-            password=settings.password.encode(),
-            database=settings.database,
+            host=settings.server.host,
+            port=settings.server.port,
+            user=settings.server.user,
+            password=(settings.server.password or "").encode(),
+            database=settings.server.database,
             charset="utf8mb4",
             autocommit=None,  # the pins say
             connect_timeout=CONNECT_TIMEOUT_S,
@@ -85,7 +85,7 @@ def connect_mysql(settings: ServerSettings, left: tuple[str, ...] = (), as_text:
             **_tls(settings),
         )
         try:
-            pin_judge(connection, settings.where(), left)
+            pin_judge(connection, settings.server.url(), left)
         except BaseException:
             connection.close()
             raise
@@ -93,7 +93,7 @@ def connect_mysql(settings: ServerSettings, left: tuple[str, ...] = (), as_text:
     except (pymysql.err.MySQLError, OSError, RuntimeError, ValueError) as error:
         raise ConnectionFailed(
             "the server can't be reached for verification",
-            where=settings.where(),
+            where=settings.server.url(),
             cause=str(error),
             remedy="check host, port, login and TLS settings",
             retryable=isinstance(error, pymysql.err.OperationalError),
@@ -130,12 +130,12 @@ def _tls(settings: ServerSettings) -> dict[str, Any]:
     """PyMySQL's options. With a key that is none, it can't send the password under one that the server hands
     out."""
     never = {"server_public_key": b"none"}
-    if settings.tls == "disable":
+    if settings.server.tls == "disable":
         return {"ssl_disabled": True, **never}
-    if settings.tls == "prefer":
+    if settings.server.tls == "prefer":
         return never
-    context = ssl.create_default_context(cafile=settings.tls_ca or None)
-    context.check_hostname = settings.tls == "verify-full"
-    if settings.tls == "require":
+    context = ssl.create_default_context(cafile=settings.server.tls_ca or None)
+    context.check_hostname = settings.server.tls == "verify-full"
+    if settings.server.tls == "require":
         context.verify_mode = ssl.CERT_NONE
     return {"ssl": context, **never}

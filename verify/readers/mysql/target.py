@@ -86,21 +86,21 @@ class MySQLTarget:
         return TargetSnapshot(ledger, found)
 
     def _ledger(self, session: Any) -> LedgerState | None:
-        if not rows_of(session, _EXISTS, (self._settings.database, _LEDGER)):
+        if not rows_of(session, _EXISTS, (self._settings.server.database, _LEDGER)):
             return None
         rows = rows_of(
             session,
             f"SELECT epoch, segment, position_order, position_token, checkpoint FROM {_LEDGER} WHERE migration = %s",
             (self._migration,),
         )
-        where = f"{self._settings.where()}, table {_LEDGER}, migration {self._migration}"
+        where = f"{self._settings.server.url()}, table {_LEDGER}, migration {self._migration}"
         return ledger_state(rows[0], where) if rows else None
 
     @contextmanager
     def chunks(self, table: str) -> Iterator[MySQLTargetChunks]:
         """See ``verify.readers.ports.ChunkedTarget``."""
         with open_session(self._settings, "target") as session:
-            columns, name = self._columns(session, table), (self._settings.database, table)
+            columns, name = self._columns(session, table), (self._settings.server.database, table)
 
             def read(session: Any, where: str, path: Path) -> int:
                 return _read_rows(session, name, columns, path, where)
@@ -109,18 +109,18 @@ class MySQLTarget:
 
     def _read(self, session: Any, name: str, path: Path) -> TargetRowsText:
         columns = self._columns(session, name)
-        rows = _read_rows(session, (self._settings.database, name), columns, path)
+        rows = _read_rows(session, (self._settings.server.database, name), columns, path)
         return TargetRowsText(name, columns, path, rows)
 
     def _columns(self, session: Any, name: str) -> tuple[TargetColumnText, ...]:
-        rows = rows_of(session, _COLUMNS, (self._settings.database, name))
+        rows = rows_of(session, _COLUMNS, (self._settings.server.database, name))
         if not rows:
             raise VerifyError(
-                f"target table {self._settings.database}.{name} does not exist",
-                where=self._settings.where(),
+                f"target table {self._settings.server.database}.{name} does not exist",
+                where=self._settings.server.url(),
                 remedy="bring the target's schema up to date (alembic upgrade head), or correct the mapping",
             )
-        bases = _BASES_OF_MARIADB if self._settings.kind == "mariadb" else _BASES
+        bases = _BASES_OF_MARIADB if self._settings.server.kind == "mariadb" else _BASES
         return tuple(
             TargetColumnText(
                 column,

@@ -57,7 +57,7 @@ class ChangeTableSource(PostgresSource):
 
     def _waiting(self, connection: psycopg.Connection[Any], at: str, tables: Sequence[str]) -> Pending:
         for name in tables:
-            changes = f"{self._settings.schema}_{name}_CT"
+            changes = f"{self._settings.server.schema}_{name}_CT"
             table = sql.Identifier(_SCHEMA, changes)
             found = connection.execute(sql.SQL(_WAITING).format(table=table), {"at": at}).fetchone()
             if found is not None and found[0]:

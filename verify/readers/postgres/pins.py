@@ -87,14 +87,14 @@ def conninfo(
     """
     asked = {name: value for name, value in {**pins, **(more or {})}.items() if name not in _NOT_AT_ONCE}
     return make_conninfo(
-        host=settings.host,
+        host=settings.server.host,
         hostaddr="",
-        port=settings.port,
-        dbname=settings.database,
-        user=settings.user,
-        password=settings.password or None,
-        sslmode=settings.tls,
-        sslrootcert=settings.tls_ca or None,
+        port=settings.server.port,
+        dbname=settings.server.database,
+        user=settings.server.user,
+        password=settings.server.password or None,
+        sslmode=settings.server.tls,
+        sslrootcert=settings.server.tls_ca or None,
         connect_timeout=CONNECT_TIMEOUT_S,
         application_name="migrator verify",
         client_encoding="UTF8",
@@ -154,7 +154,7 @@ def _unreachable(settings: ServerSettings, words: str, retryable: bool) -> Conne
         remedy = f"unset {', '.join(given)} where migrator runs; {remedy}"
     return ConnectionFailed(
         "the server can't be reached for verification",
-        where=settings.where(),
+        where=settings.server.url(),
         cause=" ".join(words.split()),
         remedy=remedy,
         retryable=retryable,
@@ -168,13 +168,17 @@ def _not_pinned(
     named = [name for name in re.findall(r"[A-Za-z_]+", cause) if name in pins]
     if sqlstate is None or not named:
         return _unreachable(settings, words, True)
-    role, database, value = sql.Identifier(settings.user), sql.Identifier(settings.database), pins[named[0]]
+    role, database, value = (
+        sql.Identifier(settings.server.user),
+        sql.Identifier(settings.server.database),
+        pins[named[0]],
+    )
     remedy = sql.SQL("as a superuser: ALTER ROLE {} IN DATABASE {} SET {} = {}").format(
         role, database, sql.SQL(named[0]), value
     )
     return ConnectionFailed(
         f"{named[0]} is set so that a verdict couldn't be trusted, and the login may not set it back",
-        where=settings.where(),
+        where=settings.server.url(),
         cause=cause,
         remedy=remedy.as_string(),
     )

@@ -133,7 +133,7 @@ class PostgresViews:
                 token = cast(tuple[Any, ...], self._do("SELECT pg_export_snapshot()").fetchone())[0]
                 self._bulk = self._bulk or connect_bulk(self._settings)
                 _join(self._bulk, str(token), self._settings, self._path)
-            yield PostgresSnapshot(self._connection, self._bulk, self._settings.where())
+            yield PostgresSnapshot(self._connection, self._bulk, self._settings.server.url())
         finally:
             if bulk and self._bulk is not None:
                 self._bulk.rollback()
@@ -152,7 +152,7 @@ class PostgresViews:
         except psycopg.Error as error:
             if not self._connection.closed:
                 self._do(_END)
-            raise _refused(self._settings.where(), error) from error
+            raise _refused(self._settings.server.url(), error) from error
 
     def compare_by(self, path: str) -> None:
         """Sets the ``search_path`` (``postgres_operators``) by which operators are found from now on; only between
@@ -177,7 +177,7 @@ class PostgresViews:
         except psycopg.Error as error:
             raise ConnectionFailed(
                 "a read view can't be opened for verification",
-                where=self._settings.where(),
+                where=self._settings.server.url(),
                 cause=str(error).strip(),
                 remedy="verify again; if it repeats, see the server's log",
                 retryable=True,
@@ -234,7 +234,7 @@ def _join(bulk: Any, token: str, settings: ServerSettings, path: str) -> None:
 def _not_joined(settings: ServerSettings, error: Exception) -> ConnectionFailed:
     return ConnectionFailed(
         "the bulk reading connection can't join the read view",
-        where=settings.where(),
+        where=settings.server.url(),
         cause=str(error).splitlines()[0],
         remedy="check that the server allows a second connection of this login",
         retryable=True,

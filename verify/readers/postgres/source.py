@@ -148,7 +148,7 @@ class PostgresSource:
         except psycopg.Error as error:
             raise VerifyError(
                 "the source's log position can't be read",
-                where=self._settings.where(),
+                where=self._settings.server.url(),
                 cause=str(error).strip(),
                 remedy="start again; if it repeats, verify against the primary server",
             ) from error
@@ -162,7 +162,7 @@ class PostgresSource:
         with open_views(self._settings) as views:
             with views.view() as view:
                 schema = reflect_table(view, self._settings, table)
-                path = operator_path(view, self._settings.schema, [table])
+                path = operator_path(view, self._settings.server.schema, [table])
             views.compare_by(path)
             yield PostgresSourceChunks(views, lambda: self._place(views.between()), schema, *_reading(schema))
 
@@ -172,7 +172,7 @@ class PostgresSource:
         with open_views(self._settings) as views:
             with views.view() as view:
                 schemas = {name: reflect_table(view, self._settings, name) for name in names}
-                path = operator_path(view, self._settings.schema, names)
+                path = operator_path(view, self._settings.server.schema, names)
             views.compare_by(path)
             yield PostgresSourceTables(views, lambda: self._place(views.between()), schemas, _reading)
 
@@ -181,7 +181,7 @@ class PostgresSource:
         if ledger.order >= upto.order:
             return Pending(PendingAnswer.NO, "the ledger has passed this place in the log")
         with connect_postgres(self._settings) as connection:
-            wanted = {(self._settings.schema, name) for name in tables}
+            wanted = {(self._settings.server.schema, name) for name in tables}
             return pending_in_slot(connection, f"migrator_{self._migration}", ledger, upto, wanted)
 
     def _read(self, view: PostgresSnapshot, name: str, path: Path) -> SourceTable:
@@ -204,7 +204,7 @@ def place_in(connection: psycopg.Connection[Any]) -> LogPlace:
 
 def reflect_table(view: PostgresSnapshot, settings: ServerSettings, name: str) -> TableSchema:
     """Columns with logical types, and the primary key. Raises ``VerifyError`` when there is no such table."""
-    table, as_text = TableId(settings.schema, name), settings.text_columns.get(name, ())
+    table, as_text = TableId(settings.server.schema, name), settings.text_columns.get(name, ())
     found = view.rows(_COLUMNS, (table.schema, table.name, not settings.change_tables))
     columns = tuple(
         Column(

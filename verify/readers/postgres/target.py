@@ -64,12 +64,12 @@ class PostgresTarget:
 
     def __init__(self, settings: ServerSettings, migration: str):
         self._settings = settings
-        self._ledger = PostgresLedger(settings.where(), migration)
+        self._ledger = PostgresLedger(settings.server.url(), migration)
 
     def ledger(self) -> LedgerState | None:
         """The ledger now; None when nothing was ever applied. Raises ``VerifyError``, ``ConnectionFailed``."""
         with connect_postgres(self._settings) as connection:
-            return self._ledger.read(PostgresSnapshot(connection, None, self._settings.where()))
+            return self._ledger.read(PostgresSnapshot(connection, None, self._settings.server.url()))
 
     def snapshot(self, tables: Sequence[str], directory: Path) -> TargetSnapshot:
         """Reads ledger and whole tables of one read view. Raises ``VerifyError``, ``ConnectionFailed``."""
@@ -87,26 +87,26 @@ class PostgresTarget:
         with open_views(self._settings) as views:
             with views.view() as view:
                 columns = self._columns(view, table)
-                path = operator_path(view, self._settings.schema, [table])
+                path = operator_path(view, self._settings.server.schema, [table])
             views.compare_by(path)
-            name = (self._settings.schema, table)
+            name = (self._settings.server.schema, table)
             yield PostgresTargetChunks(views, self._ledger, name, columns, _selected(columns), as_strings)
 
     def _read(self, view: PostgresSnapshot, name: str, path: Path) -> TargetRowsText:
         columns = self._columns(view, name)
         kept = [column for column in columns if not column.generated]
         query = sql.SQL("SELECT {} FROM {}").format(
-            _selected(columns), sql.Identifier(self._settings.schema, name)
+            _selected(columns), sql.Identifier(self._settings.server.schema, name)
         )
         rows = view.to_parquet(query, [c.name for c in kept], path, as_strings, f"table {name}")
         return TargetRowsText(name, columns, path, rows)
 
     def _columns(self, view: PostgresSnapshot, name: str) -> tuple[TargetColumnText, ...]:
-        rows = view.rows(_COLUMNS, (self._settings.schema, name))
+        rows = view.rows(_COLUMNS, (self._settings.server.schema, name))
         if not rows:
             raise VerifyError(
-                f"target table {self._settings.schema}.{name} does not exist",
-                where=self._settings.where(),
+                f"target table {self._settings.server.schema}.{name} does not exist",
+                where=self._settings.server.url(),
                 remedy="bring the target's schema up to date (alembic upgrade head), or correct the mapping",
             )
         return tuple(

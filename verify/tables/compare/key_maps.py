@@ -45,7 +45,7 @@ class KeyMapReader:
     def entries(self, name: str) -> Entries:
         """Old keys and numbers of a map as it is now. Raises ``VerifyError``, ``ConnectionFailed``."""
         known = self._known.get(name, [])
-        read = self._of_postgres if self._settings.kind == "postgresql" else self._of_mysql
+        read = self._of_postgres if self._settings.server.kind == "postgresql" else self._of_mysql
         self._known[name] = [*known, *read(name, known[-1][1] if known else 0)]
         return self._known[name]
 
@@ -65,7 +65,7 @@ class KeyMapReader:
             " WHERE migration = %s AND name = %s AND new_key > %s ORDER BY new_key"
         )
         with open_session(self._settings, "target") as session:
-            there = rows_of(session, _MYSQL_THERE, (self._settings.database,))
+            there = rows_of(session, _MYSQL_THERE, (self._settings.server.database,))
             rows = rows_of(session, query, (self._migration, name, str(after))) if there else []
         return [(str(key), int(number)) for key, number in rows]
 

@@ -135,7 +135,8 @@ class BinlogCatalog(ABC):
         connection = connect(self._source)
         with named_errors(self._source, "the catalog can't be read"), connection:
             found = {
-                name: self._read_table(connection, TableId(self._source.database, name)) for name in names
+                name: self._read_table(connection, TableId(self._source.server.database, name))
+                for name in names
             }
         missing = [name for name, table in found.items() if table is None]
         keyless = [name for name, table in found.items() if table is not None and not table.schema.key]
@@ -143,7 +144,7 @@ class BinlogCatalog(ABC):
             if tables:
                 raise SourceError(
                     f"source tables {problem}: {', '.join(tables)}",
-                    where=self._source.where,
+                    where=self._source.server.address,
                     remedy="check the parameter names of the mapping's functions, or add a primary key",
                 )
         return [table.schema for table in found.values() if table is not None]
@@ -152,7 +153,7 @@ class BinlogCatalog(ABC):
         """The foreign keys from one of these tables to another, or to itself."""
         connection = connect(self._source)
         with named_errors(self._source, "the catalog can't be read"), connection:
-            return references(connection, self._source.database, {schema.id for schema in tables})
+            return references(connection, self._source.server.database, {schema.id for schema in tables})
 
     @abstractmethod
     def preflight(self, tables: Sequence[str]) -> list[Finding]:

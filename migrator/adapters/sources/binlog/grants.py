@@ -15,8 +15,8 @@ _MONITOR = {"mysql": "REPLICATION CLIENT", "mariadb": "BINLOG MONITOR"}
 
 def source_grants(source: BinlogSource, kind: str, names: Sequence[str]) -> Grants:
     """Returns the grants that reading these tables and the log needs."""
-    user = account(source.user)
-    tables = [TableId(source.database, name) for name in names]
+    user = account(source.server.user)
+    tables = [TableId(source.server.database, name) for name in names]
     needed = [f"GRANT REPLICATION SLAVE ON *.* TO {user}"]
     needed += [f"GRANT SELECT ON {quote_table(table)} TO {user}" for table in tables]
     if source.placement == "watermark":
@@ -25,7 +25,7 @@ def source_grants(source: BinlogSource, kind: str, names: Sequence[str]) -> Gran
         # MariaDB reads the row that it may have to update.
         rights = "SELECT, INSERT, UPDATE" if kind == "mariadb" else "INSERT, UPDATE"
         needed.append(f"GRANT {rights} ON {quote_table(WATERMARK_TABLE)} TO {user}")
-    everything = f"{quote(source.database)}.*"
+    everything = f"{quote(source.server.database)}.*"
     perhaps = [
         (f"GRANT SELECT ON {everything} TO {user}", "if foreign keys cascade to these tables from others"),
         (f"GRANT TRIGGER ON {everything} TO {user}", "if triggers do what those foreign keys would do"),
@@ -40,7 +40,7 @@ def source_grants(source: BinlogSource, kind: str, names: Sequence[str]) -> Gran
         xa = "if XA transactions may be prepared when the migration begins"
         perhaps.append((f"GRANT XA_RECOVER_ADMIN ON *.* TO {user}", xa))
     return Grants(
-        f"{'MySQL' if kind == 'mysql' else 'MariaDB'} source {source.database}: as an administrator",
+        f"{'MySQL' if kind == 'mysql' else 'MariaDB'} source {source.server.database}: as an administrator",
         user,
         f"CREATE USER {user} IDENTIFIED BY '...';",
         tuple(needed),

@@ -55,7 +55,7 @@ def own_server_id(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     if variable(connection, "server_id") == str(source.server_id):
         yield Finding(
             "server_id",
-            f"{source.host}:{source.port}",
+            f"{source.server.host}:{source.server.port}",
             f"the migration uses the server's own server_id {source.server_id}",
             "choose another",
         )
@@ -203,7 +203,7 @@ def watermark_table(connection: Any, source: BinlogSource) -> Iterator[Finding]:
             str(WATERMARK_TABLE),
             "the watermark table does not exist, or the user has no rights to it",
             "`migrator run` makes it where it may, so as an administrator:"
-            f" GRANT ALL ON {quote(WATERMARK_TABLE.schema)}.* TO {account(source.user)}",
+            f" GRANT ALL ON {quote(WATERMARK_TABLE.schema)}.* TO {account(source.server.user)}",
         )
         return
     try:  # the very statement, which isn't carried out
@@ -215,7 +215,7 @@ def watermark_table(connection: Any, source: BinlogSource) -> Iterator[Finding]:
             "watermark",
             str(WATERMARK_TABLE),
             f"the user may not write the watermark: {error.args[1]}",
-            f"GRANT SELECT, INSERT, UPDATE ON {quote_table(WATERMARK_TABLE)} TO {account(source.user)}",
+            f"GRANT SELECT, INSERT, UPDATE ON {quote_table(WATERMARK_TABLE)} TO {account(source.server.user)}",
         )
 
 
@@ -353,13 +353,13 @@ def triggers_elsewhere(connection: Any, source: BinlogSource) -> Iterator[Findin
         connection,
         "SELECT TRIGGER_SCHEMA, TRIGGER_NAME FROM information_schema.TRIGGERS"
         " WHERE TRIGGER_SCHEMA <> %s AND LOCATE(%s, ACTION_STATEMENT) > 0",
-        (source.database, source.database),
+        (source.server.database, source.server.database),
     )
     for schema, name in rows:
         yield Finding(
             "trigger",
             f"{schema}.{name}",
-            f"a trigger of another database names {source.database}",
+            f"a trigger of another database names {source.server.database}",
             "make sure that no session there writes with binlog_format = STATEMENT",
             fatal=False,
         )

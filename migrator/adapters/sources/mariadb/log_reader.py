@@ -82,7 +82,7 @@ class MariaLogReader(BinlogReader):
             return None
         asked = {**place.read_from(), wanted.domain: before}
         gtids = {domain: gtid for domain, gtid in asked.items() if gtid is not None}
-        for event in gtid_events(open_stream(self._source, gtids), self._source.silence_s):
+        for event in gtid_events(open_stream(self._source, gtids), self._source.server.silence_s):
             found = proof_of(event)
             if found is None:
                 continue

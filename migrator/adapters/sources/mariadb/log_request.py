@@ -82,7 +82,7 @@ def _connect(source: BinlogSource, connections: list[Any]) -> Any:
     else:
         raise ConnectionFailed(
             "the connection to the source log was lost",
-            where=source.where,
+            where=source.server.address,
             cause="cut while the stream was being opened",
             remedy="reading goes on from the last stored position once the server can be reached again",
             retryable=True,

@@ -67,12 +67,15 @@ def _events(source: BinlogSource, file: str) -> Iterator[Event]:
         while True:
             for each in raw:
                 yield parser.parse(each)
-            raw = stream.events(source.silence_s)
+            raw = stream.events(source.server.silence_s)
             if raw:
                 heard_at = time.monotonic()
-            elif time.monotonic() - heard_at >= source.silence_s:
+            elif time.monotonic() - heard_at >= source.server.silence_s:
                 raise ConnectionFailed(
-                    "the source log can't be read", where=source.where, cause="nothing came", retryable=True
+                    "the source log can't be read",
+                    where=source.server.address,
+                    cause="nothing came",
+                    retryable=True,
                 )
     finally:
         stream.close()

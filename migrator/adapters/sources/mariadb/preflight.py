@@ -45,14 +45,14 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
             *checks.watermark_table(connection, source),
         ]
         findings += _tables(connection, source, names)
-        findings += checks.cascades(connection, source.database, names)
+        findings += checks.cascades(connection, source.server.database, names)
         findings += checks.triggers_elsewhere(connection, source)
-        findings += checks.packets(connection, source.where, source.database, names)
+        findings += checks.packets(connection, source.server.address, source.server.database, names)
     return findings
 
 
 def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
-    where = f"{source.host}:{source.port}"
+    where = f"{source.server.host}:{source.server.port}"
     ((version,),) = query(connection, "SELECT VERSION()")
     yield from checks.version(version, where, "MariaDB", MINIMUM_VERSION)
     yield from checks.settings(connection, where, _SETTINGS)
@@ -60,7 +60,7 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     yield from checks.own_server_id(connection, source)
     yield from checks.undecided(connection, where)
     if variable(connection, "log_bin") == "1":
-        yield from checks.filters(connection, where, source.database)
+        yield from checks.filters(connection, where, source.server.database)
         yield from who_may_write_past_the_log(connection, where)
     yield from checks.retention(connection, where)
 
@@ -100,7 +100,7 @@ def _replica(connection: Any, where: str) -> Iterator[Finding]:
 def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iterator[Finding]:
     one_byte = one_byte_charsets(connection)
     for name in names:
-        table = TableId(source.database, name)
+        table = TableId(source.server.database, name)
         rows = query(
             connection,
             "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",

@@ -76,7 +76,7 @@ class MysqlLogReader(BinlogReader):
             return None
         asked = place.read_from().without(parse_set(",".join(gtids)))
         last = None
-        for event in gtid_events(open_stream(self._source, asked), self._source.silence_s):
+        for event in gtid_events(open_stream(self._source, asked), self._source.server.silence_s):
             found = proof_of(event)
             if found is not None and found.gtid in gtids:
                 last = found

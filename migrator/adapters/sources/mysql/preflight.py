@@ -73,9 +73,9 @@ def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
         ]
         findings += _tables(connection, source, names)
         if not logs_cascades(connection):
-            findings += checks.cascades(connection, source.database, names)
+            findings += checks.cascades(connection, source.server.database, names)
         findings += checks.triggers_elsewhere(connection, source)
-        findings += checks.packets(connection, source.where, source.database, names)
+        findings += checks.packets(connection, source.server.address, source.server.database, names)
     return findings
 
 
@@ -86,7 +86,7 @@ def logs_cascades(connection: Any) -> bool:
 
 
 def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
-    where = f"{source.host}:{source.port}"
+    where = f"{source.server.host}:{source.server.port}"
     ((version,),) = query(connection, "SELECT VERSION()")
     yield from checks.version(version, where, "MySQL", MINIMUM_VERSION)
     yield from checks.settings(connection, where, _SETTINGS)
@@ -97,7 +97,7 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
     yield from checks.own_server_id(connection, source)
     yield from checks.undecided(connection, where)
     if variable(connection, "log_bin") == "1":
-        yield from checks.filters(connection, where, source.database)
+        yield from checks.filters(connection, where, source.server.database)
         yield from who_may_write_past_the_log(connection, where)
     if variable(connection, "binlog_expire_logs_auto_purge") != "0":
         yield from checks.retention(connection, where)
@@ -106,7 +106,7 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
 def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iterator[Finding]:
     one_byte = one_byte_charsets(connection)
     for name in names:
-        table = TableId(source.database, name)
+        table = TableId(source.server.database, name)
         rows = query(
             connection,
             "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",

@@ -67,7 +67,7 @@ Result = TypeVar("Result")
 
 def table_id(source: PostgresSource, name: str) -> TableId:
     """A table of the configured schema. Dots are part of its name."""
-    return TableId(source.schema, name)
+    return TableId(source.server.schema, name)
 
 
 class PostgresCatalog:
@@ -89,7 +89,7 @@ class PostgresCatalog:
         if missing:
             raise SourceError(
                 f"the source has no such table: {', '.join(missing)}",
-                where=self._source.address,
+                where=self._source.server.address,
                 remedy="correct the names in the mapping, or source.schema",
             )
         schemas = [reflected.schema for reflected in found if reflected is not None]
@@ -97,7 +97,7 @@ class PostgresCatalog:
         if keyless:
             raise SourceError(
                 f"no usable key: {', '.join(keyless)}",
-                where=self._source.address,
+                where=self._source.server.address,
                 cause="neither an immediate primary key nor a unique index on columns that are NOT NULL",
                 remedy="add a primary key: ALTER TABLE ... ADD PRIMARY KEY (...);",
             )
@@ -195,7 +195,7 @@ class PostgresCatalog:
         except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
             raise SourceError(
                 "the replication slot can't be made beside transactions that are still open",
-                where=self._source.address,
+                where=self._source.server.address,
                 cause=open_transactions(psycopg_query(connection)) or str(error),
                 remedy="end them, prepared ones with COMMIT PREPARED or ROLLBACK PREPARED; then start again."
                 " If the source is a standby: SELECT pg_log_standby_snapshot(); on its primary, while this waits",

@@ -82,15 +82,13 @@ def conninfo(source: PostgresSource, purpose: str, replication: str = "") -> str
     log it. ``replication``: libpq's, for a session that reads the log.
     """
     parts: dict[str, Any] = {
-        "host": source.host,
-        "port": source.port,
-        "dbname": source.database,
-        "user": source.user,
-        "password": source.password,
-        "sslmode": source.sslmode,
-        "sslrootcert": source.sslrootcert or None,
-        "sslcert": source.sslcert or None,
-        "sslkey": source.sslkey or None,
+        "host": source.server.host,
+        "port": source.server.port,
+        "dbname": source.server.database,
+        "user": source.server.user,
+        "password": source.server.password,
+        "sslmode": source.server.tls,
+        "sslrootcert": source.server.tls_ca or None,
         "connect_timeout": source.connect_timeout_s,
         "application_name": f"{source.slot}_{purpose}",
         **postgres_session.parts(),
@@ -117,7 +115,7 @@ def connect(source: PostgresSource, purpose: str, replication: str = "") -> psyc
 
 def login(source: PostgresSource) -> Login:
     """The login that the session belongs to."""
-    return Login(source.address, source.user, source.database)
+    return Login(source.server.address, source.server.user, source.server.database)
 
 
 def connect_failure(source: PostgresSource, words: str, sqlstate: str) -> ConnectionFailed:
@@ -125,9 +123,9 @@ def connect_failure(source: PostgresSource, words: str, sqlstate: str) -> Connec
     words = " ".join(words.split())
 
     def failed(what: str, remedy: str, retryable: bool) -> ConnectionFailed:
-        names = {"user": name_of(source.user), "database": name_of(source.database)}
+        names = {"user": name_of(source.server.user), "database": name_of(source.server.database)}
         return ConnectionFailed(
-            what, where=source.address, cause=words, remedy=remedy.format(**names), retryable=retryable
+            what, where=source.server.address, cause=words, remedy=remedy.format(**names), retryable=retryable
         )
 
     if sqlstate:
@@ -143,7 +141,7 @@ def connect_failure(source: PostgresSource, words: str, sqlstate: str) -> Connec
             return failed(what, remedy, False)
     return ConnectionFailed(
         "the source can't be reached",
-        where=source.address,
+        where=source.server.address,
         cause=words,
         remedy="check host, port, network and that the server runs",
         retryable=True,
@@ -164,7 +162,7 @@ def named_failure(source: PostgresSource, what: str, sqlstate: str | None, words
         remedy = "the connection is made again by itself; check the network if this repeats"
         return ConnectionFailed(
             f"{what}: the connection was lost",
-            where=source.address,
+            where=source.server.address,
             cause=words,
             remedy=remedy,
             retryable=True,
@@ -172,11 +170,11 @@ def named_failure(source: PostgresSource, what: str, sqlstate: str | None, words
     if sqlstate == "42501":
         return SourceError(
             f"{what}: permission denied",
-            where=source.address,
+            where=source.server.address,
             cause=words,
             remedy="run preflight: it names the grants",
         )
     retryable = sqlstate[:2] in ("40", "53", "55") or sqlstate in ("57014", "25P03", "57P05")
     return SourceError(
-        what, where=source.address, cause=f"{words} (SQLSTATE {sqlstate})", retryable=retryable
+        what, where=source.server.address, cause=f"{words} (SQLSTATE {sqlstate})", retryable=retryable
     )

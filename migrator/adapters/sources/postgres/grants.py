@@ -19,13 +19,13 @@ from migrator.model.grants import Grants
 
 def source_grants(source: PostgresSource, names: Sequence[str]) -> Grants:
     """Returns the rights to read these tables, and the publication and replica identities that the log needs."""
-    role, tables = name_of(source.user), [table_id(source, name) for name in names]
-    needed = [f"GRANT CONNECT ON DATABASE {name_of(source.database)} TO {role}"]
+    role, tables = name_of(source.server.user), [table_id(source, name) for name in names]
+    needed = [f"GRANT CONNECT ON DATABASE {name_of(source.server.database)} TO {role}"]
     schemas = dict.fromkeys(table.schema for table in tables)
     needed += [f"GRANT USAGE ON SCHEMA {name_of(schema)} TO {role}" for schema in schemas]
     needed += [f"GRANT SELECT ON {quoted(table)} TO {role}" for table in tables]
     perhaps = [(f"ALTER ROLE {role} BYPASSRLS", "if row-level security hides rows from the login")]
-    numbers = f"GRANT SELECT ON ALL SEQUENCES IN SCHEMA {name_of(source.schema)} TO {role}"
+    numbers = f"GRANT SELECT ON ALL SEQUENCES IN SCHEMA {name_of(source.server.schema)} TO {role}"
     perhaps.append((numbers, "if `migrator sequences` is to look at the source's as well"))
     if source.log == CHANGE_TABLES:
         perhaps.append(("the script of `migrator changetables`", "with change tables; it grants the rest"))
@@ -41,7 +41,7 @@ def source_grants(source: PostgresSource, names: Sequence[str]) -> Grants:
         partition = "ALTER TABLE <partition> REPLICA IDENTITY FULL"
         perhaps.append((partition, "if a table is partitioned, for each of its partitions"))
     return Grants(
-        f"PostgreSQL source {source.database}: as an administrator, and owner of the tables",
+        f"PostgreSQL source {source.server.database}: as an administrator, and owner of the tables",
         role,
         f"CREATE ROLE {role} LOGIN PASSWORD '...';",
         tuple(needed),

@@ -86,7 +86,7 @@ def standby(source: PostgresSource) -> Finding:
     """The finding about a server that isn't a primary."""
     return Finding(
         "standby",
-        source.address,
+        source.server.address,
         "this server is a standby: its snapshots don't say which transactions a chunk contains",
         "point source.host at the primary",
     )
@@ -111,7 +111,7 @@ def _standby(source: PostgresSource, settings: dict[str, str]) -> Iterator[Findi
         problem = f"this server is a standby with PostgreSQL {settings['server_version']}, which can't decode its log"
         yield Finding(
             "standby",
-            source.address,
+            source.server.address,
             problem,
             "point source.host at the primary, or upgrade to PostgreSQL 16",
         )
@@ -124,7 +124,7 @@ def _standby(source: PostgresSource, settings: dict[str, str]) -> Iterator[Findi
         )
     if source.placement != WITNESS:
         problem = f"placement {source.placement!r} writes, and this server is a standby"
-        yield Finding("placement", source.address, problem, "placement = 'witness'")
+        yield Finding("placement", source.server.address, problem, "placement = 'witness'")
 
 
 def _log(

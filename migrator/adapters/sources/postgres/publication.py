@@ -97,7 +97,7 @@ def check_marked(source: PostgresSource, query: Query, tables: Sequence[TableId]
         listed = ", ".join(quoted(table) for table in sorted(missing))
         raise SourceError(
             f"publication {source.slot!r} doesn't have what source.placement = {source.placement!r} writes",
-            where=source.address,
+            where=source.server.address,
             cause=f"{', '.join(map(str, sorted(missing)))} isn't in it; was the placement edited meanwhile?",
             remedy=f'as its owner: ALTER PUBLICATION "{source.slot}" ADD TABLE {listed}; then start again.'
             " Or set source.placement back",
@@ -120,7 +120,7 @@ def changed_publication(source: PostgresSource, cause: str) -> GapError:
     """The error for a publication that was changed or dropped while a migration needs it."""
     return GapError(
         f"publication {source.slot!r} doesn't cover the captured tables: changes may be missing from the stream",
-        where=source.address,
+        where=source.server.address,
         cause=cause,
         remedy="start the migration anew (docs/how-to/start-anew.md); nobody but the migration may change"
         " its publication",
@@ -165,7 +165,7 @@ def publish(source: PostgresSource, connection: Any, tables: Sequence[TableId]) 
     if query("SELECT pg_catalog.pg_is_in_recovery()", [])[0][0]:
         raise SourceError(
             f"publication {source.slot!r} can't be made on a standby",
-            where=source.address,
+            where=source.server.address,
             remedy=f"on the primary, as the owner of the tables: {mending_statement(query, source.slot, tables)}",
         )
     name, options = sql.Identifier(source.slot), options_of(query)

@@ -40,7 +40,7 @@ def handed_out(
         try:
             tables = sorted({table for table, _ in columns})
             for table, column, schema, name, step in connection.execute(
-                _OF_COLUMNS, [source.schema, tables]
+                _OF_COLUMNS, [source.server.schema, tables]
             ).fetchall():
                 if (table, column) not in columns:
                     continue
@@ -50,10 +50,10 @@ def handed_out(
         except psycopg.errors.InsufficientPrivilege as error:
             raise SourceError(
                 "the source's sequences can't be read",
-                where=source.address,
+                where=source.server.address,
                 cause=str(error).partition("\n")[0],
-                remedy=f'GRANT SELECT ON ALL SEQUENCES IN SCHEMA "{source.schema}" TO "{source.user}"; or leave the'
-                " source out: --no-source",
+                remedy=f'GRANT SELECT ON ALL SEQUENCES IN SCHEMA "{source.server.schema}" TO'
+                f' "{source.server.user}"; or leave the source out: --no-source',
             ) from None
         except psycopg.Error as error:
             raise query_failure(source, "the source's sequences can't be read", error) from error

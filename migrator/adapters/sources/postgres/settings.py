@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrator.errors import ConfigError, SchemaError
+from migrator.model.server import TLS_MODES, Server
 from migrator.model.table import TableId
 
 WITNESS = "witness"
@@ -20,7 +21,6 @@ CONTROL_SCHEMA = "migrator"
 WATERMARK_TABLE = "watermark"
 
 _MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
-_TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,8 @@ class PostgresSource:
     """Connection and reading options of a PostgreSQL source.
 
     Attributes:
-        host, port, database, user, password: of the primary server; the password is never printed.
-        schema: schema of the tables.
+        server: the primary server, or a standby (16 and later), and the login.
         migration: name of the migration; slot and publication are called ``migrator_<migration>``.
-        sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
         placement: ``witness`` (nothing is written), ``watermark`` (DBLog's watermark row), or ``message`` (the same
             marks as logical messages, without a table).
         failover: whether the slot is made so that standbys may take it over (17 and later; docs/how-to/standby.md).
@@ -66,8 +64,6 @@ class PostgresSource:
         part_rows: most row changes of one transaction part.
         part_bytes: most bytes of log messages held for one transaction part.
         connect_timeout_s: for every new connection.
-        silence_s: how long a log stream may be silent before the reader asks for a sign of life; after twice
-            that the connection counts as dead.
         log: ``server`` (its own log) or ``change_tables`` (see
             ``migrator.adapters.sources.postgres.change_tables``).
         poll_s: least time between two polls of change tables.
@@ -75,17 +71,8 @@ class PostgresSource:
         text_columns: by table, the columns that travel as text (see ``ColumnChoices``).
     """
 
-    host: str
-    port: int
-    database: str
-    schema: str
-    user: str
+    server: Server
     migration: str
-    password: str | None = field(default=None, repr=False)
-    sslmode: str = "prefer"
-    sslrootcert: str = ""
-    sslcert: str = ""
-    sslkey: str = ""
     placement: str = WITNESS
     failover: bool = True
     streaming: bool = True
@@ -93,7 +80,6 @@ class PostgresSource:
     part_rows: int = 50_000
     part_bytes: int = 64 << 20
     connect_timeout_s: int = 10
-    silence_s: float = 20.0
     log: str = SERVER_LOG
     poll_s: float = 0.1
     forget_changes: bool = False
@@ -107,7 +93,7 @@ class PostgresSource:
                 self.migration,
                 "[a-z][a-z0-9_]{0,30}",
             ),
-            (self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
+            (self.server.tls not in TLS_MODES, "tls", self.server.tls, " | ".join(TLS_MODES)),
             (
                 self.placement not in PLACEMENTS,
                 "placement",
@@ -129,7 +115,7 @@ class PostgresSource:
             (self.part_rows < 1, "part_rows", self.part_rows, "at least 1"),
             (self.part_bytes < 1, "part_bytes", self.part_bytes, "at least 1"),
             (self.poll_s < 0, "poll_s", self.poll_s, "0 or more"),
-            (self.silence_s <= 0, "silence_s", self.silence_s, "more than 0"),
+            (self.server.silence_s <= 0, "silence_s", self.server.silence_s, "more than 0"),
         ]
         for wrong, name, value, allowed in problems:
             if wrong:
@@ -139,15 +125,14 @@ class PostgresSource:
 
     def choices(self, table: TableId) -> ColumnChoices:
         """Returns what is chosen about a table's columns. Change tables never had generated ones."""
-        named = self.text_columns.get(table.name, frozenset()) if table.schema == self.schema else frozenset()
+        named = (
+            self.text_columns.get(table.name, frozenset())
+            if table.schema == self.server.schema
+            else frozenset()
+        )
         return ColumnChoices(named, self.log == SERVER_LOG)
 
     @property
     def slot(self) -> str:
         """Name of the replication slot and of the publication, and prefix of our logical messages."""
         return f"migrator_{self.migration}"
-
-    @property
-    def address(self) -> str:
-        """The server in words, for messages."""
-        return f"{self.user}@{self.host}:{self.port}/{self.database}"

@@ -46,7 +46,7 @@ class WatchedConnection:
         self._source = source
         self._prepare = prepare
         self._connection: Any = None
-        self._line = Line(source.host, source.port)
+        self._line = Line(source.server.host, source.server.port)
         self._session: tuple[int, str] = (0, "")
 
     def call(self, what: str, work: Callable[[Any], Result]) -> Result:
@@ -63,7 +63,7 @@ class WatchedConnection:
             partial(_ask, self._source), (MigratorError,), lambda: self._session, self._line.carried
         )
         try:
-            return patiently(run, self._source.silence_s, watched.works, self.close)
+            return patiently(run, self._source.server.silence_s, watched.works, self.close)
         except SilentError as silent:
             raise silent_source(self._source, what, silent) from None
 
@@ -166,7 +166,7 @@ class PatientConnection(BriefConnection):
         asking = partial(_ask, self._source)
         watched = WatchedSession(asking, (MigratorError,), lambda: self._session)
         try:
-            return patiently(run, self._source.silence_s, watched.works, leave)
+            return patiently(run, self._source.server.silence_s, watched.works, leave)
         except SilentError as silent:
             raise silent_source(self._source, what, silent) from None
 
@@ -191,7 +191,7 @@ def within(
     Raises ``ConnectionFailed`` (retryable) after ``silence_s``, and what it raises.
     """
     try:
-        return patiently(call, source.silence_s, lambda: False, leave)
+        return patiently(call, source.server.silence_s, lambda: False, leave)
     except SilentError as silent:
         raise silent_source(source, what, silent) from None
 
@@ -200,7 +200,7 @@ def silent_source(source: PostgresSource, what: str, silent: SilentError) -> Sil
     """The named error of a line that fell silent."""
     return SilentSource(
         f"{what}: the connection fell silent",
-        where=source.address,
+        where=source.server.address,
         cause=str(silent),
         remedy="the connection is made again by itself; check the network if this repeats",
         retryable=True,

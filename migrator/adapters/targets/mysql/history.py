@@ -15,7 +15,9 @@ _SQL = act_sql(MYSQL_HISTORY, lambda _, __: "%s")
 
 def led(session: Session, settings: MysqlTarget, epoch: int) -> None:
     """Notes in the history that this process leads from now on."""
-    note_lead(session.run, session.rows, _SQL, settings.migration, settings.user, epoch, settings.reason)
+    note_lead(
+        session.run, session.rows, _SQL, settings.migration, settings.server.user, epoch, settings.reason
+    )
 
 
 def acted(cursor: Any, settings: MysqlTarget, act: str, detail: str) -> None:
@@ -29,5 +31,8 @@ def acted(cursor: Any, settings: MysqlTarget, act: str, detail: str) -> None:
         return [tuple(row) for row in cursor.fetchall()]
 
     note(
-        run, rows, _SQL, values(settings.migration, act, settings.user, reason=settings.reason, detail=detail)
+        run,
+        rows,
+        _SQL,
+        values(settings.migration, act, settings.server.user, reason=settings.reason, detail=detail),
     )

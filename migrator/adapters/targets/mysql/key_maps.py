@@ -14,7 +14,7 @@ _NAMES = "migration VARCHAR(31) NOT NULL, name VARCHAR(64) NOT NULL"
 
 def key_maps(settings: MysqlTarget) -> SqlKeyMaps:
     """The maps of a migration. Connects to nothing yet."""
-    database = quoted(settings.database)
+    database = quoted(settings.server.database)
     tables = KeyMapTables(
         exists="SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE()"
         f" AND table_name IN ('{ENTRIES}', '{COUNTERS}') HAVING COUNT(*) = 2",
@@ -29,8 +29,8 @@ def key_maps(settings: MysqlTarget) -> SqlKeyMaps:
         counters=COUNTERS,
         ignore=("IGNORE", ""),
         grant="; ".join(
-            f"GRANT SELECT, INSERT, UPDATE, CREATE ON {database}.{quoted(name)} TO {account(settings.user)}"
+            f"GRANT SELECT, INSERT, UPDATE, CREATE ON {database}.{quoted(name)} TO {account(settings.server.user)}"
             for name in TABLES
         ),
     )
-    return SqlKeyMaps(settings.engine(), tables, settings.migration, settings.address)
+    return SqlKeyMaps(settings.engine(), tables, settings.migration, settings.server.address)

@@ -26,7 +26,7 @@ def peek(settings: MysqlTarget) -> Ledger | None:
     Raises ``ConnectionFailed``, ``TargetError``.
     """
     with catalog(settings) as session:
-        if not session.rows(_EXISTS, [settings.database, MYSQL_LEDGER]):
+        if not session.rows(_EXISTS, [settings.server.database, MYSQL_LEDGER]):
             return None
         found = session.rows(LEDGER.read, [settings.migration])
     return LEDGER.of_row(settings.migration, found[0]) if found else None

@@ -74,7 +74,7 @@ def catalog(settings: MysqlTarget) -> Iterator[Catalog]:
             raise not_reached(settings, error) from None
         raise TargetError(
             "the target refuses a query",
-            where=settings.address,
+            where=settings.server.address,
             cause=str(found),
             remedy="grant the migration's user what is missing (docs/how-to/grants-mysql.md)",
             retryable=found.retryable(),

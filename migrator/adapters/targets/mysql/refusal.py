@@ -77,14 +77,17 @@ def not_reached(settings: MysqlTarget, error: Exception) -> ConnectionFailed:
     ):  # see ``tls_options``: the password isn't sent without TLS
         cause = f"the user's password may not be sent without TLS: {error}"
         return ConnectionFailed(
-            "the target can't be reached", where=settings.address, cause=cause, remedy='set tls = "require"'
+            "the target can't be reached",
+            where=settings.server.address,
+            cause=cause,
+            remedy='set tls = "require"',
         )
     message = str(error.args[1]) if len(error.args) > 1 else str(error)
     known = login_problem(error)
     cause, remedy, retryable = known or ("", "check that the server runs", True)
     return ConnectionFailed(
         "the target can't be reached" if retryable else "the target refuses the login",
-        where=settings.address,
+        where=settings.server.address,
         cause=f"{cause}: {message}" if cause else message,
         remedy=remedy.replace("[source]", "[target]"),
         retryable=retryable,

@@ -18,9 +18,9 @@ _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND t
 
 def filled(settings: MysqlTarget) -> list[tuple[str, int]]:
     """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``."""
-    table = control_table(settings.database, "filled")
+    table = control_table(settings.server.database, "filled")
     with catalog(settings) as session:
-        if not session.rows(_EXISTS, [mirror_database(settings.database)]):
+        if not session.rows(_EXISTS, [mirror_database(settings.server.database)]):
             return []
         rows = session.rows(
             f"SELECT target, segment FROM {table} WHERE migration = %s ORDER BY target", [settings.migration]
@@ -31,7 +31,9 @@ def filled(settings: MysqlTarget) -> list[tuple[str, int]]:
 def holds_rows(settings: MysqlTarget, target: str) -> bool:
     """Tells whether a target table has any row. Raises ``ConnectionFailed``."""
     with catalog(settings) as session:
-        return bool(session.rows(f"SELECT 1 FROM {qualified(TableId(settings.database, target))} LIMIT 1"))
+        return bool(
+            session.rows(f"SELECT 1 FROM {qualified(TableId(settings.server.database, target))} LIMIT 1")
+        )
 
 
 def forget_filled(settings: MysqlTarget, target: str) -> bool:
@@ -41,7 +43,7 @@ def forget_filled(settings: MysqlTarget, target: str) -> bool:
     """
     if target not in dict(filled(settings)):
         return False
-    table = control_table(settings.database, "filled")
+    table = control_table(settings.server.database, "filled")
     try:
         connection = settings.connected(settings.session())
     except (pymysql.err.MySQLError, OSError) as error:

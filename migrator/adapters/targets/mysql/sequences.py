@@ -30,7 +30,7 @@ class MysqlNumbers:
 
     def find(self, tables: Sequence[str]) -> list[NumberSequence]:
         """See the port."""
-        database = self._settings.database
+        database = self._settings.server.database
         with catalog(self._settings) as session, self._refused("what the target hands out can't be read"):
             # what counters hold first: a value given out in between is behind the counter then
             held = {one: _held(session, TableId(database, one.table), one.column) for one in counters(
@@ -41,7 +41,7 @@ class MysqlNumbers:
                 for one, value in held.items()
             ]
             fed: dict[TableId, list[NextValue]] = {}
-            for each in next_values(session.rows) if self._settings.kind == "mariadb" else ():
+            for each in next_values(session.rows) if self._settings.server.kind == "mariadb" else ():
                 fed.setdefault(each.sequence, []).append(each)
             for sequence, columns in fed.items():
                 if any(one.table.schema == database and one.table.name in tables for one in columns):
@@ -74,10 +74,10 @@ class MysqlNumbers:
             if code not in NO_PRIVILEGE and code != LOCK_WAIT:
                 raise
             busy = code == LOCK_WAIT
-            database, user = quoted(self._settings.database), account(self._settings.user)
+            database, user = quoted(self._settings.server.database), account(self._settings.server.user)
             raise TargetError(
                 what,
-                where=self._settings.address,
+                where=self._settings.server.address,
                 cause=str(error.args[1]),
                 remedy="a transaction has used the table for long: try again"
                 if busy

@@ -45,7 +45,7 @@ class Session:
     def __init__(self, settings: MysqlTarget):
         self._settings = settings
         self._left_behind = False
-        self._line = Line(settings.host, settings.port)
+        self._line = Line(settings.server.host, settings.server.port)
         self.id = 0
         try:
             self._connection = self._line.connected(lambda: connected(settings))
@@ -243,7 +243,7 @@ class Session:
             raise ConnectionLost("the connection was given up")
         watched = WatchedThread(self._ask, _DRIVER_ERRORS, self.id, self._line.carried)
         try:
-            return patiently(call, self._settings.silence_s, watched.works, self._close)
+            return patiently(call, self._settings.server.silence_s, watched.works, self._close)
         except SilentError as silent:
             self._left_behind = True
             raise ConnectionLost(str(silent)) from None
@@ -251,7 +251,7 @@ class Session:
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
         """A query over a connection of its own, with a deadline."""
         connection = self._settings.connected(
-            READS, read_timeout=self._settings.silence_s, write_timeout=self._settings.silence_s
+            READS, read_timeout=self._settings.server.silence_s, write_timeout=self._settings.server.silence_s
         )
         try:
             with connection.cursor() as cursor:

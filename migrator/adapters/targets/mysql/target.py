@@ -24,9 +24,9 @@ from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
 from migrator.adapters.targets.shared.target_writer import TargetWriter
 from migrator.errors import TargetError
-from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
+from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
@@ -96,18 +96,18 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
         history.led(session, self._settings, epoch)
 
     def _ledger_rights(self) -> str:
-        user, database = self._settings.user, self._settings.database
+        user, database = self._settings.server.user, self._settings.server.database
         return f"GRANT SELECT, INSERT, UPDATE ON `{database}`.{MYSQL_LEDGER} TO '{user}'"
 
     def _found(self, names: Sequence[str]) -> Mapping[TableId, Structure]:
-        database = self._settings.database
+        database = self._settings.server.database
         with catalog(self._settings) as session:
             found = reflect(session, database, names)
         require_tables(found, names, f"database {database}")
         return found
 
     def _columns_now(self, session: Session, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        return session.rows(_COLUMNS_NOW, [self._settings.database, list(names)])
+        return session.rows(_COLUMNS_NOW, [self._settings.server.database, list(names)])
 
     def _tried(self, structure: Structure, rows: Any) -> TargetError | None:
         return refused(self._settings, structure, rows)
@@ -156,7 +156,7 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
                 raise
             raise TargetError(
                 "the batch's transaction was ended before its end",
-                where=self._settings.address,
+                where=self._settings.server.address,
                 cause="a statement committed by itself, or the server rolled back; the ledger wasn't moved",
                 remedy="look for triggers and procedures with DDL in the target, then start again",
             ) from None

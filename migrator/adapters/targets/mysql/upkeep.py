@@ -31,7 +31,7 @@ class MysqlUpkeep:
 
     def mirror(self) -> list[TableId]:
         """See the port."""
-        database, prefix = mirror_database(self._settings.database), f"{self._settings.migration}."
+        database, prefix = mirror_database(self._settings.server.database), f"{self._settings.migration}."
         with catalog(self._settings) as session:
             found = session.rows(_MIRROR, [database, len(prefix), prefix])
         return [TableId(database, str(name)) for (name,) in found]
@@ -51,6 +51,6 @@ class MysqlUpkeep:
 
     def _flushes(self, version: str) -> bool:
         numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
-        return self._settings.kind == "mysql" and (
+        return self._settings.server.kind == "mysql" and (
             numbers is None or tuple(map(int, numbers.groups())) < _HARMLESS
         )

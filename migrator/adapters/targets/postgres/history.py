@@ -17,7 +17,9 @@ _TABLE = "migrator.history"
 def led(session: Session, settings: PostgresTarget, epoch: int) -> None:
     """Notes in the history that this process leads from now on."""
     sql = act_sql(_TABLE, lambda number, kind: f"${number}::{kind}")
-    note_lead(session.run, session.rows, sql, settings.migration, settings.user, epoch, settings.reason)
+    note_lead(
+        session.run, session.rows, sql, settings.migration, settings.server.user, epoch, settings.reason
+    )
 
 
 def acted(connection: psycopg.Connection[Any], settings: PostgresTarget, act: str, detail: str) -> None:
@@ -29,5 +31,5 @@ def acted(connection: psycopg.Connection[Any], settings: PostgresTarget, act: st
     def rows(statement: str, given: Sequence[Any]) -> list[tuple[Any, ...]]:
         return list(connection.execute(statement, given).fetchall())
 
-    row = values(settings.migration, act, settings.user, reason=settings.reason, detail=detail)
+    row = values(settings.migration, act, settings.server.user, reason=settings.reason, detail=detail)
     note(run, rows, act_sql(_TABLE, lambda _, kind: f"%s::{kind}"), row)

@@ -23,9 +23,9 @@ def key_maps(settings: PostgresTarget) -> SqlKeyMaps:
         entries="migrator.key_map",
         counters="migrator.key_map_counter",
         ignore=("", "ON CONFLICT DO NOTHING"),
-        grant=f"GRANT USAGE, CREATE ON SCHEMA migrator TO {quoted(settings.user)};"
+        grant=f"GRANT USAGE, CREATE ON SCHEMA migrator TO {quoted(settings.server.user)};"
         " GRANT SELECT, INSERT, UPDATE ON migrator.key_map, migrator.key_map_counter"
-        f" TO {quoted(settings.user)}",
+        f" TO {quoted(settings.server.user)}",
     )
     engine = as_engine(settings.url())
-    return SqlKeyMaps(engine, tables, settings.migration, settings.address)
+    return SqlKeyMaps(engine, tables, settings.migration, settings.server.address)

@@ -190,7 +190,7 @@ def catalog(settings: PostgresTarget) -> Iterator[psycopg.Connection[Any]]:
     except psycopg.Error as error:
         raise TargetError(
             "the target refuses a query",
-            where=settings.address,
+            where=settings.server.address,
             cause=str(error).strip(),
             remedy="grant the migration's role what is missing (docs/how-to/grants-postgresql.md)",
         ) from None

@@ -82,14 +82,14 @@ def not_reached(settings: PostgresTarget, message: str, sqlstate: str) -> Connec
     if sqlstate == INVALID_SETTING:
         return ConnectionFailed(
             "the target refuses a setting that the environment asks for",
-            where=settings.address,
+            where=settings.server.address,
             cause=cause,
             remedy="unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login",
         )
     refused = for_good(sqlstate, message)
     return ConnectionFailed(
         "the target refuses the login" if refused else "the target can't be reached",
-        where=settings.address,
+        where=settings.server.address,
         cause=cause,
         remedy="check [target] host, port, user and password" if refused else "check that the server runs",
         retryable=not refused,

@@ -31,7 +31,7 @@ def filled(settings: PostgresTarget) -> list[tuple[str, int]]:
 
 def holds_rows(settings: PostgresTarget, target: str) -> bool:
     """Tells whether a target table has any row. Raises ``ConnectionFailed``."""
-    name = qualified(TableId(settings.schema, target))
+    name = qualified(TableId(settings.server.schema, target))
     with catalog(settings) as connection:
         return connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None
 

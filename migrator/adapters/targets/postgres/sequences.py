@@ -84,7 +84,7 @@ class PostgresNumbers:
 
     def find(self, tables: Sequence[str]) -> list[NumberSequence]:
         """See the port."""
-        parameters = {"schema": self._settings.schema, "names": list(tables)}
+        parameters = {"schema": self._settings.server.schema, "names": list(tables)}
         with catalog(self._settings) as connection, _refused(self._settings):
             known: dict[tuple[Any, ...], list[tuple[TableId, str, str, str]]] = {}
             for row in connection.execute(_FOUND, parameters).fetchall():
@@ -186,10 +186,10 @@ def _refused(settings: PostgresTarget) -> Iterator[None]:
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
-        role = quoted(settings.user)
+        role = quoted(settings.server.user)
         raise TargetError(
             "the target's sequences can't be read or set",
-            where=settings.address,
+            where=settings.server.address,
             cause=str(error).partition("\n")[0],
             remedy=f"{sequence_grant(settings)}; SELECT on tables beside the migration's that share a sequence, to"
             f" {role}; or run `migrator sequences` as their owner",
@@ -198,4 +198,5 @@ def _refused(settings: PostgresTarget) -> Iterator[None]:
 
 def sequence_grant(settings: PostgresTarget) -> str:
     """The grant for reading and setting sequences."""
-    return f"GRANT SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {quoted(settings.schema)} TO {quoted(settings.user)}"
+    schema, role = quoted(settings.server.schema), quoted(settings.server.user)
+    return f"GRANT SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}"

@@ -40,7 +40,7 @@ class Session:
     def __init__(self, settings: PostgresTarget):
         self._settings = settings
         self._left_behind = False
-        self._line = Line(settings.host, settings.port)
+        self._line = Line(settings.server.host, settings.server.port)
         try:
             self._connection = self._line.connected(lambda: open_adbc(settings.conninfo()))
         except manager.Error as error:
@@ -178,7 +178,7 @@ class Session:
             self._line.carried,
         )
         try:
-            return patiently(call, self._settings.silence_s, watched.works, self._close)
+            return patiently(call, self._settings.server.silence_s, watched.works, self._close)
         except SilentError as silent:
             self._left_behind = True
             raise ConnectionLost(str(silent)) from None
@@ -203,7 +203,7 @@ class Session:
             for connection in connections:
                 connection.close()
 
-        return patiently(ask, self._settings.silence_s, lambda: False, close)
+        return patiently(ask, self._settings.server.silence_s, lambda: False, close)
 
     def _explained(self, error: manager.Error) -> Exception:
         message = _STATEMENT.sub("", str(error)).replace("\n", " ").strip()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL
 
 from migrator.adapters.targets.shared.settings import Problem, check_settings
 from migrator.connections.postgres.session import PINS, Login, parts, seconds
-
-_TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+from migrator.model.server import Server
 
 # Beside what every session is pinned to. synchronous_commit: segments are deleted once the ledger holds them.
 _PINS = {**PINS, "synchronous_commit": "on"}
@@ -31,46 +30,26 @@ class PostgresTarget:
     """Connection of a PostgreSQL target.
 
     Attributes:
-        host, port, database, user, password: of the primary server; the password is never printed.
-        schema: schema of the target tables.
+        server: the primary server, the schema of the target tables, and the login.
         migration: name of the migration, key of its row in the ledger.
-        sslmode, sslrootcert, sslcert, sslkey: libpq's TLS options (paths; empty = libpq's default).
         connect_timeout_s: for every new connection.
         lock_wait_s: how long a statement may wait for a lock before it is given up (retryable).
-        silence_s: how long a statement may go unanswered before we ask, over another connection, whether the server
-            still works on it; after as long again without a sign of it the connection counts as dead.
         reason: why the command was given, for the history.
     """
 
-    host: str
-    port: int
-    database: str
-    schema: str
-    user: str
+    server: Server
     migration: str
-    password: str | None = field(default=None, repr=False)
-    sslmode: str = "prefer"
-    sslrootcert: str = ""
-    sslcert: str = ""
-    sslkey: str = ""
     connect_timeout_s: int = 10
     lock_wait_s: int = 30
-    silence_s: float = 20.0
     reason: str = ""
 
     def __post_init__(self) -> None:
         check_settings(
             self,
             [
-                Problem(self.sslmode not in _TLS_MODES, "sslmode", self.sslmode, " | ".join(_TLS_MODES)),
-                Problem(not self.schema, "schema", self.schema, "the name of a schema, usually public"),
+                Problem(not self.server.schema, "schema", "", "the name of a schema, usually public"),
             ],
         )
-
-    @property
-    def address(self) -> str:
-        """The server in words, for messages."""
-        return f"{self.user}@{self.host}:{self.port}/{self.database}"
 
     @property
     def application_name(self) -> str:
@@ -80,11 +59,11 @@ class PostgresTarget:
     def conninfo(self) -> str:
         """libpq connection string of a writing session, password included: never print it."""
         return make_conninfo(
-            host=self.host,
-            port=self.port,
-            dbname=self.database,
-            user=self.user,
-            password=self.password,
+            host=self.server.host,
+            port=self.server.port,
+            dbname=self.server.database,
+            user=self.server.user,
+            password=self.server.password,
             connect_timeout=self.connect_timeout_s,
             application_name=self.application_name,
             keepalives_idle=10,
@@ -101,25 +80,20 @@ class PostgresTarget:
 
     def login(self) -> Login:
         """Returns whose session it is: server, user and database."""
-        return Login(self.address, self.user, self.database)
+        return Login(self.server.address, self.server.user, self.server.database)
 
     def url(self) -> URL:
         """SQLAlchemy URL for Alembic and verification, with the password inside (hidden when printed)."""
         return URL.create(
             "postgresql+psycopg",
-            username=self.user,
-            password=self.password,
-            host=self.host,
-            port=self.port,
-            database=self.database,
+            username=self.server.user,
+            password=self.server.password,
+            host=self.server.host,
+            port=self.server.port,
+            database=self.server.database,
             query={"connect_timeout": str(self.connect_timeout_s), **self._tls()},
         )
 
     def _tls(self) -> dict[str, str]:
-        given = {
-            "sslmode": self.sslmode,
-            "sslrootcert": self.sslrootcert,
-            "sslcert": self.sslcert,
-            "sslkey": self.sslkey,
-        }
+        given = {"sslmode": self.server.tls, "sslrootcert": self.server.tls_ca}
         return {name: value for name, value in given.items() if value}

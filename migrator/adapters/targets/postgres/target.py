@@ -26,9 +26,9 @@ from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
 from migrator.adapters.targets.shared.target_writer import TargetWriter
 from migrator.errors import TargetError
-from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
+from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
@@ -123,7 +123,7 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
         history.led(session, self._settings, epoch)
 
     def _ledger_rights(self) -> str:
-        user = self._settings.user
+        user = self._settings.server.user
         return (
             f'GRANT USAGE ON SCHEMA migrator TO "{user}";'
             f' GRANT SELECT, INSERT, UPDATE ON migrator.ledger TO "{user}"'
@@ -135,7 +135,7 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
         self._applied = taken.segment
 
     def _found(self, names: Sequence[str]) -> Mapping[TableId, Structure]:
-        schema = self._settings.schema
+        schema = self._settings.server.schema
         with catalog(self._settings) as connection:
             found = reflect(connection, schema, names)
         require_tables(found, names, f"schema {schema}")
@@ -143,7 +143,7 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
 
     def _columns_now(self, session: Session, names: Sequence[str]) -> list[tuple[Any, ...]]:
         places = ", ".join(f"${place}::text" for place in range(2, len(names) + 2))
-        return session.rows(_COLUMNS_NOW + f"({places})", [self._settings.schema, *names])
+        return session.rows(_COLUMNS_NOW + f"({places})", [self._settings.server.schema, *names])
 
     def _tried(self, structure: Structure, rows: Any) -> TargetError | None:
         return refused(self._settings, structure, rows)
@@ -173,7 +173,9 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
             self._staging.begin()
 
     def _merge(self, session: Session, batch: TargetBatch, prepared: list[Prepared], dumping: bool) -> None:
-        writer = BatchWriter(session, self._settings.user, self._direct_loads, self._structures, self._step)
+        writer = BatchWriter(
+            session, self._settings.server.user, self._direct_loads, self._structures, self._step
+        )
         emptied = [rows.table.id for rows in batch.rows if rows.emptied]
         if dumping or emptied or batch.checkpoint.dumping():
             writer.relax()

@@ -91,7 +91,7 @@ class PostgresUpkeep:
                 warnings.append(str(error).strip())
         if not warnings:
             return ""
-        user = self._settings.user
+        user = self._settings.server.user
         return (
             f"{'; '.join(warnings)}: have its owner run VACUUM (ANALYZE) {name},"
             f' or (PostgreSQL 17) GRANT MAINTAIN ON {name} TO "{user}"'
@@ -107,5 +107,5 @@ class PostgresUpkeep:
             raise not_reached(settings, str(error), refusal(error)) from error
         except psycopg.Error as error:
             raise TargetError(
-                "the target refuses a statement", where=settings.address, cause=str(error).strip()
+                "the target refuses a statement", where=settings.server.address, cause=str(error).strip()
             ) from error

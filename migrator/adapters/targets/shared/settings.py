@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from migrator.errors import ConfigError
+from migrator.model.server import TLS_MODES, Server
 
 _MIGRATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
@@ -34,16 +35,18 @@ class CommonSettings(Protocol):
         ...
 
     @property
-    def silence_s(self) -> float:
-        """Seconds that a statement may go unanswered."""
+    def server(self) -> Server:
+        """The server and the login. A statement may go unanswered for its ``silence_s`` before we ask, over another
+        connection, whether the server still works on it."""
         ...
 
 
 def check_settings(settings: CommonSettings, more: Sequence[Problem]) -> None:
     """Raises ``ConfigError`` naming the first setting that no server could accept. ``more``: the engine's own."""
-    name, wait, silence = settings.migration, settings.lock_wait_s, settings.silence_s
+    name, wait, silence = settings.migration, settings.lock_wait_s, settings.server.silence_s
     problems = [
         Problem(not _MIGRATION_NAME.fullmatch(name), "migration", name, _MIGRATION_NAME.pattern),
+        Problem(settings.server.tls not in TLS_MODES, "tls", settings.server.tls, " | ".join(TLS_MODES)),
         *more,
         Problem(wait < 1, "lock_wait_s", wait, "at least 1"),
         Problem(silence <= 0, "silence_s", silence, "more than 0"),

@@ -20,6 +20,7 @@ from migrator.adapters.targets.shared.refused import (
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
+from migrator.model.server import Server
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
@@ -43,8 +44,8 @@ class WriterSettings(Protocol):
         ...
 
     @property
-    def address(self) -> str:
-        """The server in words, for messages."""
+    def server(self) -> Server:
+        """The server and the login."""
         ...
 
 
@@ -63,7 +64,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
     """
 
     def __init__(self, settings: WriterSettings, ledger: LedgerTable, step: Callable[[str], None]):
-        self._address, self._migration = settings.address, settings.migration
+        self._address, self._migration = settings.server.address, settings.migration
         self._ledger = ledger
         self._step = step
         self._structures: dict[TableId, StructureT] = {}

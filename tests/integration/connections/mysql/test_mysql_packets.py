@@ -12,6 +12,7 @@ import pytest
 
 from migrator.errors import SourceError, TargetError, VerifyError
 from migrator.model.chunk import ChunkRequest
+from migrator.model.server import Server
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import max_allowed_packet, source_of
 from tests.integration.target_bench_mysql import bench, ints
@@ -29,7 +30,15 @@ MIB = 1 << 20
 
 def server_of(database: Database) -> ServerSettings:
     return ServerSettings(
-        database.kind, database.host, database.port, database.database, database.user, database.password
+        Server(
+            kind=database.kind,
+            host=database.host,
+            port=database.port,
+            database=database.database,
+            user=database.user,
+            password=database.password,
+            schema="public",
+        )
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from migrator import schema as control
@@ -156,9 +154,8 @@ def told_of_accounts(engine: BinlogEngine, database: Database, user: str) -> str
 def test_each_right_on_the_watermark_is_asked_for(engine: BinlogEngine, spare_database: Database) -> None:
     """With exactly the printed ones it is written; on MariaDB that takes one more than on MySQL."""
     admin = without_watermark(spare_database)
-    placed = source_of(admin, placement="watermark")
     control.upgrade_source(f"mysql+pymysql://{admin.user}@{admin.host}:{admin.port}/{admin.database}")
-    poor = replace(placed, user="marker", password="marker", tls="prefer")
+    poor = source_of(admin, placement="watermark", user="marker", password="marker", tls="prefer")
     admin.execute(
         "CREATE TABLE t (id int PRIMARY KEY)"
     )  # to a database without a right nobody may even connect

@@ -29,6 +29,7 @@ from migrator.errors import SchemaError, SourceError
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Operation, Row, RowChange
 from migrator.model.position import Position
+from migrator.model.server import Server
 from migrator.model.table import Column, TableSchema
 from migrator.ports.log_notes import LogNotes
 from migrator.ports.source import LogReader
@@ -290,7 +291,16 @@ def test_columns_that_travel_as_text_have_every_value_on_all_paths(
     assert [change.after for change in changes] == expected
     assert_same(rows, rows_to_table(schema, expected))
     judge = ServerSettings(
-        "postgresql", old_pg.host, old_pg.port, old_pg.database, old_pg.user, old_pg.password or "", **chosen
+        Server(
+            kind="postgresql",
+            host=old_pg.host,
+            port=old_pg.port,
+            database=old_pg.database,
+            user=old_pg.user,
+            password=old_pg.password or "",
+            schema="public",
+        ),
+        **chosen,
     )
     found = JudgedSource(judge, "none").snapshot(["v"], tmp_path).tables["v"]
     assert [column.type for column in found.schema.columns] == [column.type for column in schema.columns]

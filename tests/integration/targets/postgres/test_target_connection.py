@@ -96,7 +96,7 @@ def row(number: int) -> pa.Table:
 
 
 def test_a_commit_whose_answer_is_lost_is_looked_up(new_pg: Database) -> None:
-    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, sslmode="disable") as it:
+    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, tls="disable") as it:
         it.apply(it.part("t", after=row(1)))
         part = it.part("t", after=row(2))
         proxy.cut_at = "after"
@@ -109,7 +109,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(new_pg: Database) -> None:
 
 
 def test_a_commit_that_never_arrived_is_reported_and_can_be_tried_again(new_pg: Database) -> None:
-    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, sslmode="disable") as it:
+    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, tls="disable") as it:
         part = it.part("t", after=row(1))
         proxy.cut_at = "before"
         with pytest.raises(ConnectionFailed) as raised:
@@ -155,7 +155,7 @@ def test_a_session_that_dies_inside_the_merge_leaves_nothing_half(new_pg: Databa
 
 
 def test_a_try_after_a_cut_is_fenced_when_another_leader_took_over(new_pg: Database) -> None:
-    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, sslmode="disable") as it:
+    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, tls="disable") as it:
         part = it.part("t", after=row(1))
         proxy.cut_at = "before"
         with pytest.raises(ConnectionFailed):
@@ -173,7 +173,7 @@ def test_a_batch_that_is_there_does_not_hide_that_another_leads(new_pg: Database
         if point == "target.unknown":
             PostgresTargetWriter(settings_of(new_pg)).open(2)
 
-    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, sslmode="disable") as it:
+    with cutter(new_pg) as proxy, bench(new_pg, TABLE, port=proxy.port, tls="disable") as it:
         it.target._step = replaced
         proxy.cut_at = "after"
         with pytest.raises(FencedError, match="epoch 2"):

@@ -111,8 +111,8 @@ def test_the_remedies_are_all_that_a_poor_role_needs(new_pg: Database, poor: Pos
 def test_a_poor_role_finds_everything_at_once(new_pg: Database, poor: PostgresTarget) -> None:
     new_pg.execute(
         *TABLES,
-        f"GRANT USAGE ON SCHEMA public TO {poor.user}",
-        f"GRANT SELECT ON parent TO {poor.user}",
+        f"GRANT USAGE ON SCHEMA public TO {poor.server.user}",
+        f"GRANT SELECT ON parent TO {poor.server.user}",
         "ALTER TABLE parent ENABLE ROW LEVEL SECURITY",
     )
     findings = found(poor, "parent", "child")
@@ -125,7 +125,7 @@ def test_a_poor_role_finds_everything_at_once(new_pg: Database, poor: PostgresTa
     }
     assert "INSERT, UPDATE, DELETE" in findings["grants", "public.parent"].problem
     assert "SELECT, INSERT, UPDATE, DELETE" in findings["grants", "public.child"].problem
-    assert f'GRANT SET ON PARAMETER session_replication_role TO "{poor.user}"' in str(findings)
+    assert f'GRANT SET ON PARAMETER session_replication_role TO "{poor.server.user}"' in str(findings)
 
 
 def test_opening_without_rights_names_the_statement(new_pg: Database, poor: PostgresTarget) -> None:
@@ -140,7 +140,7 @@ def test_circles_that_cannot_be_deferred_are_found(new_pg: Database, poor: Postg
         "CREATE TABLE a (id int PRIMARY KEY, b int)",
         "CREATE TABLE b (id int PRIMARY KEY, a int REFERENCES a DEFERRABLE)",
         "ALTER TABLE a ADD CONSTRAINT hard FOREIGN KEY (b) REFERENCES b",
-        f"GRANT USAGE ON SCHEMA public TO {poor.user}",
+        f"GRANT USAGE ON SCHEMA public TO {poor.server.user}",
     )
     findings = found(poor, "a", "b")
     circle = findings["foreign_key_cycle", "public.a, public.b"]

@@ -25,6 +25,7 @@ from migrator.connections.mysql.settings import BinlogSource, default_server_id
 from migrator.errors import ConfigError, SourceError
 from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema
+from tests.servers import Database, server_and_rest
 
 
 def test_the_order_rises_with_every_transaction_of_any_domain() -> None:
@@ -124,17 +125,9 @@ def test_a_place_remembers_what_is_undecided() -> None:
 
 
 def source(**changes: object) -> BinlogSource:
-    options: dict[str, object] = {
-        "host": "h",
-        "port": 3306,
-        "database": "d",
-        "user": "u",
-        "password": "secret word",
-        "tls": "prefer",
-        "migration": "m",
-        "server_id": default_server_id("m"),
-    }
-    return BinlogSource(**{**options, **changes})  # type: ignore[arg-type]
+    database = Database("h", 3306, "d", "u", "secret word", "mariadb")
+    server, rest = server_and_rest(database, changes)
+    return BinlogSource(server, **{"migration": "m", "server_id": default_server_id("m"), **rest})
 
 
 def test_the_password_is_never_shown() -> None:

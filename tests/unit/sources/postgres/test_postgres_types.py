@@ -10,9 +10,22 @@ from migrator.adapters.sources.postgres.reflection import choose_key
 from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.adapters.sources.postgres.types import base_type, logical_type
 from migrator.errors import ConfigError, ConnectionFailed, SourceError
+from migrator.model.server import Server
+from tests.servers import Database, server_and_rest
 
 NUMERIC, INT4, UUID, DOMAIN, OUTER = 1700, 23, 2950, 90_001, 90_002
-SOURCE = PostgresSource("db", 5432, "old", "public", "reader", "flights", password="hush")
+SOURCE = PostgresSource(
+    Server(
+        kind="postgresql",
+        host="db",
+        port=5432,
+        database="old",
+        schema="public",
+        user="reader",
+        password="hush",
+    ),
+    migration="flights",
+)
 
 
 def modifier(precision: int, scale: int) -> int:
@@ -66,20 +79,12 @@ def test_slot_states(state: tuple[str | None, str | None, str | None], lost: str
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("migration", "Flights"), ("sslmode", "maybe"), ("placement", "x"), ("part_rows", 0)]
+    ("field", "value"), [("migration", "Flights"), ("tls", "maybe"), ("placement", "x"), ("part_rows", 0)]
 )
 def test_wrong_settings_are_named(field: str, value: object) -> None:
-    values = {
-        "host": "h",
-        "port": 1,
-        "database": "d",
-        "schema": "s",
-        "user": "u",
-        "migration": "m",
-        field: value,
-    }
+    server, rest = server_and_rest(Database("h", 1, "d", "u", "", "postgresql"), {field: value})
     with pytest.raises(ConfigError) as caught:
-        PostgresSource(**values)  # type: ignore[arg-type]
+        PostgresSource(server, **{"migration": "m", **rest})
     assert caught.value.where == field
     assert caught.value.remedy
 

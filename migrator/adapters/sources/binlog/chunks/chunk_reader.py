@@ -120,7 +120,9 @@ class BinlogChunkReader(ABC):
             self._connection = connection
             self._prepare_session(connection)
             self._server = self._server_name(connection)
-        self._same.check(self._server, self._source.where)  # each time: the log may have moved meanwhile
+        self._same.check(
+            self._server, self._source.server.address
+        )  # each time: the log may have moved meanwhile
         return self._connection
 
     def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[BulkResult, Witness]:

@@ -127,8 +127,8 @@ class BinlogReader(ABC):
             begin = after if after is not None else self._first_place(connection, before)
             end = self._log_end(connection)
             logged = server.logs_cascades
-            found = ForeignKeys() if logged else read_cascading(connection, self._source.database)
-            ways = read_ways(connection, self._source.database)
+            found = ForeignKeys() if logged else read_cascading(connection, self._source.server.database)
+            ways = read_ways(connection, self._source.server.database)
         captured = [schema.id for schema in self._tables]
         guard = CascadeGuard(found, captured, server.charsets, self._dialect, fold_case)
         if after is None:
@@ -136,7 +136,7 @@ class BinlogReader(ABC):
                 begin, replace(undecided_of(json.loads(begin.token)), cascades=guard.digest())
             )
         known_before = undecided_of(json.loads(begin.token))
-        guard.go_on(known_before.cascades, self._source.where)
+        guard.go_on(known_before.cascades, self._source.server.address)
         begin = self._proved(begin, end, name)
         track = self._follow(begin, end)
         catalog = {table: found for table, found in known.items() if found is not None}
@@ -151,7 +151,7 @@ class BinlogReader(ABC):
 
         def statements() -> StatementReader:
             queries = QueryEvents(server.charsets, self._dialect.mariadb)
-            return StatementReader(self._source.database, queries, server.logs_cascades, ways)
+            return StatementReader(self._source.server.database, queries, server.logs_cascades, ways)
 
         tables.former = self._former(begin, end, statements(), tables)
         self._stream = self._open_stream(begin)
@@ -209,7 +209,7 @@ class BinlogReader(ABC):
         answered = [table for table in names if self._notes.answered(table)]
         if answered and begin < end:
             track = self._follow(begin, end)
-            log = events_to_end(self._open_stream(begin), self._source.silence_s)
+            log = events_to_end(self._open_stream(begin), self._source.server.silence_s)
             with closing(log):
                 last = last_replaced(log, track, statements, names, tables.captured, end.order)
             for table in answered:
@@ -232,10 +232,10 @@ class BinlogReader(ABC):
         except GapError:
             self._open_stream(begin).close()  # raises itself where what comes after the place is gone, too
             if known is not None and not self._source.unproven:
-                raise unproven_log(self._source.where, known) from None
+                raise unproven_log(self._source.server.address, known) from None
             known = found = None
         if known is not None and found != known:
-            raise another_log(self._source.where, known, found)
+            raise another_log(self._source.server.address, known, found)
         return begin if found is None else telling(begin, found)
 
     def _look(self) -> None:
@@ -256,7 +256,7 @@ class BinlogReader(ABC):
         if stands_still and self._behind:
             raise ConnectionFailed(
                 "the server sends nothing of its log, though it has more",
-                where=self._source.where,
+                where=self._source.server.address,
                 cause=f"it stands still at {here.token[:200]}",
                 remedy="the connection is made again by itself; was the log reset?",
                 retryable=True,
@@ -311,7 +311,7 @@ class BinlogReader(ABC):
         deadline = time.monotonic() + _DECIDED_S
         while undecided:
             if time.monotonic() > deadline:
-                raise undecided_at_start(self._source.where, undecided)
+                raise undecided_at_start(self._source.server.address, undecided)
             time.sleep(0.02)  # there is nothing to wait on: the server doesn't tell of an outcome
             undecided = waiting & (prepared_now(connection) or frozenset())
 

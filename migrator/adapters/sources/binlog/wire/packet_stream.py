@@ -28,7 +28,7 @@ _ERROR = b"\xff"
 
 def heartbeat_s(source: BinlogSource) -> float:
     """Returns the seconds between the server's signs of life when its log has nothing new."""
-    return source.silence_s / _HEARTBEATS
+    return source.server.silence_s / _HEARTBEATS
 
 
 class PacketStream:
@@ -88,8 +88,8 @@ class PacketStream:
             if received:
                 self._heard_at = now
                 found = self._complete()
-            elif now - self._heard_at > self._source.silence_s:
-                raise self._lost(f"no heartbeat for {self._source.silence_s:g} s")
+            elif now - self._heard_at > self._source.server.silence_s:
+                raise self._lost(f"no heartbeat for {self._source.server.silence_s:g} s")
             if now >= deadline:
                 break
         return found
@@ -131,7 +131,7 @@ class PacketStream:
         if code == _FATAL_READING_LOG and "GTID" in message:
             return GapError(
                 "the source log no longer holds the place to go on from",
-                where=self._source.where,
+                where=self._source.server.address,
                 cause=message,
                 remedy="start the migration anew (docs/how-to/start-anew.md)"
                 " (and keep binlogs longer: expire_logs_days, binlog_expire_logs_seconds)",
@@ -139,7 +139,7 @@ class PacketStream:
         if code == _FATAL_READING_LOG and "anonymous transaction" in message:
             return SourceError(  # trying again would meet it again
                 "the log holds a transaction without a GTID",
-                where=self._source.where,
+                where=self._source.server.address,
                 cause=f"gtid_mode was not ON when it was written: {message}",
                 remedy="SET GLOBAL gtid_mode = ON (in its steps), then start the migration anew"
                 " (docs/how-to/start-anew.md)",
@@ -147,7 +147,7 @@ class PacketStream:
         if code in (_FATAL_READING_LOG, _SAME_SERVER_ID):
             return SourceError(
                 "the server can't send its log",
-                where=self._source.where,
+                where=self._source.server.address,
                 cause=message,
                 remedy="see the server's error log; another replica with this server_id ends the stream, too",
                 retryable=True,
@@ -157,7 +157,7 @@ class PacketStream:
     def _lost(self, cause: str) -> ConnectionFailed:
         return ConnectionFailed(
             "the connection to the source log was lost",
-            where=self._source.where,
+            where=self._source.server.address,
             cause=cause,
             remedy="reading goes on from the last stored position once the server can be reached again",
             retryable=True,

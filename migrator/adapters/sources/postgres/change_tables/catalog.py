@@ -86,7 +86,7 @@ class ChangeTableCatalog(PostgresCatalog):
             if missing:
                 raise SourceError(
                     f"the source has no such table: {', '.join(missing)}",
-                    where=self._source.address,
+                    where=self._source.server.address,
                     remedy="correct the names in the mapping, or source.schema",
                 )
             present = [table for table in found if table is not None]
@@ -95,7 +95,7 @@ class ChangeTableCatalog(PostgresCatalog):
             if query(_ROLE, [SCHEMA])[0][1] and query(_MAY_USE, [SCHEMA])[0][0]:
                 bodies = dict(query(_BODIES, [SCHEMA]))
                 present = [table for table in present if list(capture_findings(query, table))]
-            return script(present, self._source.user, self._source.forget_changes, bodies)
+            return script(present, self._source.server.user, self._source.forget_changes, bodies)
 
         return self._with_connection("the source's tables can't be read", make)
 

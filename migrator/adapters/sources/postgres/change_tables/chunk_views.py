@@ -41,7 +41,7 @@ def chunk_reader(
                 return cursor.fetchone()[0]
 
             if not on_disk(first, view, time.monotonic() + FLUSH_S):
-                raise not_on_disk(source.address)
+                raise not_on_disk(source.server.address)
 
         return ReadView(PollWitness(high.order), high, settled)
 

@@ -239,7 +239,7 @@ class ChangeTableLogReader:
             if int(below) > place.at.xmin:
                 raise GapError(
                     "captured changes that were not read yet have been deleted",
-                    where=f"{self._source.address} after {where}",
+                    where=f"{self._source.server.address} after {where}",
                     cause=f"changes of transactions below {below} were deleted, needed from {place.at.xmin} on",
                     remedy="start the migration anew (docs/how-to/start-anew.md); two migrations of one"
                     " source must not both delete what they have read",
@@ -260,7 +260,9 @@ class ChangeTableLogReader:
             (below,) = connection.execute(_FORGOTTEN).fetchone()
             asked = self._notes.asked_for(TableId(place.last.schema, place.last.table))
             known = replace(place.last, digest="") if asked else place.last
-            check_same(connection, self._tables, known, place.shows(), int(below), self._source.address)
+            check_same(
+                connection, self._tables, known, place.shows(), int(below), self._source.server.address
+            )
             self._proved_on = connection
             if asked:
                 return last_change(
@@ -282,7 +284,7 @@ class ChangeTableLogReader:
         if problem:
             raise GapError(
                 "the change tables don't go on from the position that is needed",
-                where=self._source.address,
+                where=self._source.server.address,
                 cause=problem,
                 remedy="check that this is the same server as before; else start the migration anew"
                 " (docs/how-to/start-anew.md)",
@@ -337,7 +339,7 @@ class ChangeTableLogReader:
     def _durable_view(self, connection: Any) -> View:
         view = _view(connection)
         if not on_disk(_first_of(connection), view, time.monotonic() + FLUSH_S):
-            raise not_on_disk(self._source.address)
+            raise not_on_disk(self._source.server.address)
         return view
 
 

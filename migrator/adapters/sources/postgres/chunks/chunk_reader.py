@@ -145,7 +145,7 @@ class PostgresChunkReader:
             cursor.execute(_SERVER)
             system, timeline = cursor.fetchone()
             self._server = server_name(system, int(timeline, 16) if timeline is not None else None)
-        self._same.check(self._server, self._source.address)
+        self._same.check(self._server, self._source.server.address)
         return work(cursor)
 
     def _begin(self, cursor: Any, schema: TableSchema) -> None:

@@ -254,7 +254,7 @@ class PostgresLogReader:
         self._relations.follow(self._unlogged.numbers(), self._unlogged.former())
         self._same.follows(self._unlogged.numbers())
         if self._notes.replaced():
-            self._asking_catalog(lambda query: await_writers(query, self._source.address))
+            self._asking_catalog(lambda query: await_writers(query, self._source.server.address))
 
     def _look_for_unlogged(self) -> None:
         tables = [schema.id for schema in self._relations.schemas()]
@@ -265,7 +265,9 @@ class PostgresLogReader:
             self._unlogged.decide_at(self._place())
         # A walsender survives a promotion; later connections for chunks would be taken for another server's.
         if self._standby and not self._asking_catalog(lambda query: query(RECOVERY, [])[0][0]):
-            raise ConnectionFailed("the standby was promoted", where=self._source.address, retryable=True)
+            raise ConnectionFailed(
+                "the standby was promoted", where=self._source.server.address, retryable=True
+            )
         self._looked_at = time.monotonic()
 
     def _place(self) -> Position:
@@ -402,7 +404,9 @@ class PostgresLogReader:
     def _begun(self) -> Begin:
         if self._transaction is None:
             raise SourceError(
-                "the log has a row outside of a transaction", where=self._source.address, retryable=True
+                "the log has a row outside of a transaction",
+                where=self._source.server.address,
+                retryable=True,
             )
         return self._transaction
 

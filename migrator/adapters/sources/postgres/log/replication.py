@@ -148,7 +148,7 @@ class ReplicationStream:
         while True:
             self._keep_in_touch()
             remaining = until - time.monotonic()
-            step = max(0.0, min(remaining, _STATUS_INTERVAL_S, self._source.silence_s / 2))
+            step = max(0.0, min(remaining, _STATUS_INTERVAL_S, self._source.server.silence_s / 2))
             if select.select([self._pg.socket], [], [], step)[0]:
                 # The server sends message by message: where few came the last time a nap lets libpq's buffer fill,
                 # which measured 1.7 times the rows per second at an eighth of the client's CPU.
@@ -214,7 +214,7 @@ class ReplicationStream:
             return data
         raise SourceError(
             "a message of the replication stream is malformed",
-            where=self._source.address,
+            where=self._source.server.address,
             cause=f"{len(data)} bytes starting {data[:8].hex()}",
             retryable=True,
         )
@@ -222,9 +222,9 @@ class ReplicationStream:
     def _keep_in_touch(self) -> None:
         now = time.monotonic()
         silent_s = now - self._heard_at
-        if silent_s > 2 * self._source.silence_s:
+        if silent_s > 2 * self._source.server.silence_s:
             raise self._lost(f"no sign of life for {silent_s:.0f} s")
-        if silent_s > self._source.silence_s and not self._asked:
+        if silent_s > self._source.server.silence_s and not self._asked:
             self._asked = True
             self.tell(ask=True)
         elif now - self._told_at >= _STATUS_INTERVAL_S:
@@ -248,7 +248,7 @@ class ReplicationStream:
     def _lost(self, cause: str) -> ConnectionFailed:
         return ConnectionFailed(
             "reading the source log: the connection was lost",
-            where=self._source.address,
+            where=self._source.server.address,
             cause=" ".join(cause.split()),
             remedy="the connection is made again by itself; check the network if this repeats",
             retryable=True,

@@ -76,7 +76,7 @@ def checked_start(
     if problem:
         raise GapError(
             "the source log doesn't hold the position that is needed",
-            where=f"slot {source.slot} at {source.address}",
+            where=f"slot {source.slot} at {source.server.address}",
             cause=problem,
             remedy="check that this is the same server as before, and that no event log which leads on was moved away"
             " or is on another machine; else start the migration anew (docs/how-to/start-anew.md)",
@@ -140,7 +140,7 @@ class LogProof:
             told = f"transaction {last.xid} at {format_lsn(last.lsn)} as the last one with changes of ours"
         raise GapError(
             "the source's log isn't the log that was read",
-            where=f"slot {self._source.slot} at {self._source.address}",
+            where=f"slot {self._source.slot} at {self._source.server.address}",
             cause=f"up to this place it had {told}, but {found}: the source was put back to an earlier state and"
             " written to since, or this is a copy of it",
             remedy="connect to the server read before, else start the migration anew"

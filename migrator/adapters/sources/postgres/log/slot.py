@@ -81,7 +81,7 @@ class SlotState:
         if self.unfit:
             raise SourceError(
                 f"replication slot {source.slot!r} isn't one that the migration can read",
-                where=source.address,
+                where=source.server.address,
                 cause=self.unfit,
                 remedy=f"SELECT pg_drop_replication_slot('{source.slot}'); then start the migration anew"
                 " (docs/how-to/start-anew.md) if it had begun: it makes its own",
@@ -93,7 +93,7 @@ def not_the_primary(source: PostgresSource, cause: str) -> SourceError:
     """The error for an address that leads to a standby, while the log was read on its primary. Nothing is lost."""
     return SourceError(
         "the address of the source leads to a standby, and the log was read on its primary",
-        where=source.address,
+        where=source.server.address,
         cause=f"{cause}; a standby may be behind what was read already",
         remedy="let [source] host and port lead to the primary, or promote this server; then start again",
     )
@@ -122,7 +122,7 @@ def slot_in_use(source: PostgresSource, cause: str) -> ConnectionFailed:
     """The error for a slot that another session reads; a session that was killed does so until the server knows."""
     return ConnectionFailed(
         f"replication slot {source.slot!r} is in use by another session",
-        where=source.address,
+        where=source.server.address,
         cause=cause,
         remedy="end the other migrator process; a dead session goes after wal_sender_timeout",
         retryable=True,
@@ -133,7 +133,7 @@ def lost_slot(source: PostgresSource, cause: str) -> GapError:
     """The error for a slot that is gone or no longer holds the log."""
     return GapError(
         f"replication slot {source.slot!r} no longer holds the log that is needed",
-        where=source.address,
+        where=source.server.address,
         cause=cause,
         remedy="start the migration anew (docs/how-to/start-anew.md), with a higher max_slot_wal_keep_size"
         " if the server dropped the log",

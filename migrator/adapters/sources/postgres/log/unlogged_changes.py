@@ -295,7 +295,7 @@ class UnloggedChanges:
         for table in tables:
             noted, chosen = _parsed(self._notes.of(table)), self._source.choices(table).as_text
             if noted.get(_COLUMNS) and frozenset(noted.get(_AS_TEXT, ())) != chosen:
-                raise chosen_otherwise(table, chosen, self._source.address)
+                raise chosen_otherwise(table, chosen, self._source.server.address)
             if chosen:
                 self._note(table, _AS_TEXT, sorted(chosen))
 

@@ -29,7 +29,7 @@ def refused(settings: MysqlTarget, structure: Structure, rows: pa.Table) -> Targ
 
     Raises ``ConnectionFailed``, ``TargetError`` where rows can't be tried, the session's ``ConnectionLost``.
     """
-    place = TableId(settings.database, _NAME)
+    place = TableId(settings.server.database, _NAME)
     copy = replace(
         structure,
         table=replace(structure.table, id=place),

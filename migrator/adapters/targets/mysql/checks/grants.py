@@ -23,13 +23,13 @@ def target_grants(
     settings: MysqlTarget, names: Sequence[str], joined: bool, numbered: bool = False
 ) -> Grants:
     """Returns the grants for writing these tables; ``joined``: with the mirror, ``numbered``: with key maps."""
-    user = account(settings.user)
+    user = account(settings.server.user)
 
     def table(name: str) -> str:
-        return qualified(TableId(settings.database, name))
+        return qualified(TableId(settings.server.database, name))
 
     needed = [
-        f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.database)}.* TO {user}",
+        f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.server.database)}.* TO {user}",
         *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table(name)} TO {user}" for name in names),
         f"GRANT SELECT ON {table('alembic_version')} TO {user}",
         f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(MYSQL_LEDGER)} TO {user}",
@@ -39,12 +39,12 @@ def target_grants(
     if numbered:
         needed += (f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(name)} TO {user}" for name in KEY_MAPS)
     if joined:
-        mirror = quoted(mirror_database(settings.database))
+        mirror = quoted(mirror_database(settings.server.database))
         needed.append(f"CREATE DATABASE IF NOT EXISTS {mirror} CHARACTER SET utf8mb4")
         needed.append(f"GRANT {RIGHTS} ON {mirror}.* TO {user}")
     return Grants(
-        f"{'MySQL' if settings.kind == 'mysql' else 'MariaDB'} target {settings.database}: as an administrator,"
-        " after your Alembic revisions",
+        f"{'MySQL' if settings.server.kind == 'mysql' else 'MariaDB'} target {settings.server.database}:"
+        " as an administrator, after your Alembic revisions",
         user,
         f"CREATE USER {user} IDENTIFIED BY '...';",
         tuple(needed),
@@ -67,7 +67,7 @@ def target_grants(
 def _tied(settings: MysqlTarget, names: Sequence[str], user: str) -> str:
     """Foreign keys are known to the server alone, and it shows them to those who may see both tables."""
     ours = ", ".join(_text(name) for name in names)
-    database = _text(settings.database)
+    database = _text(settings.server.database)
     other = "CONCAT('GRANT SELECT ON `', {0}schema, '`.`', {0}name, {1})"
     ends = _text(f"` TO {user};")
     return (

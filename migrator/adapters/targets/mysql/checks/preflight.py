@@ -14,8 +14,8 @@ from migrator.adapters.targets.mysql.rows.merge import columns, qualified, quote
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
 from migrator.adapters.targets.mysql.types import WRITTEN
-from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
+from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER, control_problem
 
@@ -36,7 +36,7 @@ def preflight(settings: MysqlTarget, names: Sequence[str], beside: Beside = NOTH
     """
     with catalog(settings) as session:
         findings = _server(session, settings)
-        structures = reflect(session, settings.database, names)
+        structures = reflect(session, settings.server.database, names)
         findings += _missing(settings, names, structures)
         for structure in structures.values():
             findings += _table(session, settings, structure)
@@ -52,25 +52,25 @@ def preflight(settings: MysqlTarget, names: Sequence[str], beside: Beside = NOTH
     problem = control_problem(settings.engine())
     if problem:
         rights = "SELECT, INSERT, UPDATE, DELETE, CREATE"
-        remedy = f"GRANT {rights} ON {quoted(settings.database)}.* TO {_user(settings)}"
+        remedy = f"GRANT {rights} ON {quoted(settings.server.database)}.* TO {_user(settings)}"
         findings.append(Finding("control_schema", MYSQL_LEDGER, problem, remedy))
     return findings
 
 
 def _user(settings: MysqlTarget) -> str:
-    return f"'{settings.user}'"
+    return f"'{settings.server.user}'"
 
 
 def _server(session: Catalog, settings: MysqlTarget) -> list[Finding]:
     findings = []
-    where = settings.address
+    where = settings.server.address
     ((version, read_only, logged, log_format),) = session.rows(_SERVER)
     kind = "mariadb" if "mariadb" in str(version).lower() else "mysql"
     found = tuple(int(part) for part in re.findall(r"\d+", str(version))[:2])
-    if kind != settings.kind:
+    if kind != settings.server.kind:
         remedy = f'set kind = "{kind}" in [target]'
         findings.append(
-            Finding("server_kind", where, f"the server is {version}, not {settings.kind}", remedy)
+            Finding("server_kind", where, f"the server is {version}, not {settings.server.kind}", remedy)
         )
     if found < _OLDEST[kind]:
         oldest = ".".join(map(str, _OLDEST[kind]))
@@ -86,7 +86,7 @@ def _server(session: Catalog, settings: MysqlTarget) -> list[Finding]:
     if denied := _denied(
         session, "CREATE TEMPORARY TABLE migrator_preflight (n INT PRIMARY KEY) ENGINE=InnoDB"
     ):
-        grant = f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.database)}.* TO {_user(settings)}"
+        grant = f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.server.database)}.* TO {_user(settings)}"
         findings.append(Finding("temporary", where, f"the user may not stage rows: {denied}", grant))
     else:
         session.rows("DROP TEMPORARY TABLE migrator_preflight")
@@ -107,10 +107,10 @@ def _denied(session: Catalog, statement: str) -> str:
 def _missing(
     settings: MysqlTarget, names: Sequence[str], structures: dict[TableId, Structure]
 ) -> list[Finding]:
-    absent = [name for name in names if TableId(settings.database, name) not in structures]
+    absent = [name for name in names if TableId(settings.server.database, name) not in structures]
     remedy = "run `alembic upgrade head` on the target, correct the name in the mapping, or grant rights to the table"
     return [
-        Finding("table", f"{settings.database}.{name}", "the target shows no such table", remedy)
+        Finding("table", f"{settings.server.database}.{name}", "the target shows no such table", remedy)
         for name in absent
     ]
 
@@ -176,7 +176,7 @@ def _lacking(session: Catalog, table: str, names: Sequence[str]) -> list[str]:
 
 def _ledger(session: Catalog, settings: MysqlTarget) -> tuple[bool, list[Finding]]:
     """Returns whether the ledger records an applied segment, and findings when we may not read the ledger."""
-    place = TableId(settings.database, MYSQL_LEDGER)
+    place = TableId(settings.server.database, MYSQL_LEDGER)
     if not session.rows(_ENGINE, [place.schema, place.name]):
         return False, []
     lacking = [right for right in _lacking(session, qualified(place), _LEDGER_COLUMNS) if right != "DELETE"]

@@ -37,14 +37,14 @@ _ASKED = {
 
 def mirror_rights(session: Catalog, settings: MysqlTarget) -> list[Finding]:
     """Finds the rights that the login lacks on the mirror's database."""
-    database = mirror_database(settings.database)
+    database = mirror_database(settings.server.database)
     # A name that nobody has: what is asked for must not be possible.
     nobodys = TableId(database, f"migrator_preflight_{secrets.token_hex(8)}")
     lacking = _lacking(session, nobodys, tuple(RIGHTS.split(", ")))
     if not lacking:
         return []
     make = f"CREATE DATABASE IF NOT EXISTS {quoted(database)} CHARACTER SET utf8mb4"
-    grant = f"GRANT {RIGHTS} ON {quoted(database)}.* TO {account(settings.user)}"
+    grant = f"GRANT {RIGHTS} ON {quoted(database)}.* TO {account(settings.server.user)}"
     problem = f"joined mappings need a mirror there, and the user lacks {', '.join(lacking)}"
     return [Finding("mirror", f"database {database}", problem, f"{make}; {grant}")]
 
@@ -53,13 +53,15 @@ def key_map_rights(session: Catalog, settings: MysqlTarget) -> list[Finding]:
     """Finds the rights that the login lacks on the key maps, the tables that keep new keys."""
     findings = []
     for name in KEY_MAPS:
-        table = TableId(settings.database, name)
+        table = TableId(settings.server.database, name)
         if _exists(session, table):  # it has rows, so only what changes nothing may be asked
             lacking = [*_lacking(session, table, ("SELECT", "CREATE")), *_explained(session, table)]
         else:
             lacking = _lacking(session, table, _KEY_MAP_RIGHTS)
         if lacking:
-            grant = f"GRANT {', '.join(_KEY_MAP_RIGHTS)} ON {qualified(table)} TO {account(settings.user)}"
+            grant = (
+                f"GRANT {', '.join(_KEY_MAP_RIGHTS)} ON {qualified(table)} TO {account(settings.server.user)}"
+            )
             problem = f"surrogate keys are kept there, and the user lacks {', '.join(lacking)}"
             findings.append(Finding("key_maps", str(table), problem, grant))
     return findings

@@ -44,7 +44,7 @@ class MirrorKeeper:
 
     def _say_moved(self, session: Session, segment: int) -> None:
         """Every table is at the batch's end now, also those that it doesn't change."""
-        database, migration = self._settings.database, self._settings.migration
+        database, migration = self._settings.server.database, self._settings.migration
         names = [mirror_table(database, migration, table).name for table in self._kept]
         marks = ", ".join(["%s"] * len(names))
         statement = (

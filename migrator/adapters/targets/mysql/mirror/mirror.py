@@ -50,7 +50,7 @@ class MysqlMirror(SessionStore[Session, Scratch]):
         segment: int,
     ):
         super().__init__(session, scratch, settings.migration, kept, segment)
-        self._database = settings.database
+        self._database = settings.server.database
 
     def selected(self, statement: str, table: Mirrored) -> pa.Table:
         """Source rows that a query gives."""

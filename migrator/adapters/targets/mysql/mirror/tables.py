@@ -90,17 +90,17 @@ class MirrorTables:
         Raises ``TargetError``: the user may not, a table was dumped before it was mirrored, a column is missing, or
         the mirror isn't at the ledger's place.
         """
-        database = mirror_database(self._settings.database)
+        database = mirror_database(self._settings.server.database)
         try:
             if not self._session.rows(_DATABASE, [database]):
                 self._session.run(f"CREATE DATABASE {quoted(database)} CHARACTER SET utf8mb4")
-            self._make(control_table(self._settings.database, "filled"), _MAKE_FILLED, _FILLED_IS)
+            self._make(control_table(self._settings.server.database, "filled"), _MAKE_FILLED, _FILLED_IS)
             for (comment,) in self._session.rows(_COMMENT, [database, "filled"]):
                 refuse_newer(_text(comment), f"database {database}")
                 if _text(comment) != f"{COMMENT}{FORMAT}":
-                    filled = control_table(self._settings.database, "filled")
+                    filled = control_table(self._settings.server.database, "filled")
                     self._session.run(f"ALTER TABLE {filled} COMMENT = '{COMMENT}{FORMAT}'")
-            self._make(control_table(self._settings.database, "moved"), _MAKE_MOVED)
+            self._make(control_table(self._settings.server.database, "moved"), _MAKE_MOVED)
             if self._ledger.segment == 0:
                 self._forget()
             schemas = {schema.id: schema for target in targets for schema in target.sources.values()}
@@ -113,7 +113,7 @@ class MirrorTables:
                 raise
             if refusal.code in _TOO_WIDE or _MARIADB_TOO_WIDE in refusal.message:
                 raise too_wide(f"database {database}", refusal.cause()) from None
-            user = self._settings.user
+            user = self._settings.server.user
             raise TargetError(
                 "the mirror of the source's tables can't be made beside the target",
                 where=f"database {database}",
@@ -125,7 +125,7 @@ class MirrorTables:
     def _forget(self) -> None:
         """Drops what a migration of this name left before it was started anew: else rows that are gone would
         stay."""
-        target, migration = self._settings.database, self._settings.migration
+        target, migration = self._settings.server.database, self._settings.migration
         for (name,) in self._session.rows(_LEFT, [mirror_database(target), f"{migration}."]):
             self._session.run(f"DROP TABLE {qualified(TableId(mirror_database(target), _text(name)))}")
         for kept in ("filled", "moved"):
@@ -136,7 +136,7 @@ class MirrorTables:
         self._session.run(f"CREATE TABLE IF NOT EXISTS {name} ({body}) {options}")
 
     def _table(self, schema: TableSchema, targets: Sequence[JoinedTarget]) -> tuple[str, ...]:
-        target, migration = self._settings.database, self._settings.migration
+        target, migration = self._settings.server.database, self._settings.migration
         there = mirror_table(target, migration, schema.id)
         name, moved = qualified(there), control_table(target, "moved")
         known = self._session.rows(
@@ -182,7 +182,7 @@ class MirrorTables:
         return {quoted(str(name)): _text(kind) for name, kind in rows}
 
     def _indexes(self, targets: Sequence[JoinedTarget]) -> None:
-        target, migration = self._settings.database, self._settings.migration
+        target, migration = self._settings.server.database, self._settings.migration
         reaches = tuple(reach for one in targets for reach in one.reaches)
         schemas = {node.schema.id: node.schema for reach in reaches for node in reach.nodes}
         for table, linked in linked_columns(reaches).items():

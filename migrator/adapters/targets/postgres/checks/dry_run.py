@@ -76,7 +76,7 @@ def refused(settings: PostgresTarget, structure: Structure, rows: pa.Table) -> T
         staging.begin()
         prepared = prepare(copy, TargetRows(copy.table, None, None, rows, True), staging)
         if prepared is not None:
-            BatchWriter(session, settings.user, DirectLoads(), {_COPY: copy}).insert(prepared)
+            BatchWriter(session, settings.server.user, DirectLoads(), {_COPY: copy}).insert(prepared)
     except TargetError as error:
         return renamed(error, _COPY, structure.table.id)
     except Refusal as refusal:

@@ -33,16 +33,16 @@ def target_grants(
 ) -> Grants:
     """Returns the grants for writing these tables; ``joined``: with a mirror, ``upkeep``: they are vacuumed."""
     role, database, schema = (
-        quoted(settings.user),
-        quoted(settings.database),
-        quoted(settings.schema),
+        quoted(settings.server.user),
+        quoted(settings.server.database),
+        quoted(settings.server.schema),
     )
-    version = TableId(settings.schema, "alembic_version")
+    version = TableId(settings.server.schema, "alembic_version")
     needed = [
         f"GRANT CONNECT, TEMPORARY ON DATABASE {database} TO {role}",
         f"GRANT USAGE ON SCHEMA {schema} TO {role}",
         *(
-            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {qualified(TableId(settings.schema, name))} TO {role}"
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {qualified(TableId(settings.server.schema, name))} TO {role}"
             for name in names
         ),
         f"GRANT SELECT ON {qualified(version)} TO {role}",
@@ -50,15 +50,15 @@ def target_grants(
     ]
     if joined:
         needed.append(f"CREATE SCHEMA {MIRROR_SCHEMA} AUTHORIZATION {role}")
-    tables = [qualified(TableId(settings.schema, name)) for name in names]
+    tables = [qualified(TableId(settings.server.schema, name)) for name in names]
     listed = ", ".join(f"{_text(table)}::regclass" for table in tables)
     ours = f"(c.conrelid = ANY (ARRAY[{listed}]) OR c.confrelid = ANY (ARRAY[{listed}]))"
-    found = {"ours": ours, "role": _text(settings.user), "tables": _text(", ".join(tables))}
+    found = {"ours": ours, "role": _text(settings.server.user), "tables": _text(", ".join(tables))}
     needed += [_TIED.format(**found), _RELAXED.format(**found)]
     if upkeep:
         needed.append(_MAINTAIN.format(**found))
     return Grants(
-        f"PostgreSQL target {settings.database}: as an administrator, after your Alembic revisions",
+        f"PostgreSQL target {settings.server.database}: as an administrator, after your Alembic revisions",
         role,
         f"CREATE ROLE {role} LOGIN PASSWORD '...';",
         tuple(needed),

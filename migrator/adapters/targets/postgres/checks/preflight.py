@@ -16,8 +16,8 @@ from migrator.adapters.targets.postgres.rows.order import cycles
 from migrator.adapters.targets.postgres.rows.writer import relax_grant
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
-from migrator.model.beside import NOTHING_BESIDE, Beside
 from migrator.model.finding import Finding
+from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.table import TableId
 from migrator.schema import control_problem
 
@@ -82,18 +82,20 @@ def preflight(
     with catalog(settings) as connection:
         version = connection.info.server_version
         findings = _server(connection, settings, version)
-        structures = reflect(connection, settings.schema, names)
+        structures = reflect(connection, settings.server.schema, names)
         findings += _missing(settings, names, structures)
         findings += _foreign_keys(connection, settings, list(structures.values()), version)
         if not any(one.check == "schema" for one in findings):  # without USAGE a table can't even be named
             for structure in structures.values():
                 findings += _table(connection, settings, structure)
-            findings += tied_tables(connection, settings.user, structures)
+            findings += tied_tables(connection, settings.server.user, structures)
             findings += _not_empty(connection, settings, list(structures.values()))
         findings += _mirror(connection, settings) if beside.mirror else []
     problem = control_problem(settings.url())  # its schema has the key maps as well
     if problem:
-        remedy = f"as the database's owner: CREATE SCHEMA migrator AUTHORIZATION {quoted(settings.user)}"
+        remedy = (
+            f"as the database's owner: CREATE SCHEMA migrator AUTHORIZATION {quoted(settings.server.user)}"
+        )
         findings.append(Finding("control_schema", "migrator", problem, remedy))
     return findings
 
@@ -105,14 +107,14 @@ def _mirror(connection: psycopg.Connection[Any], settings: PostgresTarget) -> li
     if may:
         return []
     make, give = ("ALTER", "OWNER TO") if there else ("CREATE", "AUTHORIZATION")
-    remedy = f"{make} SCHEMA {MIRROR_SCHEMA} {give} {quoted(settings.user)}"
+    remedy = f"{make} SCHEMA {MIRROR_SCHEMA} {give} {quoted(settings.server.user)}"
     problem = f"joined mappings need a mirror there, and the role may not {'fill' if there else 'make'} it"
     return [Finding("mirror", f"schema {MIRROR_SCHEMA}", problem, f"as the database's owner: {remedy}")]
 
 
 def _server(connection: psycopg.Connection[Any], settings: PostgresTarget, version: int) -> list[Finding]:
     findings = []
-    where = settings.address
+    where = settings.server.address
     if version < _OLDEST:
         found = f"the server is version {version // 10000}"
         findings.append(Finding("server_version", where, found, "use PostgreSQL 14 or newer"))
@@ -129,28 +131,28 @@ def _server(connection: psycopg.Connection[Any], settings: PostgresTarget, versi
         remedy = "create the target database with ENCODING 'UTF8', so that every text can be stored"
         findings.append(Finding("server_encoding", where, f"the database's encoding is {encoding}", remedy))
     if not temporary:
-        grant = f"GRANT TEMPORARY ON DATABASE {quoted(settings.database)} TO {quoted(settings.user)}"
+        grant = f"GRANT TEMPORARY ON DATABASE {quoted(settings.server.database)} TO {quoted(settings.server.user)}"
         findings.append(Finding("temporary", where, "the role may not create temporary tables", grant))
     row = connection.execute(
         "SELECT pg_catalog.has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = %s",
-        [settings.schema],
+        [settings.server.schema],
     ).fetchone()
     if row is None:
         remedy = "run `alembic upgrade head` on the target, or set [target] schema"
-        findings.append(Finding("schema", settings.schema, "the target has no such schema", remedy))
+        findings.append(Finding("schema", settings.server.schema, "the target has no such schema", remedy))
     elif not row[0]:
-        grant = f"GRANT USAGE ON SCHEMA {quoted(settings.schema)} TO {quoted(settings.user)}"
-        findings.append(Finding("schema", settings.schema, "the role may not use the schema", grant))
+        grant = f"GRANT USAGE ON SCHEMA {quoted(settings.server.schema)} TO {quoted(settings.server.user)}"
+        findings.append(Finding("schema", settings.server.schema, "the role may not use the schema", grant))
     return findings
 
 
 def _missing(
     settings: PostgresTarget, names: Sequence[str], structures: dict[TableId, Structure]
 ) -> list[Finding]:
-    absent = [name for name in names if TableId(settings.schema, name) not in structures]
+    absent = [name for name in names if TableId(settings.server.schema, name) not in structures]
     remedy = "run `alembic upgrade head` on the target, or correct the name in the mapping"
     return [
-        Finding("table", f"{settings.schema}.{name}", "the target has no such table", remedy)
+        Finding("table", f"{settings.server.schema}.{name}", "the target has no such table", remedy)
         for name in absent
     ]
 
@@ -168,7 +170,7 @@ def _table(
         findings.append(Finding("key", subject, "the table has no key that rows can be merged by", remedy))
     rights = [row[0] for row in connection.execute(_RIGHTS, [name])]
     if rights:
-        grant = f"GRANT {', '.join(rights)} ON {name} TO {quoted(settings.user)}"
+        grant = f"GRANT {', '.join(rights)} ON {name} TO {quoted(settings.server.user)}"
         findings.append(Finding("grants", subject, f"the role lacks {', '.join(rights)}", grant))
     rules = [row[0] for row in connection.execute(_RULES, [name])]
     if rules:
@@ -176,9 +178,8 @@ def _table(
         findings.append(Finding("rules", subject, f"the table has the rules {', '.join(rules)}", remedy))
     secured = connection.execute(_ROW_SECURITY, [name]).fetchone()
     if secured is not None and secured[0]:
-        remedy = (
-            f"ALTER ROLE {quoted(settings.user)} BYPASSRLS, or ALTER TABLE {name} DISABLE ROW LEVEL SECURITY"
-        )
+        role = quoted(settings.server.user)
+        remedy = f"ALTER ROLE {role} BYPASSRLS, or ALTER TABLE {name} DISABLE ROW LEVEL SECURITY"
         findings.append(
             Finding("row_security", subject, "row security hides or refuses rows from the role", remedy)
         )
@@ -187,7 +188,7 @@ def _table(
         remedy = f"ALTER TABLE {name} DISABLE TRIGGER {quoted(trigger)} until cut-over, if it changes data"
         if pathless:
             told += ", and what it names without a schema is looked for in pg_catalog only"
-            remedy += f"; else ALTER FUNCTION {pathless} SET search_path = {quoted(settings.schema)}, pg_temp"
+            remedy += f"; else ALTER FUNCTION {pathless} SET search_path = {quoted(settings.server.schema)}, pg_temp"
         findings.append(
             Finding("trigger", f"{subject}.{trigger}", f"the trigger fires {told}", remedy, fatal=False)
         )
@@ -209,9 +210,9 @@ def _foreign_keys(
     if row is not None and row[0]:
         return []
     grant = (
-        relax_grant(settings.user)
+        relax_grant(settings.server.user)
         if version >= 150000
-        else f"as a superuser: ALTER ROLE {quoted(settings.user)} SUPERUSER"
+        else f"as a superuser: ALTER ROLE {quoted(settings.server.user)} SUPERUSER"
     )
     problem = (
         "foreign keys can't hold while the dump runs, and the role may not turn them off for its transactions"
@@ -241,7 +242,7 @@ def _not_empty(
         there = found is not None and found[0] is not None
         row = connection.execute(_LEDGER_EMPTY, [settings.migration]).fetchone() if there else None
     except psycopg.errors.InsufficientPrivilege as error:
-        role = quoted(settings.user)
+        role = quoted(settings.server.user)
         grant = (
             f"GRANT USAGE ON SCHEMA migrator TO {role};"
             f" GRANT SELECT, INSERT, UPDATE ON migrator.ledger TO {role}"

@@ -104,8 +104,8 @@ def test_any_cuts_of_the_stream_lose_nothing_and_repeat_nothing(old_pg: Database
         assert len(expected) > 50
         dice = random.Random(seed)
         cuts = [int(2 ** dice.uniform(0, 14)) for _ in range(12)]
-        with CuttingProxy(source.host, source.port, cuts) as proxy:
-            through = replace(source, host="127.0.0.1", port=proxy.port)
+        with CuttingProxy(source.server.host, source.server.port, cuts) as proxy:
+            through = replace(source, server=replace(source.server, host="127.0.0.1", port=proxy.port))
             let_out, read = captured(through, schema, after, end)
             cuts_done += proxy.done
         assert let_out == expected

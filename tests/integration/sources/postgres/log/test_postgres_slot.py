@@ -288,8 +288,8 @@ def test_a_half_open_connection_is_found_and_reading_resumes(old_pg: Database) -
     table(old_pg)
     direct = source_of(old_pg)
     schemas = prepared(direct, "t")
-    with Proxy(direct.host, direct.port) as proxy:
-        source = replace(direct, host="127.0.0.1", port=proxy.port, silence_s=0.5)
+    with Proxy(direct.server.host, direct.server.port) as proxy:
+        source = source_of(old_pg, host="127.0.0.1", port=proxy.port, silence_s=0.5)
         reader = PostgresLogReader(source, schemas)
         position = reader.start(None)
         read_until(reader, bool)

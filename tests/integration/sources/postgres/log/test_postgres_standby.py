@@ -20,6 +20,7 @@ from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
+from migrator.model.server import Server
 from migrator.model.table import TableId, TableSchema
 from tests.fix_postgres_commits import (
     COUNTERS,
@@ -243,7 +244,14 @@ def test_the_judge_reads_a_standby_and_waits_for_everything_that_it_saw(
     primary.execute(*ROWS, "UPDATE t SET v = 'new' WHERE k = 5")
     replayed(primary, standby)
     settings = ServerSettings(
-        "postgresql", standby.host, standby.port, standby.database, standby.user, schema="public"
+        Server(
+            kind="postgresql",
+            host=standby.host,
+            port=standby.port,
+            database=standby.database,
+            user=standby.user,
+            schema="public",
+        )
     )
     ((shown,),) = standby.query("SELECT (pg_last_wal_replay_lsn() - '0/0')::int8 - 1")
     read = JudgedSource(settings, "shop").snapshot(["t"], tmp_path)
