@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from migrator.config import coordination as config_coordination
-from migrator.config.engines import ENGINES, placements
+from migrator.config.engines import ENGINES, EngineFacts, names_where, placements
 from migrator.config.secret import Secrets, concerns_secret, literal_problem
 from migrator.config.sections import FORMAT, SECTIONS
 from migrator.config.setting import TYPE_NAMES, Setting
@@ -158,8 +158,9 @@ class _Reader:
         self._check_log(log, source.kind, placement)
         text_columns = self._text_columns(source.kind)
         staging = self._choice("apply", "staging")
-        if staging == "executors" and target.kind not in ("", "postgresql"):
-            self._problem("apply", "staging", "executors load into PostgreSQL targets only")
+        if staging == "executors":
+            words = "executors load into {} targets only"
+            self._check_engine("apply", "staging", target.kind, lambda facts: facts.staging, words)
         self._choice("capture", "chunk_reading")
         self._check_positive()
         coordination = self._coordination(root)
@@ -220,12 +221,20 @@ class _Reader:
             self._problem("capture", "dump_workers", f"there may be {MOST_WORKERS} at most")
 
     def _check_log(self, log: str, kind: str, placement: str) -> None:
-        if log == "change_tables" and kind not in ("", "postgresql"):
-            self._problem("source", "log", "change tables are read on PostgreSQL only")
+        if log == "change_tables":
+            words = "change tables are read on {} only"
+            self._check_engine("source", "log", kind, lambda facts: facts.change_tables, words)
         if log == "change_tables" and placement != "witness":
             self._problem("source", "placement", "change tables need no watermarks: set it to witness")
         if log != "change_tables" and self._get("source", "forget_changes"):
             self._problem("source", "forget_changes", 'it says what to do with log = "change_tables"')
+
+    def _check_engine(
+        self, section: str, key: str, kind: str, has: Callable[[EngineFacts], bool], words: str
+    ) -> None:
+        """Refuses a setting that this kind of server hasn't; ``words`` say it, with a place for those that have."""
+        if kind in ENGINES and not has(ENGINES[kind]):
+            self._problem(section, key, words.format(names_where(has)))
 
     def _server(self, section: str) -> Server:
         kind = self._choice(section, "kind")
@@ -251,8 +260,9 @@ class _Reader:
     def _text_columns(self, kind: str) -> dict[str, frozenset[str]]:
         section = "source"
         given = self._get(section, "text_columns")
-        if given and kind not in ("", "postgresql"):
-            self._problem(section, "text_columns", "it is for sources on PostgreSQL")
+        if given:
+            words = "it is for sources on {}"
+            self._check_engine(section, "text_columns", kind, lambda facts: facts.text_columns, words)
         for table, names in given.items():
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 self._problem(

@@ -10,6 +10,7 @@ from migrator.config.engines import ENGINES
 from migrator.config.secret import settings_of
 from migrator.config.setting import Setting, choice, needed
 from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
+from migrator.model.server import TLS_MODES
 
 FORMAT = 1
 """Number of the present layout of ``migration.toml``; a file without one has the first."""
@@ -28,13 +29,11 @@ _MIGRATION = {
     ),
     "alembic": Setting(str, "script location of the new schema's revisions", "alembic"),
 }
+_PREFER = "prefer"
 _TLS = choice(
     "whether the connection is encrypted, and who is believed: see [TLS](how-to/secrets.md#tls)",
-    "prefer",
-    "disable",
-    "require",
-    "verify-ca",
-    "verify-full",
+    _PREFER,
+    *(mode for mode in TLS_MODES if mode != _PREFER),
 )
 _SERVER = {
     "kind": needed("which engine the server is", tuple(ENGINES)),

@@ -22,7 +22,6 @@ from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.event_log.files.set_aside import set_damage_aside
 from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLinesStream
 from migrator.adapters.outputs.parquet_events.output import ParquetFolder
-from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.errors import ConfigError, MappingError
@@ -50,7 +49,13 @@ from migrator.run.progress import Progress
 from migrator.run.steps import step_hook
 from migrator.wiring import target as wiring_target
 from migrator.wiring.coordination import adopt, hints, leadership, look, own_event_log, requests
-from migrator.wiring.source import source_database, source_grants, source_numbers, source_parts
+from migrator.wiring.source import (
+    source_database,
+    source_grants,
+    source_numbers,
+    source_parts,
+    source_script,
+)
 from migrator.wiring.spark import executors_now, executors_read, executors_stage, spark
 from migrator.wiring.target import (
     filled,
@@ -192,14 +197,14 @@ def change_table_script(settings: Settings) -> str:
 
     Raises ``ConfigError`` where no change tables are configured, ``SourceError``, ``MappingError``.
     """
-    catalog = source_catalog(settings)
-    if not isinstance(catalog, ChangeTableCatalog):
+    script = source_script(settings)
+    if script is None:
         raise ConfigError(
             "this project reads the source's own log",
             where="source.log",
             remedy='set log = "change_tables" in [source] first (docs/how-to/change-tables.md)',
         )
-    return catalog.script(source_tables(mapping(settings)))
+    return script(source_tables(mapping(settings)))
 
 
 def revision_problem(settings: Settings) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Engine
@@ -37,6 +37,13 @@ def source_grants(settings: Settings, tables: Sequence[str]) -> Grants:
     """The least rights that reading these tables needs. Connects to nothing."""
     engine, source = _chosen(settings)
     return engine.grants(source, tables)
+
+
+def source_script(settings: Settings) -> Callable[[Sequence[str]], str] | None:
+    """Returns what writes the SQL that the source needs before tables can be read; None where it needs none. It only
+    reads the source."""
+    engine, source = _chosen(settings)
+    return engine.script(source)
 
 
 def source_database(settings: Settings) -> Engine:

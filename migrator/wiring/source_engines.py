@@ -72,6 +72,7 @@ class SourceEngine(Generic[S]):
         grants: the least rights that reading some tables needs.
         database: see ``source_database`` there.
         reading: module with which executors read chunks.
+        script: see ``source_script`` there.
     """
 
     settings: Callable[[Settings], S]
@@ -80,6 +81,7 @@ class SourceEngine(Generic[S]):
     grants: Callable[[S, Sequence[str]], Grants]
     database: Callable[[S], Engine]
     reading: str
+    script: Callable[[S], Callable[[Sequence[str]], str] | None]
 
 
 def _elsewhere(
@@ -155,6 +157,10 @@ def _postgres(settings: Settings) -> PostgresSource:
         forget_changes=settings.forget_changes,
         text_columns=settings.text_columns,
     )
+
+
+def _postgres_script(source: PostgresSource) -> Callable[[Sequence[str]], str] | None:
+    return ChangeTableCatalog(source).script if source.log == CHANGE_TABLES else None
 
 
 def _mariadb_parts(source: BinlogSource, step: Step, executors: RunThere | None) -> Source:
@@ -260,6 +266,7 @@ def _binlog_engine(kind: str, parts: MakeParts[BinlogSource], reading: str) -> S
         grants=lambda source, tables: binlog_grants(source, kind, tables),
         database=partial(_binlog_database, kind),
         reading=reading,
+        script=lambda _source: None,
     )
 
 
@@ -270,6 +277,7 @@ POSTGRES = SourceEngine(
     grants=postgres_grants,
     database=_postgres_database,
     reading=PostgresChunkReader.__module__,
+    script=_postgres_script,
 )
 SOURCE_ENGINES: Mapping[str, SourceEngine[Any]] = {
     "postgresql": POSTGRES,

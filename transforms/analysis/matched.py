@@ -69,8 +69,9 @@ def same_name(name: str, among: Sequence[str]) -> str | None:
     return name if name in among else folded[0] if len(folded) == 1 else None
 
 
-def matched(source: TableSchema, target: TargetTable, kind: str) -> Matched:
-    """Fills a target table from the old one of its name; ``kind``: the source's engine."""
+def matched(source: TableSchema, target: TargetTable, texts_of_times: bool) -> Matched:
+    """Fills a target table from the old one of its name; ``texts_of_times``: whether the source's dates and times
+    travel as text."""
     old: Mapping[str, Column] = {column.name: column for column in source.columns}
     filled, left, read = [], [], set()
     for column in target.columns:
@@ -82,12 +83,12 @@ def matched(source: TableSchema, target: TargetTable, kind: str) -> Matched:
             left.append(column.name)
             continue
         read.add(name)
-        filled.append(_filled(column, old[name] if name else None, source, kind))
+        filled.append(_filled(column, old[name] if name else None, source, texts_of_times))
     unread = tuple(name for name in old if name not in read)
     return Matched(target, source, tuple(filled), tuple(left), unread)
 
 
-def _filled(target: TargetColumn, column: Column | None, source: TableSchema, kind: str) -> Filled:
+def _filled(target: TargetColumn, column: Column | None, source: TableSchema, texts_of_times: bool) -> Filled:
     if column is None:
         default = "; delete the line to leave it to the target's default" if target.has_default else ""
         return Filled(target, None, gap=f"{source.id.name} has no column of that name{default}")
@@ -96,17 +97,17 @@ def _filled(target: TargetColumn, column: Column | None, source: TableSchema, ki
     problem = cast_problem(found, wanted)
     if problem is None:
         return Filled(target, column)
-    call = _conversion(column, found, wanted, kind)
+    call = _conversion(column, found, wanted, texts_of_times)
     types = f"{column.source_type} does not become {target.native_type} by itself"
     hint = problem.partition("; ")[2]
     return Filled(target, column, call, "" if call else f"{column.name}: {types}; {hint}")
 
 
-def _conversion(column: Column, found: T.DataType, wanted: T.DataType, kind: str) -> str:
+def _conversion(column: Column, found: T.DataType, wanted: T.DataType, texts_of_times: bool) -> str:
     declared = column.source_type.lower()
     if isinstance(wanted, T.BooleanType) and isinstance(found, T.IntegralType):
         return "flag"
-    if kind == "postgresql":
+    if not texts_of_times:
         return ""
     if isinstance(wanted, T.DateType) and declared == "date":
         return "mysql_date"

@@ -13,7 +13,7 @@ import click
 
 from migrator.cli.init.project_text import mapping_text, tests_text
 from migrator.config import project as configuration
-from migrator.config.engines import ENGINES
+from migrator.config.engines import ENGINES, EXAMPLE, EngineFacts, kind_of_scheme, names_where
 from migrator.config.project import NAME
 from migrator.errors import ConfigError
 from migrator.wiring.reflection import Reflected, reflected
@@ -64,7 +64,7 @@ class _Server:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--name", default=None, help="Name of the migration; the folder's name by default.")
-@click.option("--source", type=click.Choice(tuple(ENGINES)), default="postgresql", show_default=True)
+@click.option("--source", type=click.Choice(tuple(ENGINES)), default=EXAMPLE, show_default=True)
 @click.option(
     "--source-url", default=None, metavar="URL", help="The old database: mysql://user@host:3306/shop"
 )
@@ -119,7 +119,7 @@ def init(
         texts |= _from_schemas(texts["migration.toml"], old.kind)
     else:
         old = _Server(source, "127.0.0.1", ENGINES[source].port, "old", "migrator")
-        new = _Server("postgresql", "127.0.0.1", ENGINES["postgresql"].port, "new", "migrator")
+        new = _Server(EXAMPLE, "127.0.0.1", ENGINES[EXAMPLE].port, "new", "migrator")
         texts["migration.toml"] = _settings_text(name, old, new)
     for file, text in texts.items():
         path = folder / file
@@ -145,7 +145,7 @@ def _server(option: str, url: str, password_env: str) -> _Server:
     """Parses ``kind://user@host:port/database?schema=name``. Raises ``ConfigError``."""
     try:
         parts = urlsplit(url)
-        kind = {"postgres": "postgresql"}.get(parts.scheme, parts.scheme)
+        kind = kind_of_scheme(parts.scheme)
         port, more = (
             parts.port or (ENGINES[kind].port if kind in ENGINES else 0),
             dict(parse_qsl(parts.query, strict_parsing=bool(parts.query))),
@@ -171,14 +171,18 @@ def _server(option: str, url: str, password_env: str) -> _Server:
         raise _wrong_url(
             option, f"it lacks {', '.join(missing)}" if missing else f"unknown: {', '.join(more)}"
         )
-    if "schema" in more and not ENGINES[kind].schema:
-        raise _wrong_url(option, "only PostgreSQL has schemas beside databases")
+    if "schema" in more and not _has_schemas(ENGINES[kind]):
+        raise _wrong_url(option, f"only {names_where(_has_schemas)} has schemas beside databases")
     user, host = unquote(parts.username or ""), parts.hostname or ""
     return _Server(kind, host, port, database, user, more.get("schema", ""), password_env)
 
 
+def _has_schemas(facts: EngineFacts) -> bool:
+    return bool(facts.schema)
+
+
 def _wrong_url(option: str, cause: str) -> ConfigError:
-    remedy = "write kind://user@host:port/database, for PostgreSQL also ?schema=name"
+    remedy = f"write kind://user@host:port/database, for {names_where(_has_schemas)} also ?schema=name"
     return ConfigError(f"{option} can't be read", cause=cause, remedy=remedy)
 
 
@@ -210,7 +214,7 @@ def _matches(found: Reflected, kind: str) -> tuple[list[Matched], dict[str, str]
     for name, target in found.new.items():
         old = same_name(name, list(found.old))
         if old is not None:
-            tables.append(matched(found.old[old], target, kind))
+            tables.append(matched(found.old[old], target, ENGINES[kind].texts_of_times))
         else:
             gaps[name] = found.refused_old.get(name) or "no old table has its name"
     gaps |= found.refused_new
