@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from migrator.model.server import TLS_MODES, Server
 
-KINDS = ("postgresql", "mariadb", "mysql")
-
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
@@ -25,11 +23,5 @@ class ServerSettings:
     text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.server.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {self.server.kind!r}")
         if self.server.tls not in TLS_MODES:
             raise ValueError(f"tls must be one of {', '.join(TLS_MODES)}, not {self.server.tls!r}")
-
-    def table_schema(self) -> str:
-        """The schema part of a table's identity."""
-        return self.server.schema if self.server.kind == "postgresql" else self.server.database

@@ -24,9 +24,9 @@ from verify.dual_read.result import DualReadResult, PairResult
 from verify.dual_read.settle import LedgerWatch, settle
 from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Verdict
+from verify.readers.engines import source_reader
 from verify.readers.pending import Pending
 from verify.readers.snapshot import LedgerState, LogPlace
-from verify.readers.source import source_reader
 from verify.settings import ServerSettings
 from verify.verdict import Verdict as Answered
 from verify.verdict import overall_verdict

@@ -5,34 +5,11 @@ from __future__ import annotations
 import re
 
 from migrator.model.table import Column
-from verify.readers.chunk_keys import (
-    BYTES,
-    DATE,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-)
+from verify.readers.chunk_keys import BYTES, INTEGER, NUMBER
+from verify.readers.engines import JUDGED
 from verify.readers.snapshot import TargetColumnText
 
 _INTEGERS = ("int8", "int16", "int32", "int64")
-_PRINTED = {
-    "int2": INTEGER,
-    "int4": INTEGER,
-    "int8": INTEGER,
-    "numeric": NUMBER,
-    "date": DATE,
-    "timestamp": TIMESTAMP,
-    "timestamptz": TIMESTAMPTZ,
-    "uuid": UUID,
-    "bytea": BYTES,
-}
-_TEXTS = re.compile(
-    r"(tiny|medium|long)?(var)?(char|text)\b|(uuid|inet4|inet6|date|datetime|timestamp|time)\b"
-)
-_CHARACTERS = re.compile(r"(tiny|medium|long)?(var)?(char|text)\b")
 
 
 def agreed_kind(kinds: tuple[str, str], source: Column, target: TargetColumnText) -> str | None:
@@ -44,12 +21,7 @@ def agreed_kind(kinds: tuple[str, str], source: Column, target: TargetColumnText
         return INTEGER
     if source.type == "binary" and target.base == "bytea" and "bit" not in source.source_type + target.native:
         return BYTES
-    if kinds == ("postgresql", "postgresql"):
-        if source.type == "date" and target.base == "date":
-            return DATE
-        if source.source_type == "uuid" and target.base == "uuid":
-            return UUID
-    return None
+    return JUDGED[kinds[0]].keys[2](source, target) if kinds[0] == kinds[1] else None
 
 
 def source_kind(engine: str, column: Column) -> str | None:
@@ -61,23 +33,12 @@ def source_kind(engine: str, column: Column) -> str | None:
     native = column.source_type.lower()
     if column.type == "binary":
         return BYTES if "binary" in native or "blob" in native or native == "bytea" else None
-    if engine == "postgresql":
-        return {"date": DATE, "timestamp": TIMESTAMP, "timestamptz": TIMESTAMPTZ}.get(column.type, TEXT)
-    return TEXT if column.type == "string" and _TEXTS.match(native) else None
+    return JUDGED[engine].keys[0](column)
 
 
 def target_kind(engine: str, column: TargetColumnText) -> str | None:
     """The kind of a column that the target alone is cut by, or its rows found by; None if they can't be."""
-    native = column.native.lower()
-    if engine == "postgresql":
-        return _PRINTED.get(column.base, TEXT)
-    if _CHARACTERS.match(native):
-        return TEXT
-    if column.base in ("uuid", "time", "float4", "float8", "float", "double", "bool") or native.startswith(
-        "bit"
-    ):
-        return None
-    return _PRINTED.get(column.base)
+    return JUDGED[engine].keys[1](column)
 
 
 def _is_whole(column: Column) -> bool:

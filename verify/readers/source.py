@@ -7,14 +7,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from verify.readers.mysql.mariadb_source import MariaDBSource
-from verify.readers.mysql.mysql_source import MySQLSource
 from verify.readers.pending import Pending
 from verify.readers.ports import SourceChunks, SourceTables
-from verify.readers.postgres.change_tables import ChangeTableSource
-from verify.readers.postgres.source import PostgresSource
 from verify.readers.snapshot import LedgerState, LogPlace, SourceSnapshot, Viewed, unheard
-from verify.settings import ServerSettings
 
 
 class SourceReader(Protocol):
@@ -43,12 +38,3 @@ class SourceReader(Protocol):
     def pending(self, ledger: LedgerState, upto: LogPlace, tables: Sequence[str]) -> Pending:
         """Tells whether the log holds changes of ``tables`` that the ledger lacks, up to ``upto``."""
         ...
-
-
-def source_reader(settings: ServerSettings, migration: str) -> SourceReader:
-    """The reader for the kind of the source."""
-    if settings.server.kind == "mariadb":
-        return MariaDBSource(settings)
-    if settings.server.kind == "mysql":
-        return MySQLSource(settings)
-    return (ChangeTableSource if settings.change_tables else PostgresSource)(settings, migration)

@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from migrator.errors import VerifyError
 from transforms.load import load_mapping
 from transforms.registry import TargetMapping
+from verify.readers.engines import JUDGED, source_reader, target_reader
 from verify.readers.snapshot import SourceSnapshot
-from verify.readers.source import source_reader
-from verify.readers.target import target_reader
 from verify.settings import ServerSettings
 from verify.tables.compare.key_maps import KeyMapReader, numbered
 from verify.tables.compare.spark_failure import named_failure
@@ -132,7 +131,7 @@ def _comparison(
     return LiveComparison(
         source_reader(source, migration),
         target_reader(target, migration),
-        source.table_schema(),
+        JUDGED[source.server.kind].schema(source.server),
         (source.server.kind, target.server.kind),
         lambda: _checked(spark()),
         scratch,

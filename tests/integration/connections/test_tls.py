@@ -33,8 +33,7 @@ from tests.integration.connections.tls_servers import (
     encrypted_postgres,
 )
 from tests.servers import Database
-from verify.readers.source import source_reader
-from verify.readers.target import target_reader
+from verify.readers.engines import source_reader, target_reader
 
 pytestmark = pytest.mark.integration
 KINDS = ["postgresql", "mariadb", "mysql"]

@@ -13,8 +13,8 @@ from pyspark.sql import types as T
 from tests.integration.judged import settings_of
 from tests.integration.verify.verify_project import Project
 from tests.servers import Database
+from verify.readers.engines import target_reader
 from verify.readers.snapshot import TargetColumnText
-from verify.readers.target import target_reader
 from verify.tables.compare.mapped_side import _canonical_target, _texts
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]

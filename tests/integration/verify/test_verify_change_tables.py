@@ -11,10 +11,10 @@ from migrator.model.server import Server
 from tests.fix_change_tables import captured, read_all, started
 from tests.fix_postgres_source import parts
 from tests.servers import Database
+from verify.readers.engines import source_reader
 from verify.readers.pending import PendingAnswer
 from verify.readers.postgres.change_tables import ChangeTableSource
 from verify.readers.snapshot import LedgerState
-from verify.readers.source import source_reader
 from verify.settings import ServerSettings
 
 pytestmark = pytest.mark.integration

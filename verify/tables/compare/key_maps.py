@@ -11,21 +11,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from psycopg import sql
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transforms.frames import constants
 from transforms.registry import TargetMapping
-from verify.readers.mysql.session import open_session, rows_of
-from verify.readers.postgres.pins import connect_postgres
+from verify.readers.engines import JUDGED
 from verify.settings import ServerSettings
 from verify.tables.compare.compare import place
 
 _OLD, _NEW = "~old key", "~new key"
-_MYSQL_THERE = (
-    "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'migrator_key_map'"
-)
 
 Entries = list[tuple[str, int]]
 
@@ -45,29 +40,9 @@ class KeyMapReader:
     def entries(self, name: str) -> Entries:
         """Old keys and numbers of a map as it is now. Raises ``VerifyError``, ``ConnectionFailed``."""
         known = self._known.get(name, [])
-        read = self._of_postgres if self._settings.server.kind == "postgresql" else self._of_mysql
-        self._known[name] = [*known, *read(name, known[-1][1] if known else 0)]
+        read, after = JUDGED[self._settings.server.kind].key_map, known[-1][1] if known else 0
+        self._known[name] = [*known, *read(self._settings, self._migration, name, after)]
         return self._known[name]
-
-    def _of_postgres(self, name: str, after: int) -> Entries:
-        query = sql.SQL(
-            "SELECT convert_from(old_key, 'UTF8'), new_key FROM migrator.key_map"
-            " WHERE migration = %s AND name = %s AND new_key > %s ORDER BY new_key"
-        )
-        with connect_postgres(self._settings) as connection:
-            there = connection.execute("SELECT to_regclass('migrator.key_map') IS NOT NULL").fetchall()[0][0]
-            rows = connection.execute(query, (self._migration, name, after)).fetchall() if there else []
-        return [(str(key), int(number)) for key, number in rows]
-
-    def _of_mysql(self, name: str, after: int) -> Entries:
-        query = (
-            "SELECT CONVERT(old_key USING utf8mb4), new_key FROM migrator_key_map"
-            " WHERE migration = %s AND name = %s AND new_key > %s ORDER BY new_key"
-        )
-        with open_session(self._settings, "target") as session:
-            there = rows_of(session, _MYSQL_THERE, (self._settings.server.database,))
-            rows = rows_of(session, query, (self._migration, name, str(after))) if there else []
-        return [(str(key), int(number)) for key, number in rows]
 
 
 def numbered(target: TargetMapping, entries: Callable[[str], Entries]) -> TargetMapping:

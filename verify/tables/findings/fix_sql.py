@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from psycopg import sql
-from pymysql.converters import escape_string
-
 from migrator.errors import VerifyError
-from verify.readers.mysql.session import quoted
+from verify.readers.engines import JUDGED
+from verify.readers.statements import Statements
 from verify.tables.compare.compare import DIFFERENT, EXTRA, MISSING
 from verify.tables.findings.differing import Differing, DifferingKey, DifferingTable
 
@@ -29,12 +27,12 @@ def write_fix_sql(
 
     Args:
         differing: keys and both sides' cells.
-        kind: ``postgresql``, ``mysql`` or ``mariadb``.
+        kind: the target's engine (``verify.readers.engines.JUDGED``).
         schema: of the target tables, on PostgreSQL.
         path: the file. Raises ``VerifyError`` if it can't be written.
         children_first: the tables that differ, those whose rows point at others' before these; empty: as they are.
     """
-    dialect = _Postgres(schema) if kind == "postgresql" else _MySQL()
+    dialect = JUDGED[kind].statements(schema)
     number = 0
     try:
         path.touch(mode=0o600)
@@ -72,7 +70,7 @@ def _ordered(
                     yield table, key
 
 
-def _statement(dialect: _Dialect, table: DifferingTable, key: DifferingKey) -> Iterator[str]:
+def _statement(dialect: Statements, table: DifferingTable, key: DifferingKey) -> Iterator[str]:
     names = [name for name, _, _ in table.columns]
     shown = ", ".join(f"{n}={v}" for n, v in zip(table.key, key.key, strict=True))
     yield "-- " + _one_line(f"{key.status}: {table.table} {shown}")
@@ -82,7 +80,7 @@ def _statement(dialect: _Dialect, table: DifferingTable, key: DifferingKey) -> I
             for value, (_, _, base) in zip(key.mapped, table.columns, strict=True)
         )
         columns = ", ".join(map(dialect.name, names))
-        yield dialect.insert(table, columns, values)
+        yield dialect.insert(table.table, table.key[0], columns, values)
     elif key.status == EXTRA and key.target is not None:
         yield f"DELETE FROM {dialect.table(table.table)} WHERE {_guard(dialect, table, key.target)};"
     elif key.status == DIFFERENT and key.mapped is not None and key.target is not None:
@@ -102,7 +100,7 @@ def _one_line(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def _guard(dialect: _Dialect, table: DifferingTable, target: tuple[str | None, ...]) -> str:
+def _guard(dialect: Statements, table: DifferingTable, target: tuple[str | None, ...]) -> str:
     """The row exactly as it was seen, its key first."""
     cells = list(zip(table.columns, target, strict=True))
     ordered = [cell for cell in cells if cell[0][0] in table.key] + [
@@ -114,71 +112,3 @@ def _guard(dialect: _Dialect, table: DifferingTable, target: tuple[str | None, .
         else dialect.same(dialect.name(name), dialect.literal(value, base))
         for (name, _, base), value in ordered
     )
-
-
-class _Postgres:
-    """Quoting of PostgreSQL: untyped literals take the column's type."""
-
-    begin = (
-        "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nSET TIME ZONE 'UTC';\n"
-        "SET DateStyle = ISO;\nSET IntervalStyle = postgres;\nBEGIN;\n"
-    )
-
-    def __init__(self, schema: str):
-        self._schema = schema
-
-    def name(self, name: str) -> str:
-        return sql.Identifier(name).as_string(None)
-
-    def table(self, name: str) -> str:
-        return sql.Identifier(self._schema, name).as_string(None)
-
-    def literal(self, value: str | None, base: str) -> str:
-        if value is None:
-            return "NULL"
-        return sql.Literal("\\x" + value if base == "bytea" else value).as_string(None).strip()
-
-    def same(self, column: str, literal: str) -> str:
-        return f"{column} IS NOT DISTINCT FROM {literal}"
-
-    def insert(self, table: DifferingTable, columns: str, values: str) -> str:
-        head = f"INSERT INTO {self.table(table.table)} ({columns}) OVERRIDING SYSTEM VALUE"
-        return f"{head} VALUES ({values}) ON CONFLICT DO NOTHING;"
-
-
-class _MySQL:
-    """Quoting of MySQL and MariaDB."""
-
-    # a zero in an AUTO_INCREMENT column is a value
-    begin = (
-        "SET NAMES utf8mb4;\n"
-        "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO';\nBEGIN;\n"
-    )
-
-    def name(self, name: str) -> str:
-        return quoted(name)
-
-    def table(self, name: str) -> str:
-        return quoted(name)
-
-    def literal(self, value: str | None, base: str) -> str:
-        if value is None:
-            return "NULL"
-        if base == "bytea":
-            return f"X'{value}'"
-        if base == "bool" and value in ("true", "false"):
-            return str(int(value == "true"))
-        text = value.removesuffix("Z") if base == "timestamptz" else value
-        return f"'{escape_string(text)}'"
-
-    def same(self, column: str, literal: str) -> str:
-        return f"{column} <=> {literal}"
-
-    def insert(self, table: DifferingTable, columns: str, values: str) -> str:
-        # not INSERT IGNORE, which would also make other values of those that don't fit
-        key = quoted(table.key[0])
-        head = f"INSERT INTO {self.table(table.table)} ({columns}) VALUES ({values})"
-        return f"{head} ON DUPLICATE KEY UPDATE {key} = {key};"
-
-
-_Dialect = _Postgres | _MySQL

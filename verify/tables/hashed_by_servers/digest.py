@@ -145,7 +145,7 @@ def pushed(
     """Plans how the servers compute the digest; None where they don't agree upon every column.
 
     Args:
-        kinds: of both servers (``verify.settings.KINDS``).
+        kinds: of both servers (``verify.readers.engines.JUDGED``).
         dialects: of both.
         pairs: all columns that are compared.
         key: the columns whose order both servers agree upon.

@@ -48,7 +48,7 @@ def in_mysql(expression: Expression, columns: Sequence[Column], target: str) -> 
     Args:
         expression: over the table's columns.
         columns: the table's, in the order of ``Expression.column``.
-        target: the target's engine (``verify.settings.KINDS``).
+        target: the target's engine (``verify.readers.engines.JUDGED``).
     """
     made = _MySQLWords(columns).column(expression)
     if made is None or target == "postgresql":

@@ -130,7 +130,7 @@ def select_list(
     """Writes the select list for an engine: rows, on PostgreSQL those with a hash, and the hash of them all.
 
     Args:
-        engine: see ``verify.settings.KINDS``.
+        engine: see ``verify.readers.engines.JUDGED``.
         cells: the columns.
         long: of which of them ``may_be_long`` is true.
         is_target: whether longer values than the source's type has room for may be met, and ends are looked for.

@@ -51,7 +51,7 @@ class ChunkedSides(Protocol):
 
     @property
     def kinds(self) -> tuple[str, str]:
-        """Their engines (``verify.settings.KINDS``)."""
+        """Their engines (``verify.readers.engines.JUDGED``)."""
         ...
 
 

@@ -110,7 +110,7 @@ class LiveComparison:
         source: reads the old database.
         target: reads the new one.
         source_schema: schema part of the source tables' identities.
-        kinds: engines of source and target (``verify.settings.KINDS``).
+        kinds: engines of source and target (``verify.readers.engines.JUDGED``).
         spark: starts Spark on first use.
         directory: scratch space for snapshots; its content is removed between rounds.
         limits: bounds.

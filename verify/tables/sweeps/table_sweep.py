@@ -98,7 +98,7 @@ class TableSweep(Pairing):
 
     Args:
         source, target: readers of both.
-        kinds: their engines (``verify.settings.KINDS``).
+        kinds: their engines (``verify.readers.engines.JUDGED``).
         wait, step: see ``verify.tables.sweeps.pairing.Pairing``; the wait is for all of the source.
         rows: rows in a chunk.
         directory: made anew; gets a folder for each table.

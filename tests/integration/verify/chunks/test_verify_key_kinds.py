@@ -13,9 +13,8 @@ import pytest
 from tests.integration.judged import settings_of
 from tests.servers import Database
 from verify.readers.chunk_keys import KeyColumn, KeyList, KeyRange, condition, cut, lists_of
+from verify.readers.engines import source_reader, target_reader
 from verify.readers.ports import Part
-from verify.readers.source import source_reader
-from verify.readers.target import target_reader
 from verify.tables.sweeps.grain_buckets import key_texts
 from verify.tables.sweeps.table_sweep import source_key, target_key
 

@@ -18,8 +18,8 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from tests.integration.judged import settings_of
 from tests.servers import Database
+from verify.readers.engines import source_reader
 from verify.readers.snapshot import LogPlace
-from verify.readers.source import source_reader
 from verify.tables.findings.differing import read_differing
 from verify.tables.result import TableResult, VerifyResult
 from verify.tables.run import verify
