@@ -14,7 +14,7 @@ from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.run.migration import source_tables
 from migrator.wiring import parts as wiring
-from verify.dual_read.grants import source_grants, target_grants
+from verify.dual_read.engines import source_grants, target_grants
 
 
 @click.command()

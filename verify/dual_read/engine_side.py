@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -17,11 +17,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from migrator.errors import MigratorError, VerifyError
 from verify.dual_read.answer import Answer, value_of
-from verify.dual_read.places import View, opener, own_words
+from verify.dual_read.engines import ASKED, dialect_kind
+from verify.dual_read.places import View
 from verify.dual_read.verdict import Failure, Read
-from verify.readers.ledger_row import ledger_state
-from verify.readers.mysql.session import connect_mysql, rows_of
-from verify.readers.postgres.pins import APPLICATIONS, connect_postgres
 from verify.readers.snapshot import LedgerState, LogPlace
 from verify.settings import ServerSettings
 
@@ -29,19 +27,18 @@ ROWS_MAX = 10_000
 _REFUSED = {1052, 1054, 1055, 1064, 1146, 1222, 1305, 1583}
 """Errors of MySQL and MariaDB that say that the statement itself is wrong."""
 _NOT_ALLOWED = "42501"
-_NO_TABLE = 1146
 _FAILURES = (SQLAlchemyError, psycopg.Error, pymysql.err.MySQLError, MigratorError, OSError)
-_LEDGER = "SELECT epoch, segment, position_order, position_token, checkpoint FROM {} WHERE migration = %s"
 
 
 def engine_of(settings: ServerSettings, connections: int) -> Engine:
     """An engine for one side of a project: sessions in UTC, read-only, at most ``connections`` of them."""
-    if settings.server.kind == "postgresql":
-        driver, connect = "postgresql+psycopg", lambda: connect_postgres(settings, APPLICATIONS)
-    else:
-        driver, connect = f"{settings.server.kind}+pymysql", lambda: _mysql(settings)
+    asked = ASKED[settings.server.kind]
+
+    def connect() -> Any:
+        return asked.connect(settings)
+
     url = URL.create(
-        driver,
+        asked.driver,
         settings.server.user,
         None,
         settings.server.host,
@@ -51,26 +48,22 @@ def engine_of(settings: ServerSettings, connections: int) -> Engine:
     return create_engine(url, creator=connect, pool_size=connections, max_overflow=0, pool_timeout=60)
 
 
-def _mysql(settings: ServerSettings) -> Any:
-    # What an application's words mean is what its server says, as the application is told.
-    connection = connect_mysql(settings, left=("sql_mode",))
-    rows_of(connection, "SET SESSION TRANSACTION READ ONLY")
-    return connection
-
-
 def kind_of(engine: Engine) -> str:
     """``postgresql``, ``mariadb`` or ``mysql``. Raises ``VerifyError`` for any other engine."""
-    name = engine.dialect.name
-    if name == "mysql":
+
+    def is_mariadb() -> bool:
         with engine.connect():  # which of the two it is, the server says
-            name = "mariadb" if getattr(engine.dialect, "is_mariadb", False) else "mysql"
-    if name not in ("postgresql", "mariadb", "mysql"):
+            return bool(getattr(engine.dialect, "is_mariadb", False))
+
+    name = engine.dialect.name
+    kind = dialect_kind(name, is_mariadb)
+    if kind is None:
         raise VerifyError(
             f"an engine of {name} has no positions",
             where=engine.url.render_as_string(hide_password=True),
             remedy="use PostgreSQL, MariaDB or MySQL, or give callables instead of engines",
         )
-    return name
+    return kind
 
 
 class OldEngine:
@@ -84,7 +77,7 @@ class OldEngine:
 
     def _open(self, connection: Connection) -> View:
         self._kind = self._kind or kind_of(self._engine)
-        return opener(self._kind, self._change_tables)(_driver(connection))
+        return ASKED[self._kind].view(self._change_tables)(_driver(connection))
 
     def read(self, query: TextClause, parameters: Mapping[str, Any]) -> Read:
         """The answer between two places of the log; a failure is a result too."""
@@ -98,7 +91,7 @@ class OldEngine:
     def _read(self, query: TextClause, parameters: Mapping[str, Any]) -> Read:
         with _session(self._engine) as connection:
             view = self._open(connection)
-            with _limited(connection, self._kind, self._timeout_s):
+            with ASKED[self._kind].limited(_driver(connection), self._timeout_s):
                 answer, elapsed_s = _ask(connection, query, parameters)
             return Read(answer, view.low, view.high, elapsed_s)
 
@@ -125,33 +118,14 @@ class NewEngine:
         with _session(self._engine) as connection:
             ledger = self._ledger(connection)
             place = LogPlace(ledger.order, ledger.token) if ledger else None
-            with _limited(connection, self._kind, self._timeout_s):
+            with ASKED[self._kind].limited(_driver(connection), self._timeout_s):
                 answer, elapsed_s = _ask(connection, query, parameters)
             return Read(answer, place, place, elapsed_s)
 
     def _ledger(self, connection: Connection) -> LedgerState | None:
         """Begins the transaction, then reads the ledger in it."""
         self._kind = self._kind or kind_of(self._engine)
-        raw = _driver(connection)
-        if self._kind == "postgresql":
-            raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            with own_words(raw, in_transaction=True):
-                if raw.execute("SELECT to_regclass('migrator.ledger')").fetchone()[0] is None:
-                    return None
-                query = _LEDGER.format("migrator.ledger").replace("checkpoint", "checkpoint::text")
-                row = raw.execute(query, (self._migration,)).fetchone()
-            return ledger_state(row, "migrator.ledger") if row else None
-        rows_of(raw, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        rows_of(raw, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-        try:
-            rows = rows_of(raw, _LEDGER.format("migrator_ledger"), (self._migration,))
-        except (
-            pymysql.err.ProgrammingError
-        ) as error:  # to be hidden from this login is another error than not to be
-            if error.args[0] != _NO_TABLE:
-                raise
-            return None
-        return ledger_state(rows[0], "migrator_ledger") if rows else None
+        return ASKED[self._kind].ledger(_driver(connection), self._migration)
 
 
 def _driver(connection: Connection) -> Any:
@@ -182,28 +156,6 @@ def _session(engine: Engine) -> Iterator[Connection]:
         finally:
             if not connection.invalidated:
                 _driver(connection).rollback()
-
-
-@contextmanager
-def _limited(connection: Connection, kind: str, timeout_s: float) -> Iterator[None]:
-    """Limits queries by the server's own clock; the session is left as it was found."""
-    if kind == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(timeout_s * 1000)}")
-        yield
-        return
-    name, value = (
-        ("max_statement_time", timeout_s) if kind == "mariadb" else ("max_execution_time", timeout_s * 1e3)
-    )
-    raw = _driver(connection)
-    [(before,)] = rows_of(raw, f"SELECT @@SESSION.{name}")
-    rows_of(
-        raw, f"SET SESSION {name} = {value:.0f}" if kind == "mysql" else f"SET SESSION {name} = {value:g}"
-    )
-    try:
-        yield
-    finally:
-        with suppress(pymysql.err.MySQLError):  # a connection that is gone has no settings either
-            rows_of(raw, f"SET SESSION {name} = %s", (before,))
 
 
 def _ask(connection: Connection, query: TextClause, parameters: Mapping[str, Any]) -> tuple[Answer, float]:

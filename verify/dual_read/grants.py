@@ -16,10 +16,8 @@ from verify.settings import ServerSettings
 _MORE = "for each other table that a query reads"
 
 
-def source_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
-    """Lists the rights that queries of the old side need: reading these tables."""
-    if settings.server.kind != "postgresql":
-        return _mysql(settings, "source", tables)
+def postgres_source_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
+    """Lists the rights that queries of an old side on PostgreSQL need: reading these tables."""
     role = _quoted(settings.server.user)
     stopped = "if a difference is to be judged while `migrator run` is stopped"
     peek = [(f"ALTER ROLE {role} REPLICATION", f"{stopped}: to look what the slot still holds")]
@@ -31,14 +29,22 @@ def source_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
     return _postgres(settings, "source", tables, [], peek)
 
 
-def target_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
-    """Lists the rights that queries of the new side need: reading these tables and the ledger, which a first run
-    makes."""
-    if settings.server.kind != "postgresql":
-        return _mysql(settings, "target", [*tables, "migrator_ledger"])
+def postgres_target_grants(settings: ServerSettings, tables: Sequence[str]) -> Grants:
+    """Lists the rights that queries of a new side on PostgreSQL need: reading these tables and the ledger, which a
+    first run makes."""
     role = _quoted(settings.server.user)
     ledger = [f"GRANT USAGE ON SCHEMA migrator TO {role}", f"GRANT SELECT ON migrator.ledger TO {role}"]
     return _postgres(settings, "target", tables, ledger, [])
+
+
+def mysql_source_grants(product: str, settings: ServerSettings, tables: Sequence[str]) -> Grants:
+    """Likewise on MySQL or MariaDB; ``product``: which of them."""
+    return _mysql(product, settings, "source", tables)
+
+
+def mysql_target_grants(product: str, settings: ServerSettings, tables: Sequence[str]) -> Grants:
+    """Likewise on MySQL or MariaDB; ``product``: which of them."""
+    return _mysql(product, settings, "target", [*tables, "migrator_ledger"])
 
 
 def _postgres(
@@ -65,10 +71,10 @@ def _postgres(
     )
 
 
-def _mysql(settings: ServerSettings, side: str, tables: Sequence[str]) -> Grants:
+def _mysql(product: str, settings: ServerSettings, side: str, tables: Sequence[str]) -> Grants:
     user, database = f"{mysql_quoted(settings.server.user)}@'%'", mysql_quoted(settings.server.database)
     return Grants(
-        _title("MySQL" if settings.server.kind == "mysql" else "MariaDB", side, settings.server.database),
+        _title(product, side, settings.server.database),
         user,
         f"CREATE USER {user} IDENTIFIED BY '...';",
         tuple(f"GRANT SELECT ON {database}.{mysql_quoted(name)} TO {user}" for name in tables),

@@ -131,13 +131,6 @@ def _begin(connection: Any) -> None:
     rows_of(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
 
-def opener(kind: str, change_tables: bool) -> OpenView:
-    """The function for the engine of the old side."""
-    if kind == "postgresql":
-        return change_table_view if change_tables else postgres_view
-    return mariadb_view if kind == "mariadb" else mysql_view
-
-
 def pause(at_most_s: float) -> None:
     """Waits a random moment, so that no writer's rhythm is followed by accident."""
     threading.Event().wait(random.uniform(0, at_most_s))

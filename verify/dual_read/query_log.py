@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -17,9 +17,6 @@ from typing import Any
 
 from migrator.errors import ConfigError
 from verify.dual_read.queries import QueryPair
-
-FORMATS = ("mysql", "postgresql")
-"""The general log of MySQL and MariaDB as a file, and PostgreSQL's csvlog."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|/\*.*?\*/|--[^\n]*|\#[^\n]*)
@@ -63,7 +60,7 @@ def read_log(file: Path, form: str) -> Iterator[Logged]:
     """The statements of a log file, in order. Raises ``ConfigError`` where it is none of the format."""
     try:
         with file.open(encoding="utf-8", errors="replace", newline="") as lines:
-            yield from _postgres(lines) if form == "postgresql" else _mysql(lines)
+            yield from _FORMS[form].read(lines)
     except (OSError, csv.Error) as error:
         raise ConfigError(
             f"the query log {file} can't be read",
@@ -99,6 +96,19 @@ def _mysql(lines: Iterable[str]) -> Iterator[Logged]:
         yield Logged(current)
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A format of logs: ``read`` takes its lines, ``escapes`` tells whether a backslash escapes in literals."""
+
+    read: Callable[[Iterable[str]], Iterator[Logged]]
+    escapes: bool
+
+
+_FORMS = {"mysql": _Form(_mysql, True), "postgresql": _Form(_postgres, False)}
+FORMATS = tuple(_FORMS)
+"""The general log of MySQL and MariaDB as a file, and PostgreSQL's csvlog."""
+
+
 def tokens(statement: str) -> list[_Token]:
     """The words of a statement without white space and comments; words outside quotes in lower case."""
     found = []
@@ -114,7 +124,7 @@ class Template:
 
     def __init__(self, text: str, form: str):
         self._wanted = tokens(text)
-        self._escapes = form == "mysql"
+        self._escapes = _FORMS[form].escapes
 
     def match(self, logged: Logged) -> dict[str, Any] | None:
         """The parameters of a statement that is of this form, or None."""

@@ -21,7 +21,7 @@ from tests.integration.dual_read.dual_stream import MIGRATION, WRONG, Stream
 from tests.integration.dual_read.test_dual_read import pair
 from tests.integration.dual_read.test_dual_read_mysql import PAIRS
 from tests.servers import Database, server_of
-from verify.dual_read.grants import source_grants, target_grants
+from verify.dual_read.engines import source_grants, target_grants
 from verify.dual_read.result import PairResult
 from verify.dual_read.runner import Plan, run
 from verify.settings import ServerSettings
