@@ -29,7 +29,7 @@ _HELD = (
     " WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted"
 )
 _VISIBLE_S = 2.0
-_NOWHERE = ServerSettings(Server(kind="mysql", host="", port=0, database="", user="", schema="public"))
+_NOWHERE = ServerSettings(Server(kind="", host="", port=0, database="", user=""))
 """The readers are asked for places on a connection that is there already; where they would connect to is not
 used."""
 

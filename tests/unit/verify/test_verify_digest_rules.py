@@ -80,3 +80,13 @@ def test_a_whole_number_of_the_mapping_is_one_of_64_bits() -> None:
     found = digest(("postgresql", "postgresql"), made, "bigint")
     assert found is not None
     assert "((a * b))::int8" in found.source
+
+
+def test_an_engine_without_rules_of_its_own_has_its_rows_read() -> None:
+    column = Column("c", "int32", True, "int")
+    pair = Pair(column, TargetColumnText("c", "integer", "int4", False))
+    for kinds in (("another", "postgresql"), ("mysql", "another")):
+        assert pushed(kinds, (MYSQL, POSTGRES), [pair], [KeyColumn("k", "k", INTEGER)]) is None
+    assert (
+        pushed(("mysql", "postgresql"), (MYSQL, POSTGRES), [pair], [KeyColumn("k", "k", INTEGER)]) is not None
+    )

@@ -36,6 +36,7 @@ from migrator.model.table import Column
 from verify.readers.chunk_keys import Dialect, KeyColumn
 from verify.readers.snapshot import TargetColumnText
 from verify.tables.compare.normalise import kind_of
+from verify.tables.hashed_by_servers.engines import CAST, HASHING, UUID, HashingEngine
 from verify.tables.hashed_by_servers.row_hash import Hashed, row_hash
 from verify.tables.hashed_by_servers.spark_numbers import WHOLE
 from verify.tables.hashed_by_servers.sql_value import SqlValue
@@ -44,29 +45,8 @@ from verify.tables.hashed_by_servers.text_hash import (
     CLASSES,
     Cell,
     may_be_long,
-    select_list,
 )
 
-_OTHERS_OF_MYSQL = ("date", "datetime", "timestamp", "time", "float", "double", "json", "set")
-_MYSQL_CLASSES = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "integer"),
-    **dict.fromkeys(("varchar", "char", "tinytext", "text", "mediumtext", "longtext", "enum"), "text"),
-    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "bytea"),
-    "decimal": "numeric",
-}
-_POSTGRES_CLASSES = {
-    **dict.fromkeys(("smallint", "integer"), "int4"),
-    "bigint": "integer",
-    **dict.fromkeys(("text", "character varying"), "text"),
-    "boolean": "bool",
-    "numeric": "numeric",
-    "real": "float4",
-    "double precision": "float8",
-    "character": "bpchar",
-    "timestamp without time zone": "timestamp",
-    "timestamp with time zone": "timestamptz",
-    **{name: name for name in ("bytea", "date", "uuid")},
-}
 _NUMBERS = {"int4", "integer", "numeric"}
 _MADE_CLASSES = {
     "string": "text",
@@ -78,16 +58,10 @@ _MADE_CLASSES = {
 """Classes of the values that a server makes, by Spark's type; all other types are numbers."""
 _PRINTED = "printed"
 """The class of what a source hands on as the text that it prints, where its target prints that text too."""
-_TEXTS = ("text", "varchar")
-_CAST = ("json", "jsonb", "bpchar")
-"""Types of PostgreSQL whose cast to text gives what their rules compare. That of ``inet`` adds a mask."""
 _DASHED = "________-____-____-____-____________"
 _DIGITS = f"(CASE WHEN {{0}} LIKE '{_DASHED}' THEN REPLACE(LOWER({{0}}), '-', '') ELSE LOWER({{0}}) END)"
 """A UUID's, which may be written in capitals and without dashes."""
-_OUTPUT = "(CASE WHEN num_nulls({0}) = 0 THEN format('%s', {0}) END)"
 _FLOATING = {"float8": "mysql double", "float4": "mysql float"}
-_AS_READ = ("bool", "date", "timestamp", "timestamptz")
-"""Classes of MySQL's that are what ``verify.readers.mysql.target`` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +88,12 @@ class Pair:
     source: Column | SqlValue
     target: TargetColumnText
 
-    def words(self, kind: str, dialect: Dialect) -> str:
-        """The source's side in SQL. ``kind``: its engine."""
+    def words(self, engine: HashingEngine, dialect: Dialect) -> str:
+        """The source's side in SQL, of its engine."""
         if not isinstance(self.source, SqlValue):
             return dialect.quoted(self.source.name)
         # A number that the type can't hold isn't known, so that row's hash is never computed.
-        whole = self.source.type in WHOLE and kind == "postgresql"
-        return f"({self.source.sql})::int8" if whole else self.source.sql
+        return engine.whole.format(self.source.sql) if self.source.type in WHOLE else self.source.sql
 
     def declared(self) -> tuple[str, str]:
         """The types of both sides, or one like it where the source's side is computed."""
@@ -150,22 +123,25 @@ def pushed(
         pairs: all columns that are compared.
         key: the columns whose order both servers agree upon.
     """
-    found = [_class_of(pair, kinds) for pair in pairs]
+    if not set(kinds) <= set(HASHING):
+        return None
+    old, new = (HASHING[kind] for kind in kinds)
+    found = [_class_of(pair, old, new, kinds[0] == kinds[1]) for pair in pairs]
     classes = [name for name in found if name is not None]
     if not pairs or len(classes) < len(pairs):
         return None
     names = [
-        [pair.words(kinds[0], dialects[0]) for pair in pairs],
+        [pair.words(old, dialects[0]) for pair in pairs],
         [dialects[1].quoted(pair.target.name) for pair in pairs],
     ]
     for place, pair in enumerate(pairs):
         if classes[place] == _PRINTED:
-            names[0][place] = _printed_by_source(names[0][place], pair, kinds)
-            names[1][place] = _printed_by_target(names[1][place], pair, kinds[1])
+            names[0][place] = _printed_by_source(names[0][place], pair, old, new)
+            names[1][place] = _printed_by_target(names[1][place], pair, new)
             classes[place] = "text"
     made = [pair.source for pair in pairs if isinstance(pair.source, SqlValue)]
     unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
-    if kinds == ("postgresql", "postgresql"):
+    if kinds[0] == kinds[1] and old.row_hash:
         return Pushed(_by_hash(names[0], pairs, classes, unknown), _by_hash(names[1], pairs, classes, []))
     if any(name not in CLASSES and not name.startswith("mysql ") for name in classes):
         return None
@@ -174,17 +150,19 @@ def pushed(
         [dialects[0].quoted(column.source) for column in key],
         [dialects[1].quoted(column.target) for column in key],
     ]
-    cells = [_cells(names[side], pairs, classes, kinds[0], side == 0) for side in (0, 1)]
-    old = select_list(kinds[0], cells[0], long, order[0], False, unknown)
-    new = select_list(kinds[1], cells[1], long, order[1], True)
-    return Pushed(old, new, rows_max=max(1, CELLS_MAX // len(pairs)))
+    cells = [_cells(names[side], pairs, classes, old, side == 0) for side in (0, 1)]
+    lists = (
+        old.select(cells[0], long, order[0], False, unknown),
+        new.select(cells[1], long, order[1], True, ()),
+    )
+    return Pushed(*lists, rows_max=max(1, CELLS_MAX // len(pairs)))
 
 
-def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
-    """The class of values that both columns belong to."""
-    target = _declared(kinds[1], pair.target.native)
-    if kinds[1] != "postgresql" and pair.target.base in _AS_READ:
-        if kinds[0] == "postgresql" or isinstance(pair.source, SqlValue):
+def _class_of(pair: Pair, old: HashingEngine, new: HashingEngine, same: bool) -> str | None:
+    """The class of values that both columns belong to. ``same``: whether both servers are of one kind."""
+    target = new.declared(pair.target.native)
+    if pair.target.base in new.as_read:
+        if old.declared is not new.declared or isinstance(pair.source, SqlValue):
             target = pair.target.base
         elif pair.target.base == "bool":
             return None
@@ -193,8 +171,8 @@ def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
         if pair.source.type in WHOLE and target in ("int4", "integer"):
             return "integer"
         alike = target == found or (found == "numeric" and target in _NUMBERS)
-        return found if alike else _printed(pair, kinds, target)
-    source = _declared(kinds[0], pair.source.source_type)
+        return found if alike else _printed(pair, old, new, target)
+    source = old.declared(pair.source.source_type)
     if {source, target} == {"int4", "integer"}:
         return "integer"
     if source != target and {source, target} <= _NUMBERS:
@@ -205,52 +183,37 @@ def _class_of(pair: Pair, kinds: tuple[str, str]) -> str | None:
     if source == "mysql time" and pair.target.base == "time":
         return "time"
     if source is None or source != target:
-        return _printed(pair, kinds, target)
-    if source.startswith("mysql ") and kinds[0] != kinds[1]:
+        return _printed(pair, old, new, target)
+    if source.startswith("mysql ") and not same:
         return None
     return source
 
 
-def _printed(pair: Pair, kinds: tuple[str, str], target: str | None) -> str | None:
+def _printed(pair: Pair, old: HashingEngine, new: HashingEngine, target: str | None) -> str | None:
     """The class of a text that is handed on to another type; None where its values may be printed otherwise."""
     if pair.source.type != "string":
         return None
-    if kinds[1] != "postgresql":
+    if new.printed is None:
         return _PRINTED if target == "text" else None
     base = pair.target.base
     if base == "jsonb":
-        # MySQL's has the same order and the same blanks, all others are as somebody wrote them.
-        alike = kinds[0] == "mysql" and pair.declared()[0].lower() == "json"
+        alike = pair.declared()[0].lower() in old.as_jsonb
     else:
-        alike = base in (*_CAST, "uuid") or kind_of(pair.target) == "text"
+        alike = base in (*CAST, UUID) or kind_of(pair.target) == "text"
     return _PRINTED if alike else None
 
 
-def _printed_by_source(name: str, pair: Pair, kinds: tuple[str, str]) -> str:
-    plain = kinds[0] != "postgresql" or isinstance(pair.source, SqlValue)
-    if not plain and _declared("postgresql", pair.declared()[0]) != "text":
-        name = _OUTPUT.format(name)
-    if kinds[1] != "postgresql" or pair.target.base != "uuid":
+def _printed_by_source(name: str, pair: Pair, old: HashingEngine, new: HashingEngine) -> str:
+    if not isinstance(pair.source, SqlValue) and old.declared(pair.source.source_type) != "text":
+        name = old.output.format(name)
+    if new.printed is None or pair.target.base != UUID:
         return name
     # Under a collation that takes other texts for equal, no server before 18 looks for one.
-    return _DIGITS.format(f'({name} COLLATE "C")' if kinds[0] == "postgresql" else name)
+    return _DIGITS.format(old.by_bytes.format(name))
 
 
-def _printed_by_target(name: str, pair: Pair, engine: str) -> str:
-    if engine != "postgresql" or pair.target.base in _TEXTS:
-        return name
-    if pair.target.base == "uuid":
-        return f"encode(uuid_send({name}), 'hex')"
-    return f"({name}::text)" if pair.target.base in _CAST else _OUTPUT.format(name)
-
-
-def _declared(kind: str, native: str) -> str | None:
-    plain = re.sub(r"\([^)]*\)", "", native.lower()).strip()
-    if kind == "postgresql":
-        # Others only by the text that the type's output function makes, and only of the very same declaration.
-        return _POSTGRES_CLASSES.get(plain, f"as {native}")
-    word = plain.split(" ")[0]
-    return _MYSQL_CLASSES.get(word) or (f"mysql {word}" if word in _OTHERS_OF_MYSQL else None)
+def _printed_by_target(name: str, pair: Pair, new: HashingEngine) -> str:
+    return name if new.printed is None else new.printed(name, pair.target.base)
 
 
 def _scale(native: str) -> int | None:
@@ -278,14 +241,17 @@ def _hashed(name: str, pair: Pair, kind: str) -> Hashed:
 
 
 def _cells(
-    names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], source: str, of_source: bool
+    names: Sequence[str],
+    pairs: Sequence[Pair],
+    classes: Sequence[str],
+    source: HashingEngine,
+    of_source: bool,
 ) -> list[Cell]:
     """The columns of one side; ``source`` is the source's engine."""
     made = []
     for name, pair, kind in zip(names, pairs, classes, strict=True):
         declared = pair.declared()[0 if of_source else 1]
-        # PostgreSQL would compute a value once more to ask whether it is NULL, but not to write NULL down.
-        computed = isinstance(pair.source, SqlValue) and source == "postgresql"
+        computed = isinstance(pair.source, SqlValue) and source.computes_again
         nullable = computed or pair.source.nullable
         scales_differ = pair.scales_differ() if kind == "numeric" else "(" in declared
         only_if = pair.source.only_if if of_source and isinstance(pair.source, SqlValue) else None

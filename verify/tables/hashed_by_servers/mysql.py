@@ -42,16 +42,16 @@ _DIGITS_MAX, _DECIMALS_MAX = 65, 30
 _CHARACTERS = "COLLATE utf8mb4_bin"
 
 
-def in_mysql(expression: Expression, columns: Sequence[Column], target: str) -> SqlValue | None:
+def in_mysql(expression: Expression, columns: Sequence[Column], strict_times: bool) -> SqlValue | None:
     """A column of a mapping over a table of MySQL or MariaDB; None where there are no words for it.
 
     Args:
         expression: over the table's columns.
         columns: the table's, in the order of ``Expression.column``.
-        target: the target's engine (``verify.readers.engines.JUDGED``).
+        strict_times: whether the target has no times but those of the calendar.
     """
     made = _MySQLWords(columns).column(expression)
-    if made is None or target == "postgresql":
+    if made is None or strict_times:
         return made and replace(made, unprinted=())
     return replace(made, unknown=made.doubts(), unprinted=())
 

@@ -119,32 +119,22 @@ def may_be_long(kind: str, declared: str) -> bool:
     return size is None or int(size[1]) > _LONG
 
 
-def select_list(
-    engine: str,
+def select_in_postgres(
     cells: Sequence[Cell],
     long: Sequence[bool],
     key: Sequence[str],
     is_target: bool,
     unknown: Sequence[str] = (),
 ) -> str:
-    """Writes the select list for an engine: rows, on PostgreSQL those with a hash, and the hash of them all.
+    """Writes the select list for PostgreSQL: rows, those with a hash, and the hash of them all.
 
     Args:
-        engine: see ``verify.readers.engines.JUDGED``.
         cells: the columns.
         long: of which of them ``may_be_long`` is true.
-        is_target: whether longer values than the source's type has room for may be met, and ends are looked for.
         key: names of the columns that rows are in the order of, quoted.
+        is_target: whether longer values than the source's type has room for may be met, and ends are looked for.
         unknown: conditions, never NULL, of rows that are to agree with none.
     """
-    if engine == "postgresql":
-        return _by_postgres(cells, long, key, is_target, unknown)
-    return _by_mysql(cells, long, is_target, unknown)
-
-
-def _by_postgres(
-    cells: Sequence[Cell], long: Sequence[bool], key: Sequence[str], is_target: bool, unknown: Sequence[str]
-) -> str:
     parts = [_postgres(each, big, is_target) for each, big in zip(cells, long, strict=True)]
     row = f"concat_ws('{_END}', {', '.join(parts)})"
     sure = [each.name for each in cells if not each.nullable]
@@ -157,8 +147,15 @@ def _by_postgres(
     return f"count(*), count(*), coalesce({hash_}, 0)::text"
 
 
-def _by_mysql(cells: Sequence[Cell], long: Sequence[bool], is_target: bool, unknown: Sequence[str]) -> str:
-    """Writes the select list for MySQL and MariaDB. The absence of warnings shows that the text is whole."""
+def select_in_mysql(
+    cells: Sequence[Cell],
+    long: Sequence[bool],
+    key: Sequence[str],
+    is_target: bool,
+    unknown: Sequence[str] = (),
+) -> str:
+    """Writes the select list for MySQL and MariaDB, as ``select_in_postgres`` does; rows as they are found
+    (see above). The absence of warnings shows that the text is whole."""
     parts = [_mysql(each, big) for each, big in zip(cells, long, strict=True)]
     row = f"COALESCE(CONCAT({f', {_MYSQL_END}, '.join(parts)}), '{token_hex()}')"
     ends = [

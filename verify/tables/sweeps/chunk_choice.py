@@ -22,8 +22,7 @@ from verify.readers.ports import SourceChunks, TargetChunks
 from verify.readers.snapshot import TargetColumnText
 from verify.tables.compare.mapped_side import mapping_failure
 from verify.tables.hashed_by_servers.digest import Pair, Pushed, pushed
-from verify.tables.hashed_by_servers.mysql import in_mysql
-from verify.tables.hashed_by_servers.postgres import in_postgres
+from verify.tables.hashed_by_servers.engines import HASHING
 from verify.tables.hashed_by_servers.sql_value import SqlValue
 
 
@@ -113,9 +112,10 @@ def _in_sql(
 
 
 def _in_words(kinds: tuple[str, str], expression: Expression, columns: Sequence[Column]) -> SqlValue | None:
-    if kinds[0] == "postgresql":
-        return in_postgres(expression, columns)
-    return in_mysql(expression, columns, kinds[1])
+    if not set(kinds) <= set(HASHING):
+        return None
+    old, new = (HASHING[kind] for kind in kinds)
+    return old.words(expression, columns, new.strict_times)
 
 
 def _by_target_column(handed: HandedColumns, columns: dict[str, TargetColumnText]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from verify.readers.mysql.mysql_source import MySQLSource
 from verify.readers.mysql.target import MySQLTarget
 from verify.readers.ports import Digest
 from verify.settings import ServerSettings
-from verify.tables.hashed_by_servers.text_hash import Cell, select_list
+from verify.tables.hashed_by_servers.text_hash import Cell, select_in_mysql
 
 pytestmark = pytest.mark.integration
 
@@ -94,7 +94,7 @@ def digest(database: Database) -> Digest:
         Cell("`v`", "text", "varchar(40)", "utf8mb4_general_ci", True, False),
         Cell("`d`", "timestamp", "datetime(6)", "", True, True),
     ]
-    numbers = select_list(database.kind, cells, [False] * 3, ["`id`"], True)
+    numbers = select_in_mysql(cells, [False] * 3, ["`id`"], True)
     with MySQLTarget(server_of(database), "test").chunks("t") as chunks:
         return chunks.digest(numbers, "1 = 1")[1]
 

@@ -169,9 +169,9 @@ class Table(Worded):
         with reader.chunks("r") as chunks:
             super().__init__(chunks, spark, folder)
 
-    def made(self, said: Said, target: str = "mysql") -> SqlValue | None:
+    def made(self, said: Said, strict_times: bool = False) -> SqlValue | None:
         found = self.expression(said)
-        return None if found is None else in_mysql(found, self.schema.columns, target)
+        return None if found is None else in_mysql(found, self.schema.columns, strict_times)
 
     def by_server(self, made: SqlValue) -> tuple[dict[int, Any], set[int]]:
         assert not made.unprinted
@@ -254,7 +254,7 @@ def test_for_the_rest_there_are_no_words(table: Table, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(REFUSED_DAYS))
 def test_a_day_that_postgresql_has_not_is_only_asked_for_beside_mysql(table: Table, name: str) -> None:
-    of_mysql, of_postgres = table.made(SAID[name]), table.made(SAID[name], "postgresql")
+    of_mysql, of_postgres = table.made(SAID[name]), table.made(SAID[name], strict_times=True)
     assert of_mysql is not None
     assert of_postgres is not None
     assert of_postgres.unknown == ()
