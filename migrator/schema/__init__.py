@@ -8,13 +8,8 @@ On a MySQL or MariaDB target a schema of our own would be another database: it w
 dropped, restored or renamed. There the ledger is a table of the target's database, beside ``migrator_version``.
 """
 
-from migrator.schema.control import (
-    CONTROL_SCHEMA,
-    MYSQL_LEDGER,
-    control_problem,
-    upgrade_source,
-    upgrade_target,
-)
+from migrator.schema.control import control_problem, upgrade_source, upgrade_target
+from migrator.schema.dialects import CONTROL_SCHEMA, MYSQL_LEDGER
 from migrator.schema.user_revisions import target_head_problem, upgrade_user_target
 
 __all__ = [

@@ -19,7 +19,8 @@ from sqlalchemy.exc import DBAPIError
 
 from migrator import __version__
 from migrator.errors import TargetError
-from migrator.schema.control import MYSQL_HISTORY, connected, upgrade_target
+from migrator.schema.control import connected, upgrade_target
+from migrator.schema.dialects import DIALECTS
 from migrator.schema.engines import as_engine
 
 START, TAKEOVER, STOP = "start", "takeover", "stop"
@@ -71,7 +72,7 @@ class ActSql:
 
 def act_sql(table: str, mark: Callable[[int, str], str]) -> ActSql:
     """Statements for a table; ``mark``: the place of the n-th value of a type."""
-    now = "UTC_TIMESTAMP()" if table == MYSQL_HISTORY else "now()"
+    now = next(dialect.now for dialect in DIALECTS.values() if dialect.history == table)
     kinds = ["text", "text", "bigint", "text", "text", "text", "bigint", "text", "text", "text"]
     marks = ", ".join(mark(number, kind) for number, kind in enumerate(kinds, 1))
     leads = ", ".join(f"'{act}'" for act in (START, TAKEOVER, STOP))
@@ -126,8 +127,8 @@ class Acts:
     def __init__(self, target: Engine | Any, migration: str, login: str, where: str):
         self._engine = as_engine(target)
         self._migration, self._login, self._where = migration, login, where
-        postgres = self._engine.dialect.name == "postgresql"
-        self._table = "migrator.history" if postgres else MYSQL_HISTORY
+        self._dialect = DIALECTS[self._engine.dialect.name]
+        self._table = self._dialect.history
         self._sql = act_sql(self._table, lambda number, _: f":v{number}")
 
     def add(self, act: str, reason: str = "", detail: str = "", epoch: int | None = None) -> None:
@@ -176,14 +177,7 @@ class Acts:
                 self.add(STOP, reason, detail, epoch)
 
     def _exists(self, connection: Any) -> bool:
-        if self._engine.dialect.name == "postgresql":
-            query = "SELECT pg_catalog.to_regclass('migrator.history') IS NOT NULL"
-        else:
-            query = (
-                "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
-                f" AND table_name = '{MYSQL_HISTORY}'"
-            )
-        return bool(connection.scalar(text(query)))
+        return bool(connection.scalar(text(self._dialect.has_history)))
 
     def _refused(self, error: DBAPIError) -> TargetError:
         return TargetError(

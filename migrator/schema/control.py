@@ -16,13 +16,9 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from migrator.connections.postgres.refusal import for_good, refusal
 from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
+from migrator.schema.dialects import CONTROL_SCHEMA, DIALECTS
 from migrator.schema.engines import as_engine
 
-CONTROL_SCHEMA = "migrator"
-MYSQL_LEDGER = "migrator_ledger"
-"""Name of the ledger's table in the database of a MySQL or MariaDB target."""
-MYSQL_HISTORY = "migrator_history"
-"""Name of the history's table there."""
 _LOGIN_REFUSED = frozenset({1044, 1045, 1049, 1130, 1698, 1820, 1862, 2026, 3159})
 """Errors of MySQL and MariaDB that trying again doesn't mend: somebody has to correct the login."""
 _HERE = Path(__file__).parent
@@ -46,7 +42,7 @@ class _Place:
 
 
 def _place(dialect: str, branch: str) -> _Place:
-    if branch == "target" and dialect != "postgresql":
+    if branch == "target" and not DIALECTS[dialect].schemas:
         return _Place(branch, None, "migrator_version")
     return _Place(branch, CONTROL_SCHEMA, "alembic_version")
 
@@ -67,7 +63,7 @@ def upgrade_target(target: Engine | URL | str) -> None:
 def control_problem(target: Engine | URL | str, branch: str = "target") -> str | None:
     """Returns what keeps ``upgrade_target`` (or ``upgrade_source``) from working, or None. Changes nothing."""
     engine = as_engine(target)
-    place = _place(engine.dialect.name, branch)
+    place, dialect = _place(engine.dialect.name, branch), DIALECTS[engine.dialect.name]
     with connected(engine) as connection:
         try:
             if _is_current(connection, place):
@@ -77,15 +73,11 @@ def control_problem(target: Engine | URL | str, branch: str = "target") -> str |
         except DBAPIError as error:  # MariaDB doesn't tell a user without rights whether a table exists
             return f"the control tables can't be looked for: {error.orig}"
         if _schema_exists(connection, place):
-            if engine.dialect.name != "postgresql":
-                return None
-            may = connection.scalar(text("SELECT has_schema_privilege('migrator', 'USAGE, CREATE')"))
-            both = connection.scalar(text("SELECT has_schema_privilege('migrator', 'CREATE')"))
-            return None if may and both else "the role may not create tables in schema migrator"
-        if engine.dialect.name != "postgresql":
-            return None
-        may = connection.scalar(text("SELECT has_database_privilege(current_database(), 'CREATE')"))
-        return None if may else "there is no schema migrator, and the role may not create it"
+            question, problem = dialect.may_use, "the role may not create tables in schema migrator"
+        else:
+            question = dialect.may_create
+            problem = "there is no schema migrator, and the role may not create it"
+        return None if not question or connection.scalar(text(question)) else problem
 
 
 def connected(engine: Engine) -> Connection:
@@ -150,10 +142,7 @@ def _upgrade(engine: Engine, branch: str) -> None:
 
 def _alone(connection: Connection) -> None:
     """Waits for other processes that make the same tables: several may start at once. Ends with the connection."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_lock(hashtextextended('migrator control tables', 0))"))
-    else:
-        connection.execute(text("SELECT GET_LOCK('migrator control tables', 60)"))
+    connection.execute(text(DIALECTS[connection.dialect.name].alone))
 
 
 def _refuse_newer(engine: Engine, connection: Connection, place: _Place) -> None:
@@ -201,17 +190,12 @@ def _config() -> Config:
 
 
 def _refused(engine: Engine, branch: str, cause: str) -> MigratorError:
-    kind = SourceError if branch == "source" else TargetError
-    table = "watermark" if branch == "source" else "ledger"
-    user = engine.url.username or "the role"
-    name = f"{CONTROL_SCHEMA}.{table}"
-    remedy = f'as the database\'s owner: CREATE SCHEMA {CONTROL_SCHEMA} AUTHORIZATION "{user}"'
-    if engine.dialect.name != "postgresql":
-        remedy = f"CREATE DATABASE {CONTROL_SCHEMA}; GRANT ALL ON {CONTROL_SCHEMA}.* TO '{user}'"
-        if branch == "target":
-            rights = "SELECT, INSERT, UPDATE, DELETE, CREATE"
-            remedy = f"GRANT {rights} ON `{engine.url.database}`.* TO '{user}'"
-            name = MYSQL_LEDGER
+    dialect, of_source = DIALECTS[engine.dialect.name], branch == "source"
+    kind = SourceError if of_source else TargetError
+    name = f"{CONTROL_SCHEMA}.watermark" if of_source else dialect.ledger
+    remedy = dialect.remedies[0 if of_source else 1](
+        engine.url.username or "the role", engine.url.database or ""
+    )
     return kind(
         f"the control table {name} can't be made",
         where=engine.url.render_as_string(hide_password=True),

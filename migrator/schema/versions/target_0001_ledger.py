@@ -9,7 +9,7 @@ from alembic import op
 from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.dialects.postgresql import JSONB
 
-from migrator.schema.control import MYSQL_LEDGER
+from migrator.schema.dialects import MYSQL_LEDGER
 
 revision = "target_0001"
 down_revision = None

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from migrator.schema.control import MYSQL_HISTORY
+from migrator.schema.dialects import MYSQL_HISTORY
 
 revision = "target_0002"
 down_revision = "target_0001"

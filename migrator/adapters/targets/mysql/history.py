@@ -8,7 +8,7 @@ from typing import Any
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.schema.acts import act_sql, note, note_lead, values
-from migrator.schema.control import MYSQL_HISTORY
+from migrator.schema.dialects import MYSQL_HISTORY
 
 _SQL = act_sql(MYSQL_HISTORY, lambda _, __: "%s")
 

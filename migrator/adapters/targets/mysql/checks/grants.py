@@ -13,7 +13,7 @@ from migrator.connections.mysql.sql import account
 from migrator.model.grants import Grants
 from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER
-from migrator.schema.control import MYSQL_HISTORY
+from migrator.schema.dialects import MYSQL_HISTORY
 
 _VERSIONS = "migrator_version"
 _SEQUENCES = "`migrator sequences --apply`"

@@ -1,0 +1,81 @@
+"""The dialects in which control tables are made and read, a row each of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+CONTROL_SCHEMA = "migrator"
+MYSQL_LEDGER = "migrator_ledger"
+"""Name of the ledger's table in the database of a MySQL or MariaDB target."""
+MYSQL_HISTORY = "migrator_history"
+"""Name of the history's table there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlDialect:
+    """One of SQLAlchemy's dialects.
+
+    Attributes:
+        schemas: whether a target's control tables have a schema of their own; else they are in its database.
+        ledger: name of a target's ledger.
+        history: name of its history.
+        has_history: query whether that is there.
+        now: the time of a row in it, in UTC where it has no zone.
+        alone: statement that waits for other processes which make the same tables.
+        may_use, may_create: queries whether the role may make tables in the schema, and the schema; empty where only
+            trying tells.
+        remedies: statements that let a role make the tables of a source, and of a target: of role and database.
+    """
+
+    schemas: bool
+    ledger: str
+    history: str
+    has_history: str
+    now: str
+    alone: str
+    may_use: str
+    may_create: str
+    remedies: tuple[Callable[[str, str], str], Callable[[str, str], str]]
+
+
+def _remedy_of_owner(user: str, _database: str) -> str:
+    return f'as the database\'s owner: CREATE SCHEMA {CONTROL_SCHEMA} AUTHORIZATION "{user}"'
+
+
+def _remedy_on_source(user: str, _database: str) -> str:
+    return f"CREATE DATABASE {CONTROL_SCHEMA}; GRANT ALL ON {CONTROL_SCHEMA}.* TO '{user}'"
+
+
+def _remedy_on_target(user: str, database: str) -> str:
+    return f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{database}`.* TO '{user}'"
+
+
+_MYSQL = ControlDialect(
+    schemas=False,
+    ledger=MYSQL_LEDGER,
+    history=MYSQL_HISTORY,
+    has_history="SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
+    f" AND table_name = '{MYSQL_HISTORY}'",
+    now="UTC_TIMESTAMP()",
+    alone="SELECT GET_LOCK('migrator control tables', 60)",
+    may_use="",
+    may_create="",
+    remedies=(_remedy_on_source, _remedy_on_target),
+)
+DIALECTS: Mapping[str, ControlDialect] = {
+    "postgresql": ControlDialect(
+        schemas=True,
+        ledger=f"{CONTROL_SCHEMA}.ledger",
+        history=f"{CONTROL_SCHEMA}.history",
+        has_history="SELECT pg_catalog.to_regclass('migrator.history') IS NOT NULL",
+        now="now()",
+        alone="SELECT pg_advisory_lock(hashtextextended('migrator control tables', 0))",
+        may_use="SELECT has_schema_privilege('migrator', 'CREATE')",
+        may_create="SELECT has_database_privilege(current_database(), 'CREATE')",
+        remedies=(_remedy_of_owner, _remedy_of_owner),
+    ),
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+}
+"""The dialects by SQLAlchemy's name."""
