@@ -204,6 +204,64 @@ def test_a_new_way_to_connect_is_noticed() -> None:
         assert connecting("migrator/adapters/targets/postgres/peek.py", f"with {line} as it:\n    pass\n")
 
 
+# What differs between engines is a column of a table that has a row for each. A kind is named nowhere else.
+KINDS = frozenset({"postgresql", "mariadb", "mysql"})
+NAMES_KINDS = {
+    # the tables
+    "migrator/config/engines.py": "facts that hold before any server is reached",
+    "migrator/schema/dialects.py": "control tables",
+    "migrator/wiring/source_engines.py": "adapters of sources",
+    "migrator/wiring/target_engines.py": "adapters of targets",
+    "verify/dual_read/engines.py": "what dual reads ask",
+    "verify/dual_read/query_log.py": "formats of query logs",
+    "verify/readers/engines.py": "the judge's readers",
+    "verify/tables/hashed_by_servers/engines.py": "digests that servers compute",
+    # the folders of an engine that has two products, which differ here and there
+    "migrator/adapters/sources/binlog/": "MySQL and MariaDB",
+    "migrator/adapters/targets/mysql/": "MySQL and MariaDB",
+    "migrator/connections/mysql/": "MySQL and MariaDB",
+    "verify/readers/mysql/": "MySQL and MariaDB",
+    # words that are no kinds
+    "migrator/embedded/": "names of packages, programs and users",
+    "migrator/schema/engines.py": "SQLAlchemy's drivers, one of which needs a listener",
+    "migrator/schema/versions/": "SQLAlchemy's dialects; revisions stay as they are",
+}
+
+
+def kinds_named(source: str) -> list[str]:
+    """Lines of a module, or more than one of a line, that name an engine's kind, as what is compared or looked up."""
+    return [
+        f"line {node.lineno}: {node.value}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and node.value in KINDS
+    ]
+
+
+def test_kinds_of_engines_are_named_in_tables_only() -> None:
+    named = {
+        name_of(path): found
+        for path in MODULES
+        if name_of(path).startswith(("migrator/", "verify/", "transforms/"))
+        for found in [kinds_named(path.read_text())]
+        if found
+    }
+    assert {name: found for name, found in named.items() if not name.startswith(tuple(NAMES_KINDS))} == {}
+    unused = [listed for listed in NAMES_KINDS if not any(name.startswith(listed) for name in named)]
+    assert unused == [], "no longer there"
+
+
+def test_a_kind_named_elsewhere_is_noticed() -> None:
+    for line in (
+        'if settings.kind == "postgresql": pass',
+        'if kind not in ("", "mysql"): pass',
+        'match kind:\n    case "mariadb": pass',
+        'found = {"mysql": 1}[kind]',
+        'POSTGRES = "postgresql"',
+    ):
+        assert len(kinds_named(line)) == 1, line
+    assert kinds_named('"""mysql and others."""\nurl = f"postgresql+psycopg://{host}"') == []
+
+
 def test_there_are_modules_to_check() -> None:
     assert len(MODULES) > 20
 

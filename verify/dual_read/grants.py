@@ -38,12 +38,12 @@ def postgres_target_grants(settings: ServerSettings, tables: Sequence[str]) -> G
 
 
 def mysql_source_grants(product: str, settings: ServerSettings, tables: Sequence[str]) -> Grants:
-    """Likewise on MySQL or MariaDB; ``product``: which of them."""
+    """Lists the rights that queries of an old side on MySQL or MariaDB need; ``product``: which of them."""
     return _mysql(product, settings, "source", tables)
 
 
 def mysql_target_grants(product: str, settings: ServerSettings, tables: Sequence[str]) -> Grants:
-    """Likewise on MySQL or MariaDB; ``product``: which of them."""
+    """Lists the rights that queries of a new side on MySQL or MariaDB need; ``product``: which of them."""
     return _mysql(product, settings, "target", [*tables, "migrator_ledger"])
 
 
