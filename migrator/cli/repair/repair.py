@@ -129,7 +129,7 @@ def _statements(project: OnSpark, differing: Differing, file: Path) -> int:
     names = [table.table for table in differing.tables]
     target = wiring.parts(settings, project.master, project.options).target
     order = children_first(names, target.tables(names))
-    number = write_fix_sql(differing, settings.target.kind, settings.target.schema or "public", file, order)
+    number = write_fix_sql(differing, settings.target.kind, settings.target.schema, file, order)
     click.echo(
         f"{number} statements in {file}: read them, stop the run or be sure of the rows, then run them"
     )

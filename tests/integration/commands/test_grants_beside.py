@@ -19,7 +19,7 @@ from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.model.finding import Finding
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.server import Server
-from tests.servers import Database
+from tests.servers import Database, server_of
 
 pytestmark = pytest.mark.integration
 BOTH = Beside(mirror=True, key_maps=True)
@@ -117,15 +117,7 @@ def test_the_mirrors_schema_is_missed(new_pg: Database, there: bool) -> None:
     new_pg.execute(*SCHEMA)
     user = f"beside_{new_pg.database[-8:]}"
     settings = PostgresTarget(
-        Server(
-            kind="postgresql",
-            host=new_pg.host,
-            port=new_pg.port,
-            database=new_pg.database,
-            user=user,
-            password="beside",
-            schema="public",
-        ),
+        server_of(new_pg, user=user, password="beside"),
         migration="m",
     )
     script = postgres_grants(settings, ["item"], joined=True)

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.model.server import Server
 from tests.fix_change_tables import captured, read_all, started
 from tests.fix_postgres_source import parts
-from tests.servers import Database
+from tests.servers import Database, server_of
 from verify.readers.engines import source_reader
 from verify.readers.pending import PendingAnswer
 from verify.readers.postgres.change_tables import ChangeTableSource
@@ -21,17 +20,7 @@ pytestmark = pytest.mark.integration
 
 
 def judge_of(database: Database) -> ChangeTableSource:
-    settings = ServerSettings(
-        Server(
-            kind="postgresql",
-            host=database.host,
-            port=database.port,
-            database=database.database,
-            user=database.user,
-            password=database.password or "",
-            schema="public",
-        )
-    )
+    settings = ServerSettings(server_of(database))
     found = source_reader(replace(settings, change_tables=True), "m")
     assert isinstance(found, ChangeTableSource)
     return found

@@ -17,7 +17,7 @@ from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRow
 from migrator.connections.mysql.connection import Connection
 from migrator.errors import MigratorError
 from migrator.model.event import MarkKind
-from migrator.model.server import Server
+from tests import servers
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import make_watermark_table, read_to, source_of
 from tests.integration.connections.mysql.mysql_settings import drawn, hostile, plain_user
@@ -74,17 +74,7 @@ def insert(writer: Any) -> None:
 
 
 def server_of(database: Database) -> ServerSettings:
-    return ServerSettings(
-        Server(
-            kind=database.kind,
-            host=database.host,
-            port=database.port,
-            database=database.database,
-            user=database.user,
-            password=database.password,
-            schema="public",
-        )
-    )
+    return ServerSettings(servers.server_of(database))
 
 
 def digest(database: Database) -> Digest:

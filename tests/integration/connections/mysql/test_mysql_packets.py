@@ -12,7 +12,7 @@ import pytest
 
 from migrator.errors import SourceError, TargetError, VerifyError
 from migrator.model.chunk import ChunkRequest
-from migrator.model.server import Server
+from tests import servers
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import max_allowed_packet, source_of
 from tests.integration.target_bench_mysql import bench, ints
@@ -29,17 +29,7 @@ MIB = 1 << 20
 
 
 def server_of(database: Database) -> ServerSettings:
-    return ServerSettings(
-        Server(
-            kind=database.kind,
-            host=database.host,
-            port=database.port,
-            database=database.database,
-            user=database.user,
-            password=database.password,
-            schema="public",
-        )
-    )
+    return ServerSettings(servers.server_of(database))
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from migrator.connections.mysql import session as mysql_session
 from migrator.connections.mysql.session import REVISES, pin, pinned_names
 from migrator.connections.mysql.settings import connect, opened
 from migrator.errors import ConnectionFailed, VerifyError
-from migrator.model.server import Server
+from tests import servers
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import source_of
 from tests.integration.connections.mysql.mysql_settings import (
@@ -64,17 +64,7 @@ def test_what_is_said_of_a_setting_is_said_once() -> None:
 
 
 def server_of(database: Database) -> ServerSettings:
-    return ServerSettings(
-        Server(
-            kind=database.kind,
-            host=database.host,
-            port=database.port,
-            database=database.database,
-            user=database.user,
-            password=database.password,
-            schema="public",
-        )
-    )
+    return ServerSettings(servers.server_of(database))
 
 
 @contextmanager

@@ -29,7 +29,6 @@ from migrator.errors import SchemaError, SourceError
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Operation, Row, RowChange
 from migrator.model.position import Position
-from migrator.model.server import Server
 from migrator.model.table import Column, TableSchema
 from migrator.ports.log_notes import LogNotes
 from migrator.ports.source import LogReader
@@ -38,7 +37,7 @@ from tests.fix_postgres_source import changes as changes_of
 from tests.fix_postgres_source import chunk_reader, log_reader, prepared, read_to, read_until, source_of
 from tests.integration.exact import assert_same, exactly
 from tests.integration.sources.postgres.postgres_types import CASES, DRAW, MADE, NEVER_STORED, REFUSED, TYPES
-from tests.servers import POSTGRES_VERSION, Database
+from tests.servers import POSTGRES_VERSION, Database, server_of
 from verify.readers.postgres.source import PostgresSource as JudgedSource
 from verify.settings import ServerSettings
 
@@ -291,15 +290,7 @@ def test_columns_that_travel_as_text_have_every_value_on_all_paths(
     assert [change.after for change in changes] == expected
     assert_same(rows, rows_to_table(schema, expected))
     judge = ServerSettings(
-        Server(
-            kind="postgresql",
-            host=old_pg.host,
-            port=old_pg.port,
-            database=old_pg.database,
-            user=old_pg.user,
-            password=old_pg.password or "",
-            schema="public",
-        ),
+        server_of(old_pg),
         **chosen,
     )
     found = JudgedSource(judge, "none").snapshot(["v"], tmp_path).tables["v"]

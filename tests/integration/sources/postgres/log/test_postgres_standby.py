@@ -20,7 +20,6 @@ from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.process import scratch_directory
 from migrator.errors import SourceError
 from migrator.model.chunk import Chunk, ChunkRequest
-from migrator.model.server import Server
 from migrator.model.table import TableId, TableSchema
 from tests.fix_postgres_commits import (
     COUNTERS,
@@ -31,7 +30,7 @@ from tests.fix_postgres_commits import (
     no_standby_answers,
 )
 from tests.fix_postgres_source import changes, log_reader, parts, prepared, read_to, source_of, wait_for
-from tests.servers import Database
+from tests.servers import Database, server_of
 from verify.readers.postgres.source import PostgresSource as JudgedSource
 from verify.settings import ServerSettings
 
@@ -243,16 +242,7 @@ def test_the_judge_reads_a_standby_and_waits_for_everything_that_it_saw(
 ) -> None:
     primary.execute(*ROWS, "UPDATE t SET v = 'new' WHERE k = 5")
     replayed(primary, standby)
-    settings = ServerSettings(
-        Server(
-            kind="postgresql",
-            host=standby.host,
-            port=standby.port,
-            database=standby.database,
-            user=standby.user,
-            schema="public",
-        )
-    )
+    settings = ServerSettings(server_of(standby))
     ((shown,),) = standby.query("SELECT (pg_last_wal_replay_lsn() - '0/0')::int8 - 1")
     read = JudgedSource(settings, "shop").snapshot(["t"], tmp_path)
     rows = pq.read_table(read.tables["t"].path).to_pylist()
