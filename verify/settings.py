@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from migrator.config.engines import ENGINES
 from migrator.model.server import TLS_MODES, Server
 
 
@@ -23,5 +24,7 @@ class ServerSettings:
     text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.server.kind not in ENGINES:
+            raise ValueError(f"kind must be one of {', '.join(ENGINES)}, not {self.server.kind!r}")
         if self.server.tls not in TLS_MODES:
             raise ValueError(f"tls must be one of {', '.join(TLS_MODES)}, not {self.server.tls!r}")

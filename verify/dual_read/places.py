@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from migrator.config.engines import EXAMPLE
 from migrator.model.server import Server
 from verify.readers.mysql.mariadb_source import MariaDBSource
 from verify.readers.mysql.mysql_source import MySQLSource
@@ -29,7 +30,7 @@ _HELD = (
     " WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted"
 )
 _VISIBLE_S = 2.0
-_NOWHERE = ServerSettings(Server(kind="", host="", port=0, database="", user=""))
+_NOWHERE = ServerSettings(Server(kind=EXAMPLE, host="", port=0, database="", user=""))
 """The readers are asked for places on a connection that is there already; where they would connect to is not
 used."""
 
