@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from tests.reference import commands, errors, points, settings
+from tests.reference import bundle_formats, commands, errors, points, report_formats, settings, state_formats
 from tests.reference.blocks import replaced
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -14,6 +14,9 @@ BLOCKS: Mapping[str, tuple[str, Callable[[], Iterable[str]]]] = {
     settings.PAGE: ("settings", settings.lines),
     **{page: ("commands", partial(commands.lines, trials)) for page, trials in commands.PAGES.items()},
     points.PAGE: ("points", points.lines),
+    state_formats.PAGE: ("state formats", state_formats.lines),
+    bundle_formats.PAGE: ("bundle formats", bundle_formats.lines),
+    report_formats.PAGE: ("report formats", report_formats.lines),
     **{page: ("errors", partial(errors.lines, page)) for page in errors.PAGES},
 }
 """By page the name of its block, and what writes it."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import click
 import pytest
 
 from migrator.cli import cli
 from migrator.cli.exit_codes import EXIT_CODES, exit_codes
 from migrator.config.sections import SECTIONS
+from tests.reference import records
 from tests.reference.blocks import mark, relative, replaced
 from tests.reference.commands import leaves
 from tests.reference.errors import PAGES, entries
 from tests.reference.pages import BLOCKS, DOCS, wanted
+from tests.reference.records import Document
+from tests.reference.state_formats import nodes
 
 _END = "<!-- end of generated part -->"
 
@@ -68,3 +73,37 @@ def test_links_lead_from_the_page_that_shows_them() -> None:
         relative("see [it](https://example.org/a)", "reference/settings.md")
         == "see [it](https://example.org/a)"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A record.
+
+    Attributes:
+        low, high: bounds of ``x``, at
+            most.
+        name: what it is; None where nobody knows.
+    """
+
+    low: int = 1
+    high: int = 2
+    name: str | None = "a"
+
+
+def test_a_field_that_a_format_gains_or_loses_is_noticed() -> None:
+    told = list(records.lines(Document("Kept", {"low": 1, "high": 2, "name": "a"}, Kept)))
+    assert told[4:7] == [
+        "| `low` | whole number | bounds of `x`, at most |",
+        "| `high` | whole number | bounds of `x`, at most |",
+        "| `name` | text or null | what it is; null where nobody knows |",
+    ]
+    with pytest.raises(ValueError, match=r"lacks \['name'\]"):
+        list(records.lines(Document("Kept", {"low": 1, "high": 2}, Kept)))
+    with pytest.raises(ValueError, match=r"what \['more'\] are"):
+        list(records.lines(Document("Kept", {"low": 1, "high": 2, "name": "a", "more": 1}, Kept)))
+    with pytest.raises(ValueError, match="empty list"):
+        list(records.lines(Document("Kept", {"low": [], "high": 2, "name": "a"}, Kept)))
+
+
+def test_every_node_of_zookeeper_is_found() -> None:
+    assert nodes() == ["epoch", "leader", "progress", "requests", "standbys"]
