@@ -135,7 +135,10 @@ def _enter(file: Path, head: Head | None, name: str, text: str, number: int) -> 
         return
     if not text:
         raise _wrong(
-            file, number, f"`-- {name}:` is empty", f"write it as in docs/mapping.md: {_EXAMPLES[name]}"
+            file,
+            number,
+            f"`-- {name}:` is empty",
+            f"write it as in docs/reference/mapping-reference.md: {_EXAMPLES[name]}",
         )
     if name in ONCE and name in head.entries:
         remedy = "write columns in one line, with commas; a new mapping begins with `-- target:`"

@@ -13,7 +13,7 @@ _ROOT = Path(__file__).parents[2]
 _SHARED = ("share", "doc", "dbmigrator")
 _BESIDE = (_ROOT / "docs", _ROOT.joinpath(*_SHARED))
 """Folders of the documents, in a checkout and after `pip install --target`."""
-_FOLDERS = ("", "how-to", "reference", "explanation")
+_FOLDERS = ("", "how-to", "how-to/mapping", "reference", "explanation")
 """Folders in them with documents for users; `pyproject.toml` ships the same."""
 _INDEX = "README"
 

@@ -31,7 +31,7 @@ CATALOG = Path(__file__).parents[1] / "catalog"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _CHECKS = re.compile(r"D[1-8]")
-_REMEDY = "correct the lines named; docs/scenarios.md describes the keys"
+_REMEDY = "correct the lines named; docs/reference/scenarios-reference.md describes the keys"
 
 
 def load(path: Path) -> Scenario:

@@ -110,7 +110,8 @@ def _check(spark: SparkSession, value: ValueColumn, schema: TableSchema) -> None
             f"the value {value.name} is several values of one row",
             "it makes rows (explode, inline): a row has one value to be linked by, and belongs to one grain",
             "link by a table that has a row for each of them; or make the rows in a target of its own, whose function"
-            " needs no grain for that, and count or join them in a view of the new schema (docs/grains.md)",
+            " needs no grain for that, and count or join them in a view of the new schema"
+            " (docs/how-to/mapping/grains.md)",
         )
     walk = PlanWalk({leaf: schema.id.name}, marker)
     walk.visit(plan)

@@ -34,7 +34,7 @@ from transforms.sql_query import SqlQuery
 
 _DECLARE = (
     'declare what a target row depends on, e.g. grain="orders.order_id", or in SQL '
-    "`-- grain: orders.order_id` (docs/mapping.md), "
+    "`-- grain: orders.order_id` (docs/how-to/mapping/joined-mappings.md), "
     "or write it row-wise, each target row from one source row"
 )
 _WHOLE = (

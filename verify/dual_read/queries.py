@@ -101,7 +101,7 @@ def load_queries(file: Path) -> tuple[QueryPair, ...]:
         raise ConfigError(
             f"{file} can't be read",
             cause=error.strerror or str(error),
-            remedy="name a file of query pairs; docs/dual-read.md shows one",
+            remedy="name a file of query pairs; docs/how-to/dual-read.md shows one",
         ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(
@@ -118,7 +118,7 @@ def pairs_of(document: Any, where: str) -> tuple[QueryPair, ...]:
         raise ConfigError(
             f"{len(checked.problems)} problem(s) in {where}",
             where="; ".join(checked.problems),
-            remedy="correct the fields named; docs/dual-read.md lists all of them",
+            remedy="correct the fields named; docs/reference/dual-read-reference.md lists all of them",
         )
     return pairs
 

@@ -35,7 +35,7 @@ from transforms.on_spark.session import named_jvm_end
 REMEDY = (
     "declare a coarser grain, so that all rows which a target row depends on belong to one, and link what the"
     ' function joins or groups by; if values in several tables are one grain, write so: grain="a.x = b.x"'
-    " (docs/grains.md, docs/mapping.md)"
+    " (docs/how-to/mapping/joined-mappings.md, docs/how-to/mapping/grains.md)"
 )
 _HALVINGS = 3
 _MOST_COLUMNS = 3

@@ -1,4 +1,4 @@
-"""The worked examples of docs/grains.md, as they stand there: run, written to, and compared with plain SQL."""
+"""The worked examples of docs/how-to/mapping/grains.md as they stand there: run, written to, judged by plain SQL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "grains.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "how-to" / "mapping" / "grains.md"
 PLACES = ("'Ghent'", "'ghent'", "'Lyon'", "'Oslo '", "'Oslo'", "''", "NULL")
 EXPECTED = {
     "tag": "SELECT tag, count(*), count(DISTINCT writer) FROM article_tag JOIN article ON article_id = id"

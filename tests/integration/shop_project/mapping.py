@@ -1,4 +1,4 @@
-"""A shop's tables joined in the ways that ``docs/mapping.md`` describes."""
+"""A shop's tables joined in the ways that ``docs/how-to/mapping/joined-mappings.md`` describes."""
 
 from __future__ import annotations
 

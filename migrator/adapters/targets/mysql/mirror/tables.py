@@ -251,7 +251,8 @@ def _refuse_floats(schema: TableSchema, names: Sequence[str]) -> None:
             f"a mapping links or groups {schema.id} by a floating-point column",
             where=f"column {', '.join(floats)}",
             cause="targets on MySQL and MariaDB can't look such values up",
-            remedy="name the value with values= (for a grain: grain=lambda ...), as docs/mapping.md says",
+            remedy="name the value with values= (for a grain: grain=lambda ...), as"
+            " docs/how-to/mapping/joined-mappings.md says",
         )
 
 
