@@ -58,9 +58,22 @@ def missing(folder: Path, files: list[str], names: list[str]) -> list[str]:
 ROWS = list(rows((DOCS / "README.md").read_text()))
 
 
+ASKED = (
+    "chunk row dropped",
+    "batch committed",
+    "verify do first",
+    "setting mean",
+    "add an engine",
+    "test do I write",
+)
+"""What a newcomer asks first."""
+
+
 def test_the_table_has_rows() -> None:
     assert len(ROWS) > 10
     assert all(files for _, files, _ in ROWS)
+    questions = [question for question, _, _ in ROWS]
+    assert [asked for asked in ASKED if not any(asked in question for question in questions)] == []
 
 
 @pytest.mark.parametrize(("question", "files", "names"), ROWS, ids=[question for question, _, _ in ROWS])
