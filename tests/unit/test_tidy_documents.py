@@ -57,6 +57,22 @@ def test_a_long_document_is_noticed(tmp_path: Path) -> None:
     assert too_long(tmp_path, "*.md", MAX_PAGE_LINES) == {"reference.md": MAX_PAGE_LINES + 1}
 
 
+DIARY = re.compile(
+    r"\bevening\b|as it was then|once more on|we measured|had been seen|the day before", re.IGNORECASE
+)
+"""Words of who tells how figures came about: that is for notes of decisions, or for nobody."""
+
+
+def test_no_page_is_a_diary() -> None:
+    pages = [page for page in PAGES if page.parent.name != "decisions"]
+    assert len(pages) > 50
+    assert {page.name: found for page in pages if (found := DIARY.findall(page.read_text("utf-8")))} == {}
+    assert DIARY.findall("Again on the 24th, in the evening, with the program as it was then") == [
+        "evening",
+        "as it was then",
+    ]
+
+
 @cache
 def code() -> dict[str, str]:
     """Every file of the code by its path from the root, with its text."""
