@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -158,6 +159,29 @@ def test_every_command_that_a_text_tells_to_run_exists_with_its_options() -> Non
     ]
     assert len(told) >= 15, "the texts are not found any more"
     assert [(place, wrong) for place, words, options in told if (wrong := problem(words, options))] == []
+
+
+def shown(page: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Commands of ours that a document quotes or shows to be typed: words and options. A group alone is none."""
+    lines = re.findall(r"(?:^(?:\$ )?|`)migrator ([a-z][^`#\n]*)", page, re.MULTILINE)
+    for line in lines:
+        words = list(takewhile(re.compile(r"[a-z][a-z-]*").fullmatch, line.split()))
+        group = isinstance(cli.get_command(click.Context(cli), words[0]) if words else None, click.Group)
+        if len(words) > group:
+            yield words, re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", line)
+
+
+def test_every_command_that_a_document_shows_exists_with_its_options() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [(page.name, *command) for page in pages for command in shown(page.read_text("utf-8"))]
+    assert len(found) > 200, "the commands are not found any more"
+    assert [(page, wrong) for page, words, options in found if (wrong := problem(words, options))] == []
+    page = "`migrator dump pace --p95 1`, not `migrator dump`\n\n$ migrator check --more  # looks\nmigrator undo\n"
+    assert [problem(words, options) for words, options in shown(page)] == [
+        "",
+        "--more",
+        "there is no command undo",
+    ]
 
 
 def test_commands_and_options_that_do_not_exist_would_be_found() -> None:
