@@ -131,6 +131,17 @@ def long_functions(source: str) -> list[str]:
     ]
 
 
+def raised_stubs(source: str) -> list[int]:
+    """Lines that raise ``NotImplementedError``."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Raise)
+        and node.exc is not None
+        and "NotImplementedError" in ast.unparse(node.exc)
+    ]
+
+
 def wide_constructors(source: str) -> list[str]:
     """Classes whose constructor takes too many arguments. A dataclass without one of its own is a record."""
     return [
@@ -486,6 +497,21 @@ def test_every_imported_package_is_a_declared_requirement() -> None:
         if not is_user_project(name_of(path)):
             used = {module.partition(".")[0] for module in imported_modules(path)}
             assert used - own <= modules, name_of(path)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_base_leaves_nothing_to_be_found_missing_at_run_time(path: Path) -> None:
+    """What a subclass must give is an abstract method: mypy sees who lacks it."""
+    assert raised_stubs(path.read_text()) == []
+
+
+def test_a_stub_that_raises_is_noticed() -> None:
+    source = """class Base:
+    def a(self): raise NotImplementedError
+    def b(self): raise NotImplementedError("later")
+    def c(self): raise ValueError
+"""
+    assert raised_stubs(source) == [2, 3]
 
 
 def test_the_rules_catch_what_they_are_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.ports.target import TargetRows
 
 
-class StatementRefused(Exception):
+class StatementRefused(Exception, ABC):
     """An error report of the server. Internal to targets: it becomes a ``TargetError``. Each engine has its own."""
 
+    @abstractmethod
     def cause(self) -> str:
         """The server's own words."""
-        raise NotImplementedError
 
     def coded(self) -> str:
         """The server's own words with its code of the error."""
         return self.cause()
 
+    @abstractmethod
     def retryable(self) -> bool:
         """Tells whether another try without any change may succeed."""
-        raise NotImplementedError
 
 
 class ConnectionLost(Exception):
