@@ -14,6 +14,7 @@ from migrator.adapters.targets.mysql.key_maps import key_maps as mysql_key_maps
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.postgres.key_maps import key_maps as postgres_key_maps
 from migrator.adapters.targets.postgres.settings import PostgresTarget
+from migrator.model.server import Server
 
 _TARGET = ("target_0001_ledger", "target_0002_history")
 _SOURCE = ("source_0001_watermark",)
@@ -23,8 +24,10 @@ _SERVERS = {"PostgreSQL": "postgresql", "MySQL and MariaDB": "mysql"}
 def target_lines() -> Iterator[str]:
     """Ledger, history and key maps on each kind of target."""
     maps = {
-        "postgresql": postgres_key_maps(PostgresTarget("h", 5432, "d", "u", "public", "m")),
-        "mysql": mysql_key_maps(MysqlTarget("mysql", "h", 3306, "d", "u", "m")),
+        "postgresql": postgres_key_maps(
+            PostgresTarget(Server("postgresql", "h", 5432, "d", "u", schema="public"), "m")
+        ),
+        "mysql": mysql_key_maps(MysqlTarget(Server("mysql", "h", 3306, "d", "u"), "m")),
     }
     for server, dialect in _SERVERS.items():
         yield from (f"### Target on {server}", "", "```sql")

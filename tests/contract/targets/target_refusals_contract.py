@@ -10,8 +10,9 @@ import pytest
 from migrator.errors import TargetError
 from migrator.model.reach import Node, Reach
 from migrator.model.table import Column, TableId, TableSchema
-from migrator.ports.mirror import JoinedTarget
-from tests.contract.targets.target_under_test import AppliedTarget, Applier, TargetUnderTest
+from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
+from migrator.ports.target import TargetBatch, TargetRows
+from tests.contract.targets.target_under_test import AppliedTarget, Applier, TargetUnderTest, checkpoint
 
 _OLD = TableSchema(TableId("old", "item"), (Column("id", "int64", False, "bigint"),), ("id",))
 
@@ -31,6 +32,16 @@ def renamed(place: TargetUnderTest, column: str) -> Iterator[None]:
         place.execute(f"ALTER TABLE {place.ledger} RENAME COLUMN elsewhere TO {column}")
 
 
+@contextmanager
+def table_renamed(place: TargetUnderTest, name: str, moved: str) -> Iterator[None]:
+    """A table isn't where it is looked for."""
+    place.execute(f"ALTER TABLE {name} RENAME TO {moved.rpartition('.')[2]}")
+    try:
+        yield
+    finally:
+        place.execute(f"ALTER TABLE {moved} RENAME TO {name.rpartition('.')[2]}")
+
+
 class TargetRefusalsContract(AppliedTarget):
     """The tests of refusals by the server that no row is to blame for."""
 
@@ -46,6 +57,31 @@ class TargetRefusalsContract(AppliedTarget):
                 hurried.prepare_mirror([joined(applier)])
             assert refused.value.retryable
         hurried.prepare_mirror([joined(applier)])  # the control: with the lock free the same is done
+
+    def test_a_refused_change_of_what_is_filled_is_named(
+        self, place: TargetUnderTest, applier: Applier
+    ) -> None:
+        item = joined(applier)
+        applier.target.prepare_mirror([item])
+
+        def fill(mirror: Mirror) -> Iterator[TargetRows]:
+            mirror.mark_filled(item)
+            return iter(())
+
+        applier.target.apply(TargetBatch(1, checkpoint(1), (), (MirrorRows(_OLD, (), None, None),), fill))
+        with place.locked(place.mirror):
+            with pytest.raises(TargetError, match="busy or short of something") as refused:
+                place.forget_filled("item", lock_wait_s=1)
+            assert refused.value.retryable
+        moved = f"{place.history}_elsewhere"
+        with table_renamed(place, place.history, moved):
+            with pytest.raises(TargetError, match="record of filled targets can't be changed") as refused:
+                place.forget_filled("item")
+            assert not refused.value.retryable
+        assert place.filled() == [("item", 1)], "an act that isn't in the history didn't happen"
+        assert place.forget_filled("item"), "the control: it is changed"
+        assert not place.forget_filled("item")
+        assert place.filled() == []
 
     def test_a_newer_ledger_is_named(self, place: TargetUnderTest, applier: Applier) -> None:
         applier.apply(applier.part("item", after=[(1, "a", 1)]))

@@ -34,13 +34,20 @@ class TargetUnderTest(Protocol):
 
     ledger: str
     mirror: str
-    """Quoted names of the ledger's table, and of that which says what the mirror filled."""
+    history: str
+    """Quoted names of the ledger's table, of that which says what the mirror filled, and of the history's."""
 
     def target(self, lock_wait_s: int = 30) -> Target:
         """Another writer on the same database and migration, not opened yet."""
 
     def peek(self) -> Ledger | None:
         """The ledger as it is seen from outside a run."""
+
+    def filled(self) -> list[tuple[str, int]]:
+        """The joined targets that were filled, as seen from outside a run."""
+
+    def forget_filled(self, target: str, lock_wait_s: int = 30) -> bool:
+        """Makes the run fill a target anew, from outside of it."""
 
     def execute(self, *statements: str) -> None:
         """Changes the database beside the writer."""

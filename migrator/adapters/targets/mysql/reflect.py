@@ -13,8 +13,7 @@ from migrator.adapters.targets.mysql.session import connected
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import ForeignKey, Storage, Structure
 from migrator.adapters.targets.mysql.types import Declared, storage_of
-from migrator.adapters.targets.shared.refused import ConnectionLost
-from migrator.errors import TargetError
+from migrator.adapters.targets.shared.refused import ConnectionLost, refused_query
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 
@@ -44,6 +43,7 @@ WHERE k.referenced_table_name IS NOT NULL AND ((k.table_schema = %s AND k.table_
    OR (k.referenced_table_schema = %s AND k.referenced_table_name IN %s))
 ORDER BY k.table_schema, k.table_name, k.constraint_name, k.ordinal_position
 """
+DRIVER_ERRORS = (pymysql.err.MySQLError, OSError)
 
 
 class Catalog:
@@ -51,6 +51,11 @@ class Catalog:
 
     def __init__(self, connection: Any):
         self._connection = connection
+
+    def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Runs one statement; returns how many rows it changed. Raises the driver's errors."""
+        with self._connection.cursor() as cursor:
+            return int(cursor.execute(statement, tuple(parameters) or None))
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of one query. Raises the driver's errors."""
@@ -64,21 +69,16 @@ def catalog(settings: MysqlTarget) -> Iterator[Catalog]:
     """A catalog session. Raises ``ConnectionFailed``, also when the connection is lost, and ``TargetError``."""
     try:
         connection = connected(settings)
-    except (pymysql.err.MySQLError, OSError, RuntimeError, ValueError) as error:
+    except (*DRIVER_ERRORS, RuntimeError, ValueError) as error:
         raise not_reached(settings, error) from None
     try:
         yield Catalog(connection)
-    except (pymysql.err.MySQLError, OSError) as error:
+    except DRIVER_ERRORS as error:
         found = explained(error)
         if isinstance(found, ConnectionLost):
             raise not_reached(settings, error) from None
-        raise TargetError(
-            "the target refuses a query",
-            where=settings.server.address,
-            cause=str(found),
-            remedy="grant the migration's user what is missing (docs/how-to/grants-mysql.md)",
-            retryable=found.retryable(),
-        ) from None
+        remedy = "grant the migration's user what is missing (docs/how-to/grants-mysql.md)"
+        raise refused_query(settings.server.address, found, remedy) from None
     finally:
         connection.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from migrator.adapters.targets.mysql import history
 from migrator.adapters.targets.mysql.checks.dry_run import refused
 from migrator.adapters.targets.mysql.checks.holds import holds
 from migrator.adapters.targets.mysql.checks.preflight import preflight
@@ -91,9 +90,6 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
 
     def _end_session(self, session: Session, lost: Session) -> None:
         session.end_session(lost.id)
-
-    def _led(self, session: Session, epoch: int) -> None:
-        history.led(session, self._settings, epoch)
 
     def _ledger_rights(self) -> str:
         user, database = self._settings.server.user, self._settings.server.database

@@ -6,8 +6,10 @@ from migrator.adapters.targets.postgres.reflect import catalog
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.shared.ledger import LedgerTable
 from migrator.model.ledger import Ledger
+from migrator.schema.acts import act_sql
 
 _NAME = "migrator.ledger"
+HISTORY = "migrator.history"
 
 # Text, not bind types: the driver binds Python numbers as bigint, and positions may be larger.
 LEDGER = LedgerTable(
@@ -20,6 +22,7 @@ LEDGER = LedgerTable(
     move_on=f"UPDATE {_NAME} SET segment = $1::bigint, position_order = $2::text::numeric,"
     " position_token = $3::text, checkpoint = $4::text::jsonb, format = $5::bigint, updated_at = now()"
     " WHERE migration = $6::text",
+    history=act_sql(HISTORY, lambda number, kind: f"${number}::{kind}"),
 )
 _EXISTS = "SELECT to_regclass('migrator.ledger') IS NOT NULL"
 _READ = "SELECT epoch, segment, format, checkpoint::text FROM migrator.ledger WHERE migration = %s"

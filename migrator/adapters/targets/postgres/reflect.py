@@ -9,12 +9,12 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from migrator.adapters.targets.postgres.refusal import not_reached
+from migrator.adapters.targets.postgres.refusal import explained, not_reached
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Equality, ForeignKey, Storage, Structure
+from migrator.adapters.targets.shared.refused import ConnectionLost, refused_query
 from migrator.connections.postgres.refusal import refusal
 from migrator.connections.postgres.session import connect
-from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
 
@@ -183,17 +183,14 @@ def catalog(settings: PostgresTarget) -> Iterator[psycopg.Connection[Any]]:
     Raises ``ConnectionFailed``, also when the connection is lost, and ``TargetError``.
     """
     try:
-        with connect(settings.conninfo(), settings.login()) as connection:
+        with connect(settings.conninfo(), settings.login(), settings.pins()) as connection:
             yield connection
-    except psycopg.OperationalError as error:
-        raise not_reached(settings, str(error), refusal(error)) from None
     except psycopg.Error as error:
-        raise TargetError(
-            "the target refuses a query",
-            where=settings.server.address,
-            cause=str(error).strip(),
-            remedy="grant the migration's role what is missing (docs/how-to/grants-postgresql.md)",
-        ) from None
+        found = explained(error)
+        if isinstance(found, ConnectionLost):
+            raise not_reached(settings, str(error), refusal(error)) from None
+        remedy = "grant the migration's role what is missing (docs/how-to/grants-postgresql.md)"
+        raise refused_query(settings.server.address, found, remedy) from None
 
 
 def reflect(

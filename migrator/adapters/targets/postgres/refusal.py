@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import psycopg
+
 from migrator.adapters.targets.postgres.settings import PostgresTarget
-from migrator.adapters.targets.shared.refused import StatementRefused
+from migrator.adapters.targets.shared.refused import ConnectionLost, StatementRefused
 from migrator.connections.postgres.refusal import for_good
 from migrator.errors import ConnectionFailed
 
@@ -24,6 +26,7 @@ NO_SCHEMA_OR_TABLE = frozenset({"3F000", "42P01"})
 # Another try without any change may succeed: serialisation and deadlock, lock timeout, out of connections or space,
 # cancelled statement.
 _RETRYABLE_CLASSES = ("40", "53", "55", "57")
+_LOST = ("08", "57P0")  # no connection, shut down, ended by an administrator
 _ROW_CLASSES = ("22", "23", "44", "P0", "XX")
 # The server speaks its own language (lc_messages), so only the punctuation is relied on.
 _COPY_LINE = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.+?)(?:: .*)?)?$", re.MULTILINE)
@@ -74,6 +77,13 @@ class Refusal(StatementRefused):
 
 class NeedsRelaxedKeys(Exception):
     """The ordinary order of statements would fire a cascading foreign key. Internal to this adapter."""
+
+
+def explained(error: psycopg.Error) -> Refusal | ConnectionLost:
+    """The driver's error as ours. A login that fails has no SQLSTATE: nobody can be asked."""
+    message, state = str(error).strip(), error.sqlstate or ""
+    lost = state.startswith(_LOST) if state else isinstance(error, psycopg.OperationalError)
+    return ConnectionLost(message) if lost else Refusal(state, message)
 
 
 def not_reached(settings: PostgresTarget, message: str, sqlstate: str) -> ConnectionFailed:

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 
-from migrator.adapters.targets.postgres.history import acted
+from migrator.adapters.targets.postgres.ledger import HISTORY
 from migrator.adapters.targets.postgres.mirror.tables import FILLED
 from migrator.adapters.targets.postgres.reflect import catalog
+from migrator.adapters.targets.postgres.refusal import explained
 from migrator.adapters.targets.postgres.rows.merge import qualified
 from migrator.adapters.targets.postgres.settings import PostgresTarget
-from migrator.errors import TargetError
+from migrator.adapters.targets.shared.remap import FilledTargets
 from migrator.model.table import TableId
+from migrator.schema.acts import act_sql
 
 _FOUND = "SELECT to_regclass(%s) IS NOT NULL"
+_HISTORY = act_sql(HISTORY, lambda _, kind: f"%s::{kind}")
+
+
+class _Statements:
+    """A catalogue session's statements."""
+
+    def __init__(self, connection: psycopg.Connection[Any]):
+        self._connection = connection
+
+    def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Runs one statement; returns how many rows it changed."""
+        return self._connection.execute(statement, parameters).rowcount
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Runs one query and returns its rows."""
+        return list(self._connection.execute(statement, parameters).fetchall())
 
 
 def filled(settings: PostgresTarget) -> list[tuple[str, int]]:
     """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``,
     ``TargetError``."""
     with catalog(settings) as connection:
-        if not _exists(connection):
-            return []
-        rows = connection.execute(
-            f"SELECT target, segment FROM {FILLED} WHERE migration = %s ORDER BY target", [settings.migration]
-        ).fetchall()
-    return [(str(name), int(segment)) for name, segment in rows]
+        return _record(settings).segments(_Statements(connection)) if _exists(connection) else []
 
 
 def holds_rows(settings: PostgresTarget, target: str) -> bool:
-    """Tells whether a target table has any row. Raises ``ConnectionFailed``."""
+    """Tells whether a target table has any row. Raises ``ConnectionFailed``, ``TargetError``."""
     name = qualified(TableId(settings.server.schema, target))
     with catalog(settings) as connection:
         return connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None
@@ -41,23 +55,16 @@ def forget_filled(settings: PostgresTarget, target: str) -> bool:
 
     Raises ``ConnectionFailed``, and ``TargetError`` when the role may not.
     """
+    record = _record(settings)
     with catalog(settings) as connection:
         if not _exists(connection):
             return False
-        try:
-            with connection.transaction():
-                done = connection.execute(
-                    f"DELETE FROM {FILLED} WHERE migration = %s AND target = %s", [settings.migration, target]
-                )
-                acted(connection, settings, "remap", target)
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise TargetError(
-                "the mirror's record of filled targets can't be changed",
-                where=FILLED,
-                cause=str(error).strip(),
-                remedy="run the command with the role that the migration uses",
-            ) from error
-        return done.rowcount > 0
+        with record.refusals_named(psycopg.Error, explained), connection.transaction():
+            return record.forget(_Statements(connection), target)
+
+
+def _record(settings: PostgresTarget) -> FilledTargets:
+    return FilledTargets(FILLED, settings, _HISTORY)
 
 
 def _exists(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:

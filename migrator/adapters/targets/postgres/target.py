@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from migrator.adapters.targets.postgres import history
 from migrator.adapters.targets.postgres.checks.dry_run import refused
 from migrator.adapters.targets.postgres.checks.holds import holds
 from migrator.adapters.targets.postgres.checks.preflight import preflight
@@ -118,9 +117,6 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
 
     def _end_session(self, session: Session, lost: Session) -> None:
         session.rows(_END_OWN_SESSION, [lost.pid, lost.backend_start])
-
-    def _led(self, session: Session, epoch: int) -> None:
-        history.led(session, self._settings, epoch)
 
     def _ledger_rights(self) -> str:
         user = self._settings.server.user

@@ -9,21 +9,16 @@ back empty pages at the table's end takes ACCESS EXCLUSIVE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from migrator.adapters.targets.postgres.mirror.tables import SCHEMA
-from migrator.adapters.targets.postgres.refusal import not_reached
+from migrator.adapters.targets.postgres.reflect import catalog
 from migrator.adapters.targets.postgres.rows.merge import qualified
 from migrator.adapters.targets.postgres.settings import PostgresTarget
-from migrator.connections.postgres.refusal import refusal
-from migrator.connections.postgres.session import connect
-from migrator.errors import TargetError
 from migrator.model.table import TableId
 
 _LOOK_S = 0.2
@@ -52,13 +47,13 @@ class PostgresUpkeep:
 
     def mirror(self) -> list[TableId]:
         """See the port."""
-        with self._connected() as connection:
+        with catalog(self._settings) as connection:
             found = connection.execute(_MIRROR, (SCHEMA, f"{self._settings.migration}.")).fetchall()
         return [TableId(SCHEMA, name) for (name,) in found]
 
     def lacking(self, table: TableId) -> bool:
         """See the port."""
-        with self._connected() as connection:
+        with catalog(self._settings) as connection:
             found = connection.execute(_LACKING, (qualified(table),)).fetchone()
         return found is not None and bool(found[0])
 
@@ -67,7 +62,7 @@ class PostgresUpkeep:
         alone."""
         name = qualified(table)
         warnings: list[str] = []
-        with self._connected() as connection, ThreadPoolExecutor(1, "vacuum") as pool:
+        with catalog(self._settings) as connection, ThreadPoolExecutor(1, "vacuum") as pool:
             found = connection.execute(_OWNER_ALONE, (name,)).fetchone()
             if found is not None and found[0]:
                 return ""
@@ -96,16 +91,3 @@ class PostgresUpkeep:
             f"{'; '.join(warnings)}: have its owner run VACUUM (ANALYZE) {name},"
             f' or (PostgreSQL 17) GRANT MAINTAIN ON {name} TO "{user}"'
         )
-
-    @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        settings = self._settings
-        try:
-            with connect(settings.conninfo(), settings.login()) as connection:
-                yield connection
-        except psycopg.OperationalError as error:
-            raise not_reached(settings, str(error), refusal(error)) from error
-        except psycopg.Error as error:
-            raise TargetError(
-                "the target refuses a statement", where=settings.server.address, cause=str(error).strip()
-            ) from error

@@ -12,6 +12,7 @@ from migrator.model.codecs.codec import FORMAT, FormatError, check_number
 from migrator.model.codecs.ledger_codec import ledger_from_json, ledger_to_json
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
+from migrator.schema.acts import ActSql
 
 
 class LedgerSession(Protocol):
@@ -37,6 +38,7 @@ class LedgerTable:
         create: migration, format; does nothing where the row is there.
         take: epoch, migration.
         move_on: segment, position's order and token, checkpoint, format, migration.
+        history: the statements of the history beside it.
     """
 
     name: str
@@ -45,6 +47,7 @@ class LedgerTable:
     create: str
     take: str
     move_on: str
+    history: ActSql
 
     def lock(self, session: LedgerSession, migration: str) -> Ledger:
         """The ledger under its row lock, held until the transaction ends. Raises ``TargetError`` without a row."""

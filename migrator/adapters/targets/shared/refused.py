@@ -57,6 +57,13 @@ def refused_statement(address: str, cause: str) -> TargetError:
     )
 
 
+def refused_query(address: str, refusal: StatementRefused, remedy: str) -> TargetError:
+    """The error for a query outside of batches that the server refuses; ``remedy``: where it does for good."""
+    if refusal.retryable():
+        return temporary(refusal)
+    return TargetError("the target refuses a query", where=address, cause=refusal.cause(), remedy=remedy)
+
+
 def check_once(batch: Sequence[TargetRows]) -> None:
     """Raises ``TargetError`` when a batch names a table twice."""
     twice = [rows.table.id for rows in batch if sum(rows.table == other.table for other in batch) > 1]

@@ -25,6 +25,7 @@ from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
 from migrator.ports.target import TargetBatch
+from migrator.schema.acts import note_lead
 
 
 class WriterSession(LedgerSession, Protocol):
@@ -48,6 +49,11 @@ class WriterSettings(Protocol):
         """The server and the login."""
         ...
 
+    @property
+    def reason(self) -> str:
+        """Reason that an operator gave for what the process does."""
+        ...
+
 
 SessionT = TypeVar("SessionT", bound=WriterSession)
 StructureT = TypeVar("StructureT", bound=WrittenTable)
@@ -65,6 +71,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
 
     def __init__(self, settings: WriterSettings, ledger: LedgerTable, step: Callable[[str], None]):
         self._address, self._migration = settings.server.address, settings.migration
+        self._user, self._reason = settings.server.user, settings.reason
         self._ledger = ledger
         self._step = step
         self._structures: dict[TableId, StructureT] = {}
@@ -164,10 +171,6 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         """Ends on the server a session that we have lost: it could still commit."""
 
     @abstractmethod
-    def _led(self, session: SessionT, epoch: int) -> None:
-        """Notes in the history that this process leads from now on."""
-
-    @abstractmethod
     def _ledger_rights(self) -> str:
         """Returns the statements that grant what the ledger needs."""
 
@@ -224,7 +227,15 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
             held = self._ledger.lock(session, self._migration)
             taken = self._ledger.taken(session, held, epoch)
             if held.epoch < epoch:
-                self._led(session, epoch)
+                note_lead(
+                    session.run,
+                    session.rows,
+                    self._ledger.history,
+                    self._migration,
+                    self._user,
+                    epoch,
+                    self._reason,
+                )
             session.run("COMMIT")
         except BaseException:
             self._roll_back()

@@ -14,7 +14,6 @@ from migrator.adapters.sources.postgres.watched import (
     PatientConnection,
     WatchedConnection,
 )
-from migrator.adapters.targets.postgres import upkeep
 from migrator.adapters.targets.postgres.key_maps import key_maps
 from migrator.adapters.targets.postgres.reflect import catalog
 from migrator.adapters.targets.postgres.session import Session
@@ -112,12 +111,6 @@ def _catalog(database: Database) -> Iterator[Shows]:
         yield lambda name: str(connection.execute(setting(name)).fetchone()[0])  # type: ignore[index]
 
 
-@contextmanager
-def _upkeep(database: Database) -> Iterator[Shows]:
-    with upkeep.PostgresUpkeep(target_of(database))._connected() as connection:
-        yield lambda name: str(connection.execute(setting(name)).fetchone()[0])  # type: ignore[index]
-
-
 def _engine(made: Callable[[Database], Any]) -> Callable[[Database], Any]:
     @contextmanager
     def opened(database: Database) -> Iterator[Shows]:
@@ -175,7 +168,6 @@ WAYS: Mapping[str, Way] = {
     "writer and executors": Way(_TARGET, _writer),
     "watching the writer": Way(_TARGET, _watching),
     "reflection and preflight": Way(_TARGET, _catalog),
-    "upkeep": Way(_TARGET, _upkeep),
     "control tables": Way(CONTROL, _engine(lambda d: as_engine(target_of(d).url()))),
     "revisions": Way(
         postgres_session.REVISIONS,

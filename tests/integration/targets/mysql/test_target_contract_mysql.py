@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from migrator.adapters.targets.mysql import remap
 from migrator.adapters.targets.mysql.ledger import peek
 from migrator.adapters.targets.mysql.mirror.names import control_table
 from migrator.adapters.targets.mysql.settings import MysqlTarget
@@ -15,6 +16,7 @@ from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.model.ledger import Ledger
 from migrator.ports.target import Target
 from migrator.schema import MYSQL_LEDGER
+from migrator.schema.dialects import MYSQL_HISTORY
 from tests.contract.targets.target_contract import TargetContract
 from tests.contract.targets.target_under_test import TargetUnderTest
 from tests.integration.target_bench_mysql import settings_of
@@ -41,7 +43,8 @@ class MysqlPlace:
 
     def __init__(self, database: Database):
         self._database = database
-        self.ledger, self.mirror = MYSQL_LEDGER, control_table(database.database, "filled")
+        self.ledger, self.history = MYSQL_LEDGER, MYSQL_HISTORY
+        self.mirror = control_table(database.database, "filled")
         self._targets: list[MysqlTargetWriter] = []
         ledger = database.query("SHOW TABLES LIKE %s", [MYSQL_LEDGER])
         database.execute(*(f"DELETE FROM {name}" for name in [*TABLES, *(row[0] for row in ledger)]))
@@ -53,6 +56,12 @@ class MysqlPlace:
 
     def peek(self) -> Ledger | None:
         return peek(self._settings())
+
+    def filled(self) -> list[tuple[str, int]]:
+        return remap.filled(self._settings())
+
+    def forget_filled(self, target: str, lock_wait_s: int = 30) -> bool:
+        return remap.forget_filled(self._settings(lock_wait_s), target)
 
     def _settings(self, lock_wait_s: int = 30) -> MysqlTarget:
         return settings_of(self._database, migration="contract", lock_wait_s=lock_wait_s)

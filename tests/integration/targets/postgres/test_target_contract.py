@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from migrator.adapters.targets.postgres import remap
 from migrator.adapters.targets.postgres.ledger import peek
 from migrator.adapters.targets.postgres.mirror.tables import FILLED
 from migrator.adapters.targets.postgres.settings import PostgresTarget
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 
 class PostgresPlace:
-    ledger, mirror = "migrator.ledger", FILLED
+    ledger, mirror, history = "migrator.ledger", FILLED, "migrator.history"
 
     def __init__(self, database: Database):
         self._database = database
@@ -42,6 +43,12 @@ class PostgresPlace:
 
     def peek(self) -> Ledger | None:
         return peek(self._settings())
+
+    def filled(self) -> list[tuple[str, int]]:
+        return remap.filled(self._settings())
+
+    def forget_filled(self, target: str, lock_wait_s: int = 30) -> bool:
+        return remap.forget_filled(self._settings(lock_wait_s), target)
 
     def _settings(self, lock_wait_s: int = 30) -> PostgresTarget:
         return settings_of(self._database, migration="contract", lock_wait_s=lock_wait_s)
