@@ -12,6 +12,7 @@ import pytest
 from migrator.errors import FencedError, TargetError
 from migrator.model.segment import Link
 from migrator.ports.target import TargetBatch
+from tests.contract.targets.target_deadlock_contract import TargetDeadlockContract
 from tests.contract.targets.target_foreign_keys_contract import TargetForeignKeysContract
 from tests.contract.targets.target_lost_contract import TargetLostContract
 from tests.contract.targets.target_refusals_contract import TargetRefusalsContract
@@ -25,8 +26,13 @@ def link_to(applier: Applier, link: Link, after: Rows, segment: int = 1) -> None
     )
 
 
-class TargetContract(TargetForeignKeysContract, TargetLostContract, TargetRefusalsContract):
-    """The tests of ledger, transaction and rows, of foreign keys and of refusals; subclasses provide ``place``."""
+class TargetContract(
+    TargetForeignKeysContract, TargetLostContract, TargetDeadlockContract, TargetRefusalsContract
+):
+    """The tests of ledger, transaction and rows, of foreign keys, lost connections, deadlocks and refusals.
+
+    Subclasses provide ``place``.
+    """
 
     def test_a_new_ledger_is_empty(self, applier: Applier) -> None:
         assert (applier.ledger.segment, applier.ledger.checkpoint, applier.ledger.epoch) == (0, None, 1)

@@ -8,18 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from migrator.errors import TargetError
-from migrator.model.reach import Node, Reach
-from migrator.model.table import Column, TableId, TableSchema
-from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
+from migrator.ports.mirror import Mirror
 from migrator.ports.target import TargetBatch, TargetRows
+from tests.contract.targets.mirrored_items import change, joined
 from tests.contract.targets.target_under_test import AppliedTarget, Applier, TargetUnderTest, checkpoint
-
-_OLD = TableSchema(TableId("old", "item"), (Column("id", "int64", False, "bigint"),), ("id",))
-
-
-def joined(applier: Applier) -> JoinedTarget:
-    """A target that needs one table of the mirror."""
-    return JoinedTarget(applier.tables["item"], (Reach(("id",), (Node("item", _OLD),)),), {"item": ("id",)})
 
 
 @contextmanager
@@ -68,7 +60,7 @@ class TargetRefusalsContract(AppliedTarget):
             mirror.mark_filled(item)
             return iter(())
 
-        applier.target.apply(TargetBatch(1, checkpoint(1), (), (MirrorRows(_OLD, (), None, None),), fill))
+        applier.target.apply(TargetBatch(1, checkpoint(1), (), (change(None, None),), fill))
         with place.locked(place.mirror):
             with pytest.raises(TargetError, match="busy or short of something") as refused:
                 place.forget_filled("item", lock_wait_s=1)

@@ -55,6 +55,25 @@ class TargetUnderTest(Protocol):
     def locked(self, table: str) -> AbstractContextManager[None]:
         """Keeps a whole table from everybody else."""
 
+    def drop_mirror(self) -> None:
+        """Removes everything that belongs to the mirror."""
+
+    def mirror_shape(self) -> list[tuple[Any, ...]]:
+        """Tables, columns with types, and indexes of the mirror."""
+
+    def rival(self) -> AbstractContextManager[Any]:
+        """Another session, in a transaction, which the server doesn't choose to end for a deadlock."""
+
+    def await_waiting(self, session: Any) -> None:
+        """Returns once the server has a session wait for a lock."""
+
+    def crossed_by_the_mirror(self) -> tuple[str, str, str]:
+        """Makes rows that the mirror's making changes; returns what crosses it.
+
+        A part of the statement by which it takes a first lock, what takes the second before it, and what asks for
+        the first then.
+        """
+
     def end_session(self, session: Any) -> None:
         """Has the server end a writer's session, and waits until it is gone."""
 

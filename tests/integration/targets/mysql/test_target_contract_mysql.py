@@ -10,7 +10,7 @@ import pytest
 
 from migrator.adapters.targets.mysql import remap
 from migrator.adapters.targets.mysql.ledger import peek
-from migrator.adapters.targets.mysql.mirror.names import control_table
+from migrator.adapters.targets.mysql.mirror.names import control_table, mirror_database
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.model.ledger import Ledger
@@ -74,6 +74,47 @@ class MysqlPlace:
         with closing(self._database.connect()) as other, other.cursor() as cursor:
             cursor.execute(f"LOCK TABLES {table} WRITE")
             yield
+
+    def drop_mirror(self) -> None:
+        self._database.execute(f"DROP DATABASE {mirror_database(self._database.database)}")
+
+    def mirror_shape(self) -> list[tuple[Any, ...]]:
+        mirror = mirror_database(self._database.database)
+        columns = (
+            "SELECT table_name, column_name, column_type FROM information_schema.columns"
+            " WHERE table_schema = %s ORDER BY 1, 2"
+        )
+        indexes = (
+            "SELECT table_name, index_name, column_name FROM information_schema.statistics"
+            " WHERE table_schema = %s ORDER BY 1, 2, 3"
+        )
+        return [*self._database.query(columns, [mirror]), *self._database.query(indexes, [mirror])]
+
+    @contextmanager
+    def rival(self) -> Iterator[Any]:
+        """The server ends the transaction that has changed less."""
+        with closing(self._database.connect(autocommit=False)) as session, session.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO kept (id, name) WITH RECURSIVE n AS"
+                " (SELECT 1 AS id UNION ALL SELECT id + 1 FROM n WHERE id < 500) SELECT id, 'heavy' FROM n"
+            )
+            yield session
+
+    def await_waiting(self, session: Any) -> None:
+        waits = (
+            "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+            f" AND trx_mysql_thread_id = {session.thread_id():d}"
+        )
+        await_true(lambda: bool(self._database.query(waits)), "the session waits for a lock")
+
+    def crossed_by_the_mirror(self) -> tuple[str, str, str]:
+        moved = control_table(self._database.database, "moved")
+        self._database.execute(f"INSERT INTO {self.mirror} VALUES ('contract', 'item', 'old', 0)")
+        return (
+            f"DELETE FROM {self.mirror}",
+            f"SELECT * FROM {moved} FOR UPDATE",
+            f"SELECT * FROM {self.mirror} FOR UPDATE",
+        )
 
     def end_session(self, session: Any) -> None:
         self._database.execute(f"KILL CONNECTION {session.id:d}")

@@ -10,7 +10,7 @@ import pytest
 
 from migrator.adapters.targets.postgres import remap
 from migrator.adapters.targets.postgres.ledger import peek
-from migrator.adapters.targets.postgres.mirror.tables import FILLED
+from migrator.adapters.targets.postgres.mirror.tables import FILLED, SCHEMA
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.model.ledger import Ledger
@@ -18,6 +18,7 @@ from migrator.ports.target import Target
 from tests.contract.targets.target_contract import TargetContract
 from tests.contract.targets.target_under_test import TargetUnderTest
 from tests.integration.target_bench import settings_of
+from tests.integration.waiting import await_true
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -61,6 +62,31 @@ class PostgresPlace:
         with self._database.connect(autocommit=False) as other:
             other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
             yield
+
+    def drop_mirror(self) -> None:
+        self._database.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+
+    def mirror_shape(self) -> list[tuple[Any, ...]]:
+        columns = (
+            "SELECT table_name::text, column_name::text, data_type FROM information_schema.columns"
+            " WHERE table_schema = %s ORDER BY 1, 2"
+        )
+        indexes = "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = %s ORDER BY 1, 2"
+        return [*self._database.query(columns, [SCHEMA]), *self._database.query(indexes, [SCHEMA])]
+
+    @contextmanager
+    def rival(self) -> Iterator[Any]:
+        with self._database.connect(autocommit=False) as session:
+            session.execute("SET deadlock_timeout = '2min'")  # whoever looks first is ended
+            yield session
+
+    def await_waiting(self, session: Any) -> None:
+        waits = f"SELECT 1 FROM pg_locks WHERE NOT granted AND pid = {session.info.backend_pid:d}"
+        await_true(lambda: bool(self._database.query(waits)), "the session waits for a lock")
+
+    def crossed_by_the_mirror(self) -> tuple[str, str, str]:
+        self._database.execute(f"INSERT INTO {FILLED} VALUES ('contract', 'item', 'old', 0)")
+        return ("FOR UPDATE", f"SELECT * FROM {FILLED} FOR UPDATE", f"SELECT * FROM {self.ledger} FOR UPDATE")
 
     def end_session(self, session: Any) -> None:
         assert self._database.query(f"SELECT pg_terminate_backend({session.pid:d}, 30000)") == [(True,)]
