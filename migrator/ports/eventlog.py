@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from migrator.errors import FencedError
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import Doubt
-from migrator.model.segment import FileKind, Link, Manifest
+from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
 
 
@@ -34,6 +35,26 @@ class SegmentContent:
     begins_batch: bool = False
     continues: bool = False
     doubts: tuple[Doubt, ...] = ()
+
+    def manifest(
+        self, number: int, epoch: int, files: tuple[SegmentFile, ...], previous: str, identity: str = ""
+    ) -> Manifest:
+        """The manifest of the segment of that number, whose rows are in these files (see ``Manifest``)."""
+        return Manifest(
+            number=number,
+            epoch=epoch,
+            checkpoint=self.checkpoint,
+            ends_transaction=self.ends_transaction,
+            committed_at_us=self.committed_at_us,
+            transactions=self.transactions,
+            row_changes=self.row_changes,
+            files=files,
+            begins_batch=self.begins_batch,
+            continues=self.continues,
+            doubts=self.doubts,
+            id=identity,
+            previous=previous,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,3 +250,13 @@ __all__ = [
     "SegmentWriter",
     "TableData",
 ]
+
+
+def fenced(epoch: int, cause: str) -> FencedError:
+    """The error of a writer that may not write any more, as another leader does."""
+    return FencedError(
+        f"this leader (epoch {epoch}) may not write to the event log any more",
+        where="event log",
+        cause=cause,
+        remedy="nothing is lost; if no other migrator is running, start again: it goes on from the newest segment",
+    )

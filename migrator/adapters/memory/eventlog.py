@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
-from migrator.columnar.types import arrow_schema, image_schema
+from migrator.columnar.segment_rows import check_layout
 from migrator.columnar.versions import extends, unite_images
 from migrator.errors import EventLogError, FencedError
 from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
-from migrator.ports.eventlog import Batch, NetDelta, SegmentContent
+from migrator.ports.eventlog import Batch, NetDelta, SegmentContent, fenced
 
 Step = Callable[[str], None]
 
@@ -74,7 +74,7 @@ class MemorySegmentWriter:
             newest = max(log.manifests, default=0)
             self._last = log.manifests.get(newest)
             if log.epoch > epoch or (self._last is not None and self._last.epoch > epoch):
-                raise _fenced(epoch, f"the event log was opened under epoch {log.epoch}")
+                raise fenced(epoch, f"the event log was opened under epoch {log.epoch}")
             log.epoch = epoch
             log.released = max(log.released, after if after > newest else 0)
             self._next = max(newest, log.released) + 1
@@ -102,7 +102,7 @@ class MemorySegmentWriter:
         for data in content.data:
             if data.rows.num_rows == 0:
                 continue
-            _check_layout(data.schema, data.kind, data.rows)
+            check_layout(data.schema, data.kind, data.rows)
             path = f"memory:{number}-{self._epoch}-{len(files)}"
             rows[path] = data.rows
             files.append(
@@ -110,20 +110,12 @@ class MemorySegmentWriter:
                     data.schema, data.kind, path, data.rows.num_rows, data.rows.nbytes, "", data.rows.nbytes
                 )
             )
-        manifest = Manifest(
-            number=number,
-            epoch=self._epoch,
-            checkpoint=content.checkpoint,
-            ends_transaction=content.ends_transaction,
-            committed_at_us=content.committed_at_us,
-            transactions=content.transactions,
-            row_changes=content.row_changes,
-            files=tuple(files),
-            begins_batch=content.begins_batch,
-            continues=content.continues,
-            doubts=content.doubts,
-            id=secrets.token_hex(8),  # content isn't looked at here: what was written twice is two segments
+        manifest = content.manifest(
+            number,
+            self._epoch,
+            tuple(files),
             previous=self._last.id if self._last is not None else self._applied,
+            identity=secrets.token_hex(8),  # content isn't looked at: what was written twice is two segments
         )
         self._step("segment.data")
         self._step("segment.synced")
@@ -135,11 +127,9 @@ class MemorySegmentWriter:
         log = self._log
         with log.changed:
             if log.epoch > self._epoch:
-                self._broken = _fenced(self._epoch, f"the event log was opened under epoch {log.epoch}")
+                self._broken = fenced(self._epoch, f"the event log was opened under epoch {log.epoch}")
             elif manifest.number in log.manifests or manifest.number <= log.released:
-                self._broken = _fenced(
-                    self._epoch, f"segment {manifest.number} was created by another leader"
-                )
+                self._broken = fenced(self._epoch, f"segment {manifest.number} was created by another leader")
             if self._broken is not None:
                 raise self._broken
             log.tables.update(rows)
@@ -293,27 +283,7 @@ def _extend(newest: dict[TableId, TableSchema], schemas: list[TableSchema]) -> b
     return True
 
 
-def _check_layout(schema: TableSchema, kind: FileKind, rows: pa.Table) -> None:
-    expected = image_schema(schema) if kind is FileKind.LOG else arrow_schema(schema)
-    if not rows.schema.equals(expected):
-        raise EventLogError(
-            f"rows of {schema.id} don't have the layout of a {kind.value} file",
-            where=str(schema.id),
-            cause=f"{rows.schema.to_string()!r} instead of {expected.to_string()!r}",
-            remedy="this is a defect of the migrator: please report it with this message",
-        )
-
-
 def _gone(number: int, cause: str) -> EventLogError:
     return EventLogError(
         f"segment {number} can't be read", where=f"segment {number}", cause=cause, remedy="start over"
-    )
-
-
-def _fenced(epoch: int, cause: str) -> FencedError:
-    return FencedError(
-        f"this leader (epoch {epoch}) may not write to the event log any more",
-        where="event log",
-        cause=cause,
-        remedy="start again: it then goes on from the newest segment",
     )

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-from kazoo.exceptions import NodeExistsError, NoNodeError
-
 from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
+from migrator.adapters.coordination.zookeeper.node import MOST_BYTES, Node, encoded
 from migrator.model.codecs.hint_codec import hint_of, hint_to_json
 from migrator.model.hint import Hint
-
-_MOST_BYTES = 1_000_000
 
 
 class ZooKeeperHints:
@@ -22,34 +18,18 @@ class ZooKeeperHints:
     """
 
     def __init__(self, session: ZooKeeperSession):
-        self._session = session
-        self._path = session.path("progress")
+        self._node = Node(session, "progress")
 
     def publish(self, hint: Hint) -> None:
         """Replaces the hint. Raises ``ConnectionFailed``."""
-        content = _encoded(hint)
+        content = encoded(hint_to_json(hint))
         if (
-            len(content) > _MOST_BYTES
+            len(content) > MOST_BYTES
         ):  # many thousands of tables: the ledger knows the checkpoint, a batch later
-            content = _encoded(replace(hint, checkpoint=None))
-        try:
-            self._session.ask(lambda client: client.set_async(self._path, content))
-        except NoNodeError:
-            try:
-                self._session.ask(
-                    lambda client: client.create_async(self._path, content, acl=self._session.acl)
-                )
-            except NodeExistsError:
-                return  # somebody else's: the next one replaces it
+            content = encoded(hint_to_json(replace(hint, checkpoint=None)))
+        self._node.write(content)  # or somebody else's was faster: the next one replaces it
 
     def read(self) -> Hint | None:
         """The last hint. Raises ``ConnectionFailed``."""
-        try:
-            content, _ = self._session.ask(lambda client: client.get_async(self._path))
-        except NoNodeError:
-            return None
-        return hint_of(content)
-
-
-def _encoded(hint: Hint) -> bytes:
-    return json.dumps(hint_to_json(hint), separators=(",", ":")).encode()
+        content, _ = self._node.read()
+        return None if content is None else hint_of(content)

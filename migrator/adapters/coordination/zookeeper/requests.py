@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
-
 from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
+from migrator.adapters.coordination.zookeeper.node import MOST_BYTES, Node, encoded
 from migrator.errors import RequestError
 from migrator.model.codecs.codec import requests_from_json, requests_to_json
 from migrator.model.requests.request import RequestBook
-
-_MOST_BYTES = 1_000_000
-"""A server closes the connection of who sends more than 1 MiB (``jute.maxbuffer``), without a word."""
 
 
 class ZooKeeperRequests:
@@ -24,8 +20,7 @@ class ZooKeeperRequests:
     """
 
     def __init__(self, session: ZooKeeperSession):
-        self._session = session
-        self._path = session.path("requests")
+        self._node = Node(session, "requests")
 
     def read(self) -> RequestBook:
         """The book as of now. Raises ``RequestError`` naming the node when it can't be understood."""
@@ -40,17 +35,16 @@ class ZooKeeperRequests:
                 return new
 
     def _read(self) -> tuple[RequestBook, int]:
-        """The book and its version; -1 for none."""
+        """The book and the node's version."""
+        content, version = self._node.read()
+        if content is None:
+            return RequestBook(), version
         try:
-            content, stat = self._session.ask(lambda client: client.get_async(self._path))
-        except NoNodeError:
-            return RequestBook(), -1
-        try:
-            return requests_from_json(json.loads(content)), stat.version
+            return requests_from_json(json.loads(content)), version
         except (ValueError, TypeError, RecursionError) as error:  # FormatError is a ValueError
             raise RequestError(
                 "the dump requests can't be read",
-                where=f"{self._session.address}/requests",
+                where=self._node.address,
                 cause=str(error),
                 remedy="run the version of the tool that wrote them, or a newer one; or delete the node: requests are"
                 " forgotten then, what they brought is not",
@@ -58,20 +52,12 @@ class ZooKeeperRequests:
 
     def _written(self, book: RequestBook, version: int) -> bool:
         """Writes the requests; returns False when somebody else was faster."""
-        content = json.dumps(requests_to_json(book), separators=(",", ":")).encode()
-        if len(content) > _MOST_BYTES:
+        content = encoded(requests_to_json(book))
+        if len(content) > MOST_BYTES:
             raise RequestError(
                 "the dump requests are too large for ZooKeeper",
-                where=f"{self._session.address}/requests",
-                cause=f"{len(content):,} bytes; a node holds {_MOST_BYTES:,}",
+                where=self._node.address,
+                cause=f"{len(content):,} bytes; a node holds {MOST_BYTES:,}",
                 remedy="list fewer keys at a time, or give a range or a predicate",
             )
-        acl = self._session.acl
-        try:
-            if version < 0:
-                self._session.ask(lambda client: client.create_async(self._path, content, acl=acl))
-            else:
-                self._session.ask(lambda client: client.set_async(self._path, content, version))
-        except (BadVersionError, NodeExistsError, NoNodeError):
-            return False
-        return True
+        return self._node.write(content, version)

@@ -17,17 +17,11 @@ import pyarrow.parquet as pq
 
 from migrator.adapters.event_log.files.durable import disk_refused
 from migrator.adapters.event_log.files.manifest_file import START_OVER
-from migrator.columnar.types import arrow_schema, image_schema
+from migrator.columnar.segment_rows import file_schema
 from migrator.errors import DamageError
-from migrator.model.segment import FileKind, SegmentFile
-from migrator.model.table import TableSchema
+from migrator.model.segment import SegmentFile
 
 _ROW_GROUP_ROWS = 1 << 20
-
-
-def file_schema(schema: TableSchema, kind: FileKind) -> pa.Schema:
-    """Layout of a data file of that kind."""
-    return image_schema(schema) if kind is FileKind.LOG else arrow_schema(schema)
 
 
 def encode_rows(rows: pa.Table) -> pa.Buffer:

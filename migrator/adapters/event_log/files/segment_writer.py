@@ -29,8 +29,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from migrator.adapters.event_log.files import durable
 from migrator.adapters.event_log.files.disk_use import DiskUse
 from migrator.adapters.event_log.files.fresh_segments import FreshSegments
@@ -40,10 +38,11 @@ from migrator.adapters.event_log.files.manifest_file import (
     newest_manifest,
     read_manifest,
 )
-from migrator.adapters.event_log.files.parquet import encode_rows, file_schema
+from migrator.adapters.event_log.files.parquet import encode_rows
+from migrator.columnar.segment_rows import check_layout
 from migrator.errors import DamageError, EventLogError, FencedError
 from migrator.model.segment import Manifest, SegmentFile
-from migrator.ports.eventlog import SegmentContent, TableData
+from migrator.ports.eventlog import SegmentContent, fenced
 
 Step = Callable[[str], None]
 _SYNC_THREADS = 8
@@ -132,7 +131,7 @@ class FileSegmentWriter:
         durable.make_directory(layout.data)
         self._last = newest_manifest(layout)
         if self._last is not None and self._last.epoch > self._epoch:
-            raise _fenced(self._epoch, f"segment {self._last.number} has epoch {self._last.epoch}")
+            raise fenced(self._epoch, f"segment {self._last.number} has epoch {self._last.epoch}")
         durable.raise_number(layout.epoch, self._epoch)
         self._check_epoch()
         newest = self._last.number if self._last else 0
@@ -162,7 +161,8 @@ class FileSegmentWriter:
             files: list[SegmentFile] = []
             for data in content.data:
                 if data.rows.num_rows:
-                    buffer = _encode(data)
+                    check_layout(data.schema, data.kind, data.rows)
+                    buffer = encode_rows(data.rows)
                     path, handle = self._new_data_file(number, len(files))
                     write(path, handle, memoryview(buffer))
                     digest = hashlib.sha256(buffer).hexdigest()
@@ -170,7 +170,7 @@ class FileSegmentWriter:
                     files.append(SegmentFile(data.schema, data.kind, str(path), *size))
                     self._step("segment.file")
             self._step("segment.data")
-            manifest = self._manifest(number, content, files)
+            manifest = content.manifest(number, self._epoch, tuple(files), self._previous)
             encoded, identity = encode_manifest(self._layout, manifest)
             temporary = self._layout.temporary(number, self._epoch, secrets.token_hex(4))
             write(temporary, durable.open_new(temporary), memoryview(encoded))
@@ -190,39 +190,19 @@ class FileSegmentWriter:
             except FileExistsError:
                 place += 1000
 
-    def _manifest(self, number: int, content: SegmentContent, files: list[SegmentFile]) -> Manifest:
-        return Manifest(
-            number=number,
-            epoch=self._epoch,
-            checkpoint=content.checkpoint,
-            ends_transaction=content.ends_transaction,
-            committed_at_us=content.committed_at_us,
-            transactions=content.transactions,
-            row_changes=content.row_changes,
-            files=tuple(files),
-            begins_batch=content.begins_batch,
-            continues=content.continues,
-            doubts=content.doubts,
-            previous=self._previous,
-        )
-
     def _check_epoch(self) -> None:
         highest = durable.read_number(self._layout.epoch)
         if highest > self._epoch:
-            raise _fenced(self._epoch, f"the event log was opened under epoch {highest}")
+            raise fenced(self._epoch, f"the event log was opened under epoch {highest}")
 
     def _check_created(self, number: int, created: bool) -> None:
         if created and durable.read_number(self._layout.released) < number:
             return
         if created:
             self._layout.manifest(number).unlink()
-            raise _fenced(
-                self._epoch, f"segment {number} was written and released by another leader long ago"
-            )
+            raise fenced(self._epoch, f"segment {number} was written and released by another leader long ago")
         other = read_manifest(self._layout, number)
-        raise _fenced(
-            self._epoch, f"segment {number} was created under epoch {other.epoch if other else '?'}"
-        )
+        raise fenced(self._epoch, f"segment {number} was created under epoch {other.epoch if other else '?'}")
 
     def awaited(self) -> bool:
         """Tells whether a reader in this process has read all there is; True where that isn't known."""
@@ -290,24 +270,3 @@ class FileSegmentWriter:
                 OSError
             ):  # without a manifest it is nothing; the next writer tries again
                 path.unlink(missing_ok=True)
-
-
-def _encode(data: TableData) -> pa.Buffer:
-    expected = file_schema(data.schema, data.kind)
-    if not data.rows.schema.equals(expected):
-        raise EventLogError(
-            f"rows of {data.schema.id} don't have the layout of a {data.kind.value} file",
-            where=str(data.schema.id),
-            cause=f"{data.rows.schema.to_string()!r} instead of {expected.to_string()!r}",
-            remedy="this is a defect of the migrator: please report it with this message",
-        )
-    return encode_rows(data.rows)
-
-
-def _fenced(epoch: int, cause: str) -> FencedError:
-    return FencedError(
-        f"this leader (epoch {epoch}) may not write to the event log any more",
-        where="event log",
-        cause=cause,
-        remedy="nothing is lost; if no other migrator is running, start again: it goes on from the newest segment",
-    )
