@@ -72,6 +72,8 @@ class JoinedJob:
         slice_grains: how many grains are read and mapped at a time.
         say: takes a word about what is being done, for whoever watches the run.
         step: hook at named points.
+
+    ``jobs``: runs its jobs; whoever maps batches runs its own there too, and closes it.
     """
 
     def __init__(
@@ -104,15 +106,11 @@ class JoinedJob:
             name: StandingMapping(spark, plan, self._slots[name]) for name, plan in plans.items()
         }
         self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
-        self._jobs = SparkJobs()
+        self.jobs = SparkJobs()
 
     def warm_up(self) -> list[Callable[[], object]]:
         """Jobs that make the first batch not wait for compilers."""
         return [standing.run for standing in self._standing.values()]
-
-    def close(self) -> None:
-        """Waits for a job under way."""
-        self._jobs.close()
 
     def mirror_rows(self, batch: Batch) -> tuple[MirrorRows, ...]:
         """Returns the changes that a batch makes to the mirror.
@@ -155,7 +153,7 @@ class JoinedJob:
 
         Raises ``MappingError`` when a mapping fails; whatever the mirror raises.
         """
-        self._jobs.settle()  # those of a transaction that failed still read the slots that are filled now
+        self.jobs.settle()  # those of a transaction that failed still read the slots that are filled now
         touched = {table.name for table in batch.tables()}
         filled = mirror.filled()
         begun = []
@@ -181,7 +179,7 @@ class JoinedJob:
         slices = mirror.slices(target, self._slice_grains)
         sides = next(slices)
         job = self._job(plan, sides)
-        return [_Begun(target, plan, sides, job, self._jobs.submit(job), slices)]
+        return [_Begun(target, plan, sides, job, self.jobs.submit(job), slices)]
 
     def _finish(self, begun: _Begun, mirror: Mirror) -> Iterator[TargetRows]:
         changes = self._changes(begun, mirror)
@@ -199,21 +197,19 @@ class JoinedJob:
         sides, job, running = begun.sides, begun.job, begun.running
         while True:
             following = next(begun.slices, None)
-            change = self._judged(
-                begun.plan, sides, self._jobs.awaited(begun.plan, job, running, mirror.stay)
-            )
+            change = self._judged(begun.plan, sides, self.jobs.awaited(begun.plan, job, running, mirror.stay))
             if following is None:
                 yield change, False
                 return
             sides, job = following, self._job(begun.plan, following)
-            running = self._jobs.submit(job)
+            running = self.jobs.submit(job)
             yield change, True
 
     def _renumber(self, plan: MappingPlan, reach: Reach, mirror: Mirror) -> None:
         tables = mirror.roots(reach, grain_tables(plan.target))
         if tables is not None:
             rows = numbered(plan.target, reach, self._frames(plan, tables))
-            mirror.renumber(reach, self._jobs.run(plan, rows.toArrow, mirror.stay))
+            mirror.renumber(reach, self.jobs.run(plan, rows.toArrow, mirror.stay))
 
     def _job(self, plan: MappingPlan, sides: Sides) -> Job:
         """Returns the job that maps both sides. It reads the rows where they are: the job before must be over."""
@@ -312,7 +308,7 @@ class JoinedJob:
         self, plan: MappingPlan, mirror: Mirror, rows: DataFrame, folder: Path
     ) -> Iterator[pa.Table]:
         """Rows of any number, in parts; the job runs now."""
-        self._jobs.run(plan, lambda: rows.write.mode("overwrite").parquet(file_uri(folder)), mirror.stay)
+        self.jobs.run(plan, lambda: rows.write.mode("overwrite").parquet(file_uri(folder)), mirror.stay)
 
         def parts() -> Iterator[pa.Table]:
             for path in sorted(folder.glob("*.parquet")):
@@ -327,7 +323,7 @@ class JoinedJob:
         rows = self._spark.read.option("__globPaths__", "false").parquet(file_uri(folder))
         key = list(plan.target.key)
         doubles = rows.groupBy(*key).count().where("count > 1").limit(1)
-        twice = self._jobs.run(plan, doubles.toArrow, mirror.stay).to_pylist()
+        twice = self.jobs.run(plan, doubles.toArrow, mirror.stay).to_pylist()
         if twice:
             text = ", ".join(f"{name}={twice[0][name]!r}" for name in key)
             raise MappingError(

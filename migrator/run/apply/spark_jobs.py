@@ -1,11 +1,14 @@
-"""Spark jobs that a target transaction waits for: it is kept alive meanwhile, a job that fails is tried once
-more."""
+"""Spark jobs of mappings: a few at a time, and a job that fails is tried once more.
+
+A target transaction that waits for one is kept alive meanwhile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as NotYet
+from typing import TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -19,6 +22,9 @@ _STAY_S = 10.0
 """Seconds between two touches of the waiting transaction while Spark works: the server ends idle ones after a
 minute."""
 _AT_ONCE = 4
+"""Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
+SPARK_ERRORS = (PySparkException, Py4JError)
+Result = TypeVar("Result")
 
 Job = Callable[[], pa.Table]
 
@@ -27,7 +33,7 @@ class SparkJobs:
     """Jobs of mappings, a few at a time in threads of their own."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="joined-job")
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="spark-job")
         self._submitted: list[Future[pa.Table]] = []
 
     def close(self) -> None:
@@ -38,6 +44,10 @@ class SparkJobs:
         """Waits for all jobs that were submitted, however they end."""
         wait(self._submitted)
         self._submitted.clear()
+
+    def start(self, work: Callable[[], Result]) -> Future[Result]:
+        """Starts work that ``settle`` doesn't wait for: a job with what comes before and after it."""
+        return self._pool.submit(work)
 
     def submit(self, job: Job) -> Future[pa.Table]:
         """Starts a job."""
@@ -60,21 +70,47 @@ class SparkJobs:
             running: as ``submit`` gave it.
             stay: keeps the waiting transaction alive.
 
-        Raises ``MappingError`` with the cause when it fails twice.
+        Raises ``MappingError`` as ``tried_twice``.
         """
-        try:
-            return _result(running, stay)
-        except (PySparkException, Py4JError):
-            pass  # perhaps a Python worker that the system has killed: Spark in local mode tries no task twice
-        try:
-            return _result(self.submit(job), stay)
-        except (PySparkException, Py4JError) as error:
-            raise MappingError(
-                f"the mapping of target table {plan.target.name!r} fails",
-                where=plan.target.where(),
-                cause=spark_cause(error),
-                remedy="correct the mapping, or the rows in the source; then start again: nothing was lost",
-            ) from error
+        return tried_twice(plan, lambda: _result(running, stay), lambda: _result(self.submit(job), stay))
+
+
+def nobody() -> MappingError | None:
+    """Blames no row."""
+    return None
+
+
+def tried_twice(
+    plan: MappingPlan, first: Job, again: Job, at_fault: Callable[[], MappingError | None] = nobody
+) -> pa.Table:
+    """The result of a job; of one that fails though no row is at fault, that of a second attempt.
+
+    A Python worker that the system has killed is such a case: Spark in local mode tries no task twice.
+
+    Args:
+        plan: of the mapping, for the error.
+        first: gives the job's result.
+        again: gives that of a second attempt.
+        at_fault: looks for a row that makes the job fail by itself; the error that names it.
+
+    Raises ``MappingError``: that of the row, or with the cause where it fails twice.
+    """
+    try:
+        return first()
+    except SPARK_ERRORS as error:
+        found = at_fault()
+        if found is not None:
+            raise found from error
+    try:
+        return again()
+    except SPARK_ERRORS as error:
+        raise MappingError(
+            f"the Spark job of target table {plan.target.name!r} fails",
+            where=plan.target.where(),
+            cause=spark_cause(error),
+            remedy="correct the mapping, or the rows in the source; where no row is to blame see the Spark log in the"
+            " state folder. Then start again: nothing was lost",
+        ) from error
 
 
 def _result(running: Future[pa.Table], stay: Callable[[], None]) -> pa.Table:

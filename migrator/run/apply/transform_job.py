@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,8 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,6 +25,7 @@ from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
 from migrator.run.apply.emptied import emptied
 from migrator.run.apply.images import Images, pieces
 from migrator.run.apply.joined_job import JoinedJob
+from migrator.run.apply.spark_jobs import SPARK_ERRORS, SparkJobs, tried_twice
 from transforms.analysis.plan import MappingPlan
 from transforms.casts import parsed, spark_type
 from transforms.cause import spark_cause
@@ -42,9 +41,6 @@ from transforms.on_spark.pipeline import (
 from transforms.on_spark.session import named_jvm_end
 from transforms.on_spark.staged import staged_parts
 from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
-
-_JOBS_AT_ONCE = 4
-"""Spark jobs under way at a time: small jobs mostly wait for each other's scheduling, not for cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +92,7 @@ class TransformJob:
             for number, (name, plan) in enumerate(plans.items())
         }
         self._one_job = OneJob(spark, self._standing, self._slots)
-        self._pool = ThreadPoolExecutor(_JOBS_AT_ONCE, thread_name_prefix="spark-job")
+        self._jobs = SparkJobs() if joined is None else joined.jobs
 
     def warm_up(self, dumping: bool) -> None:
         """Runs the plans once over empty slots, so that the first batch doesn't wait for compilers.
@@ -105,16 +101,16 @@ class TransformJob:
         """
         together = [name for name in self._plans if self._one_job.takes(name)]
         jobs: list[Future[Any]] = [self._one_job.submit(together)] if together else []
-        jobs += [self._pool.submit(each.run) for name, each in self._standing.items() if name not in together]
+        jobs += [self._jobs.start(each.run) for name, each in self._standing.items() if name not in together]
         if dumping:
-            jobs += [self._pool.submit(self._map_empty_files, plan) for plan in self._plans.values()]
+            jobs += [self._jobs.start(partial(self._map_empty_files, plan)) for plan in self._plans.values()]
         if self._joined is not None:
-            jobs += [self._pool.submit(job) for job in self._joined.warm_up()]
+            jobs += [self._jobs.start(job) for job in self._joined.warm_up()]
         for job in jobs:
             try:
                 with named_jvm_end():
                     job.result()
-            except (PySparkException, Py4JError) as error:
+            except SPARK_ERRORS as error:
                 raise MappingError(
                     "the mapping can't be run where Spark's tasks run",
                     where=", ".join(plan.target.where() for plan in self._plans.values()),
@@ -131,11 +127,9 @@ class TransformJob:
         return map_rows(self._spark, plan, frames).toArrow()
 
     def close(self) -> None:
-        """Waits for jobs under way."""
+        """Waits for jobs under way, those of joined targets too."""
         self._one_job.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        if self._joined is not None:
-            self._joined.close()
+        self._jobs.close()
 
     def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
         """The target rows of a batch.
@@ -153,7 +147,7 @@ class TransformJob:
             plan for plan in self._plans.values() if touched & set(plan.reads) or plan.target.name in doubts
         ]
         size = self._fill_slots(batch)
-        chunks = {plan.target.name: self._pool.submit(self._chunk, plan, batch) for plan in affected}
+        chunks = {plan.target.name: self._jobs.start(partial(self._chunk, plan, batch)) for plan in affected}
         deltas = self._deltas(affected, batch, size)
         rows = []
         for plan in affected:
@@ -229,7 +223,7 @@ class TransformJob:
             return None
         try:
             parts, number = staged_parts(rows, stage)
-        except (PySparkException, Py4JError) as error:
+        except SPARK_ERRORS as error:
             brought = here()
             self._staging = None
             staging.say(f"executors can't load dump rows, the driver does: {spark_cause(error)}")
@@ -260,8 +254,8 @@ class TransformJob:
         together = [plan.target.name for plan in small if self._one_job.takes(plan.target.name)]
         running = self._one_job.submit(together) if together else None
         return {
-            plan.target.name: self._pool.submit(
-                self._delta, plan, batch, size, running if plan.target.name in together else None
+            plan.target.name: self._jobs.start(
+                partial(self._delta, plan, batch, size, running if plan.target.name in together else None)
             )
             for plan in affected
         }
@@ -294,7 +288,7 @@ class TransformJob:
         it is."""
         try:
             return running.result()[plan.target.name]
-        except (PySparkException, Py4JError):
+        except SPARK_ERRORS:
             return alone()
 
     def _piece(
@@ -328,32 +322,14 @@ class TransformJob:
         return with_nulls(rows, missing)
 
     def _collect(self, plan: MappingPlan, job: Callable[[], pa.Table], rows: Any) -> pa.Table:
-        """The rows of a job; of one that fails though no row is at fault, those of a second attempt.
-
-        A Python worker that the system has killed is such a case: Spark in local mode tries no task twice.
-        """
-        try:
-            return job()
-        except (PySparkException, Py4JError) as error:
-            at_fault = self._row_at_fault(plan, rows())
-            if at_fault is not None:
-                raise at_fault from error
-        try:
-            return job()
-        except (PySparkException, Py4JError) as error:
-            raise MappingError(
-                f"the Spark job of target table {plan.target.name!r} fails",
-                where=plan.target.where(),
-                cause=spark_cause(error),
-                remedy="no single row causes it: see the Spark log in the state folder",
-            ) from error
+        return tried_twice(plan, job, job, lambda: self._row_at_fault(plan, rows()))
 
     def _row_at_fault(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> MappingError | None:
         """The error that names a row on which the mapping fails, if one row alone makes it fail."""
         for name, rows in tables.items():
             try:
                 found = failing_row(self._spark, plan, name, rows)
-            except (PySparkException, Py4JError):
+            except SPARK_ERRORS:
                 return None  # the rows don't even get into Spark, so none can be told to be at fault
             if found is not None:
                 schema = plan.schemas[name]

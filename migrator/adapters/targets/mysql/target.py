@@ -10,7 +10,7 @@ from migrator.adapters.targets.mysql.checks.holds import holds
 from migrator.adapters.targets.mysql.checks.preflight import preflight
 from migrator.adapters.targets.mysql.ledger import LEDGER
 from migrator.adapters.targets.mysql.mirror.joined_writer import JoinedWriter
-from migrator.adapters.targets.mysql.mirror.keeper import MirrorKeeper
+from migrator.adapters.targets.mysql.mirror.keeper import MysqlMirrorKeeper
 from migrator.adapters.targets.mysql.reflect import catalog, reflect
 from migrator.adapters.targets.mysql.refusal import LOCK_WAIT, NO_SAVEPOINT, Refusal
 from migrator.adapters.targets.mysql.rows.prepared import Prepared, prepare
@@ -57,7 +57,7 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
         super().__init__(settings, LEDGER, step)
         self._settings = settings
         self._staging: StagingTables | None = None
-        self._mirrors = MirrorKeeper(settings)
+        self._mirrors = MysqlMirrorKeeper(settings)
 
     def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
         """Everything that stands in the way. Changes nothing."""

@@ -11,7 +11,7 @@ from migrator.adapters.targets.postgres.checks.holds import holds
 from migrator.adapters.targets.postgres.checks.preflight import preflight
 from migrator.adapters.targets.postgres.ledger import LEDGER
 from migrator.adapters.targets.postgres.mirror.joined_writer import JoinedWriter
-from migrator.adapters.targets.postgres.mirror.keeper import MirrorKeeper
+from migrator.adapters.targets.postgres.mirror.keeper import PostgresMirrorKeeper
 from migrator.adapters.targets.postgres.reflect import catalog, reflect
 from migrator.adapters.targets.postgres.refusal import LOCK_NOT_AVAILABLE, Refusal
 from migrator.adapters.targets.postgres.rows import executor_staging as staged
@@ -72,7 +72,7 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
         self._direct_loads = DirectLoads()
         self._applied = 0
         self._may_stage = False
-        self._mirrors = MirrorKeeper(settings.migration)
+        self._mirrors = PostgresMirrorKeeper(settings.migration)
 
     def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
         """Everything that stands in the way. Changes nothing."""

@@ -10,37 +10,30 @@ from migrator.adapters.targets.mysql.mirror.tables import MirrorTables
 from migrator.adapters.targets.mysql.rows.scratch import Scratch
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
-from migrator.adapters.targets.shared.mirror.batch import BatchMirror
-from migrator.adapters.targets.shared.mirror.followed import check_known, followed
+from migrator.adapters.targets.shared.mirror.keeper import MirrorKeeper
+from migrator.adapters.targets.shared.mirror.store import MirrorStore
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
 from migrator.ports.mirror import JoinedTarget
-from migrator.ports.target import TargetBatch
 
 
-class MirrorKeeper:
-    """The mirrored tables of a migration, and the session's temporary tables for them."""
+class MysqlMirrorKeeper(MirrorKeeper[Session, Scratch]):
+    """The keeper of a migration's mirror."""
 
     def __init__(self, settings: MysqlTarget):
+        super().__init__()
         self._settings = settings
-        self._kept: dict[TableId, tuple[str, ...]] = {}
-        self._targets: tuple[JoinedTarget, ...] = ()
-        self._scratch: tuple[Session, Scratch] | None = None
 
-    def prepare(self, session: Session, targets: Sequence[JoinedTarget], ledger: Ledger) -> None:
-        """Makes what is missing. Raises ``TargetError`` (see ``mirror_tables``)."""
-        if targets:
-            self._kept = MirrorTables(session, self._settings, ledger).prepare(targets)
-        self._targets = tuple(targets)
+    def _made(
+        self, session: Session, targets: Sequence[JoinedTarget], ledger: Ledger
+    ) -> dict[TableId, tuple[str, ...]]:
+        return MirrorTables(session, self._settings, ledger).prepare(targets)
 
-    def moved(self, session: Session, batch: TargetBatch) -> BatchMirror:
-        """The mirror inside the batch's transaction, moved to its end."""
-        check_known(batch, self._kept)
-        store = MysqlMirror(session, self._of(session), self._settings, self._kept, batch.segment)
-        mirror = BatchMirror(store)
-        mirror.move(batch.mirror, followed(self._targets, mirror.filled()))
-        self._say_moved(session, batch.segment)
-        return mirror
+    def _new_scratch(self, session: Session) -> Scratch:
+        return Scratch(session)
+
+    def _store(self, session: Session, scratch: Scratch, segment: int) -> MirrorStore:
+        return MysqlMirror(session, scratch, self._settings, self._kept, segment)
 
     def _say_moved(self, session: Session, segment: int) -> None:
         """Every table is at the batch's end now, also those that it doesn't change."""
@@ -52,8 +45,3 @@ class MirrorKeeper:
             f" WHERE migration = %s AND mirrored IN ({marks})"
         )
         session.run(statement, [segment, migration, *names])
-
-    def _of(self, session: Session) -> Scratch:
-        if self._scratch is None or self._scratch[0] is not session:
-            self._scratch = (session, Scratch(session))
-        return self._scratch[1]

@@ -8,45 +8,33 @@ from migrator.adapters.targets.postgres.mirror.mirror import PostgresMirror
 from migrator.adapters.targets.postgres.mirror.tables import prepare
 from migrator.adapters.targets.postgres.rows.scratch import Scratch
 from migrator.adapters.targets.postgres.session import Session
-from migrator.adapters.targets.shared.mirror.batch import BatchMirror
-from migrator.adapters.targets.shared.mirror.followed import check_known, followed
+from migrator.adapters.targets.shared.mirror.keeper import MirrorKeeper
+from migrator.adapters.targets.shared.mirror.store import MirrorStore
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
 from migrator.ports.mirror import JoinedTarget
-from migrator.ports.target import TargetBatch
 
 
-class MirrorKeeper:
-    """The mirrored tables of a migration, and the session's temporary tables for them."""
+class PostgresMirrorKeeper(MirrorKeeper[Session, Scratch]):
+    """The keeper of a migration's mirror."""
 
     def __init__(self, migration: str):
+        super().__init__()
         self._migration = migration
-        self._kept: dict[TableId, tuple[str, ...]] = {}
-        self._targets: tuple[JoinedTarget, ...] = ()
-        self._scratch: tuple[Session, Scratch] | None = None
-
-    def prepare(self, session: Session, targets: Sequence[JoinedTarget], ledger: Ledger) -> None:
-        """Makes what is missing. Raises ``TargetError`` (see ``mirror_tables.prepare``)."""
-        if targets:
-            self._kept = prepare(session, self._migration, targets, ledger)
-        self._targets = tuple(targets)
-
-    def moved(self, session: Session, batch: TargetBatch) -> BatchMirror:
-        """The mirror inside the batch's transaction, moved to its end."""
-        check_known(batch, self._kept)
-        scratch = self._of(session)
-        scratch.begin()
-        store = PostgresMirror(session, scratch, self._migration, self._kept, batch.segment)
-        mirror = BatchMirror(store)
-        mirror.move(batch.mirror, followed(self._targets, mirror.filled()))
-        return mirror
 
     def rolled_back(self) -> None:
         """The batch's transaction was undone."""
         if self._scratch is not None:
             self._scratch[1].rolled_back()
 
-    def _of(self, session: Session) -> Scratch:
-        if self._scratch is None or self._scratch[0] is not session:
-            self._scratch = (session, Scratch(session))
-        return self._scratch[1]
+    def _made(
+        self, session: Session, targets: Sequence[JoinedTarget], ledger: Ledger
+    ) -> dict[TableId, tuple[str, ...]]:
+        return prepare(session, self._migration, targets, ledger)
+
+    def _new_scratch(self, session: Session) -> Scratch:
+        return Scratch(session)
+
+    def _store(self, session: Session, scratch: Scratch, segment: int) -> MirrorStore:
+        scratch.begin()
+        return PostgresMirror(session, scratch, self._migration, self._kept, segment)
