@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from migrator.adapters.targets.shared.structure import TableStructure
 from migrator.model.table import TableId
-from migrator.model.target import TargetColumn, TargetTable
+from migrator.model.target import TargetColumn
 
 _INEXACT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "float", "double"})
 
@@ -51,49 +52,17 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(TableStructure[Storage, ForeignKey]):
     """A target table as the writer needs it.
 
     Attributes:
-        table: as the other stations see it.
-        storage: one per column, in order.
-        outgoing: foreign keys of this table.
-        incoming: foreign keys of any table that point here.
+        table, storage, outgoing, incoming: see ``TableStructure``.
         indexes: columns of unique indexes by name, the key's included.
         exclusive: columns that uniqueness beside the key depends on.
     """
 
-    table: TargetTable
-    storage: tuple[Storage, ...]
-    outgoing: tuple[ForeignKey, ...] = ()
-    incoming: tuple[ForeignKey, ...] = ()
     indexes: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclusive: frozenset[str] = field(default=frozenset())
-
-    def column(self, name: str) -> Storage | None:
-        """Storage of the column of that name, if there is one."""
-        return next((one for one in self.storage if one.column.name == name), None)
-
-    def inexact_key(self) -> tuple[Storage, ...]:
-        """The key's columns whose values may be one though they look different."""
-        storages = [self.column(name) for name in self.table.key]
-        return tuple(one for one in storages if one is not None and not one.exact)
-
-    def key_compares(self) -> str:
-        """Describes how the key's inexact columns compare, for messages."""
-        return ", ".join(
-            f"{one.column.name} ({one.column.native_type})"
-            + (f" by collation {one.collation}" if one.collation else "")
-            for one in self.inexact_key()
-        )
-
-    def kept(self, written: tuple[str, ...]) -> tuple[str, ...]:
-        """Columns that are neither written by the mapping nor computed: a rewritten row must keep their values."""
-        return tuple(
-            one.column.name
-            for one in self.storage
-            if one.column.name not in written and not one.column.generated
-        )
 
     def moving(self, written: tuple[str, ...]) -> tuple[str, ...]:
         """Written columns whose change needs the row to be deleted and inserted again.

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from migrator.adapters.targets.shared.structure import TableStructure
 from migrator.model.table import TableId
-from migrator.model.target import TargetColumn, TargetTable
+from migrator.model.target import TargetColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,16 @@ class Storage:
     nested: bool = False
     equality: Equality = Equality()
 
+    @property
+    def exact(self) -> bool:
+        """Tells whether values that the server takes for equal always look the same."""
+        return self.equality.exact
+
+    @property
+    def collation(self) -> str:
+        """The collation of the key's index; empty for types without one."""
+        return self.equality.collation
+
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
@@ -90,28 +101,17 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(TableStructure[Storage, ForeignKey]):
     """A target table as the writer needs it.
 
     Attributes:
-        table: as the other stations see it.
-        storage: one per column, in order.
-        outgoing: foreign keys of this table.
-        incoming: foreign keys of any table that point here.
+        table, storage, outgoing, incoming: see ``TableStructure``.
         exclusive: columns that unique indexes beside the key, or exclusion constraints, depend on.
         deferrable: whether any constraint of this table or pointing here can be deferred.
     """
 
-    table: TargetTable
-    storage: tuple[Storage, ...]
-    outgoing: tuple[ForeignKey, ...] = ()
-    incoming: tuple[ForeignKey, ...] = ()
     exclusive: frozenset[str] = field(default=frozenset())
     deferrable: bool = False
-
-    def column(self, name: str) -> Storage | None:
-        """Storage of the column of that name, if there is one."""
-        return next((one for one in self.storage if one.column.name == name), None)
 
     def one_key(self, left: Callable[[str], str], right: Callable[[str], str]) -> str:
         """SQL that says whether two rows have one key, given what each calls a column of it."""
@@ -125,24 +125,6 @@ class Structure:
         """Tells whether keys that the server takes for equal always look the same."""
         storages = [self.column(name) for name in self.table.key]
         return all(storage is not None and storage.equality.exact for storage in storages)
-
-    def key_compares(self) -> str:
-        """Describes how those columns of the key compare that take different values for equal; for messages."""
-        storages = [storage for name in self.table.key if (storage := self.column(name)) is not None]
-        return ", ".join(
-            f"{one.column.name} ({one.column.native_type})"
-            + (f" by collation {one.equality.collation}" if one.equality.collation else "")
-            for one in storages
-            if not one.equality.exact
-        )
-
-    def kept(self, written: tuple[str, ...]) -> tuple[str, ...]:
-        """Columns that are neither written by the mapping nor computed: a rewritten row must keep their values."""
-        return tuple(
-            one.column.name
-            for one in self.storage
-            if one.column.name not in written and not one.column.generated
-        )
 
     def moving(self, written: tuple[str, ...]) -> tuple[str, ...]:
         """Written columns whose change needs the row to be deleted and inserted again.
