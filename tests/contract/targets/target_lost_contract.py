@@ -82,7 +82,7 @@ class TargetLostContract(AppliedTarget):
         assert place.rows("item") == [(number, "new", number)]
         assert place.rows("note") == [(one, None) for one in range(1, number + 1)]
 
-    @pytest.mark.variant
+    @pytest.mark.slow
     def test_a_connection_lost_before_any_statement_leaves_nothing_of_a_joined_batch(
         self, place: TargetUnderTest, applier: Applier
     ) -> None:

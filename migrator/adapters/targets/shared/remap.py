@@ -105,5 +105,5 @@ class FilledTargets:
                 "the mirror's record of filled targets can't be changed",
                 where=self.table,
                 cause=found.cause(),
-                remedy="run the command with the login that the migration uses",
+                remedy="run the command with the user that the migration uses",
             ) from None
