@@ -123,7 +123,7 @@ def _time(value: time) -> tuple[str, str]:
 
 
 def _json(value: Any) -> tuple[str, str]:
-    document = json.dumps(value, default=lambda each: value_of(each).text, allow_nan=False)
+    document = json.dumps(value, default=lambda leaf: value_of(leaf).text, allow_nan=False)
     return "json", canonical_json(document) or ""
 
 

@@ -134,14 +134,14 @@ def _paired(old: Answer, new: Answer) -> tuple[list[tuple[int, Row, Row]], list[
             right.append(row)
     pairs, rest = [], []
     for place, row in left:
-        alike = next((each for each in right if _alike(row, each)), None)
+        alike = next((new_row for new_row in right if _alike(row, new_row)), None)
         if alike is None:
             rest.append((place, row))
         else:
             right.remove(alike)
             pairs.append((place, row, alike))
     if len(rest) == len(right):  # changed rows, not missing ones: in one order they stand beside each other
-        rest.sort(key=lambda each: row_order(each[1]))
+        rest.sort(key=lambda placed_row: row_order(placed_row[1]))
         pairs += [(place, a, b) for (place, a), b in zip(rest, sorted(right, key=row_order), strict=True)]
         rest, right = [], []
     return pairs, [row for _, row in rest], right

@@ -201,9 +201,9 @@ class _Checked:
         if entry.get("slower_than", 1) <= 0:
             wrong("slower_than", entry["slower_than"], "is not above 0")
 
-    def _parameters(self, given: dict[Any, Any], wrong: Any) -> dict[str, tuple[Any, ...]]:
+    def _parameters(self, parameters: dict[Any, Any], wrong: Any) -> dict[str, tuple[Any, ...]]:
         found: dict[str, tuple[Any, ...]] = {}
-        for name, values in given.items():
+        for name, values in parameters.items():
             if isinstance(values, list) and values:
                 found[str(name)] = tuple(values)
             elif (
@@ -212,7 +212,7 @@ class _Checked:
                 and {"from", "to"} <= set(values)
             ):
                 low, high, step = values["from"], values["to"], values.get("step", 1)
-                if all(type(each) is int for each in (low, high, step)) and step > 0 and low <= high:
+                if all(type(number) is int for number in (low, high, step)) and step > 0 and low <= high:
                     found[str(name)] = tuple(range(low, high + 1, step))
                 else:
                     wrong(f"parameters.{name}", values, "is no range of whole numbers from low to high")
@@ -220,12 +220,12 @@ class _Checked:
                 wrong(f"parameters.{name}", values, "is neither a list of values nor {from: 1, to: 9}")
         return found
 
-    def _draw(self, given: Any, wrong: Any) -> Draw | None:
-        if given is None:
+    def _draw(self, draw: Any, wrong: Any) -> Draw | None:
+        if draw is None:
             return None
-        side, query = given.get("from"), given.get("query")
-        if set(given) != {"from", "query"} or side not in ("old", "new") or not only_reads(str(query)):
-            wrong("draw", given, "is not {from: old, query: SELECT ...} (or from: new)")
+        side, query = draw.get("from"), draw.get("query")
+        if set(draw) != {"from", "query"} or side not in ("old", "new") or not only_reads(str(query)):
+            wrong("draw", draw, "is not {from: old, query: SELECT ...} (or from: new)")
             return None
         return Draw(side, str(query).strip().rstrip(";"))
 

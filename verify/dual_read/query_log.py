@@ -129,14 +129,14 @@ class Template:
     def match(self, logged: Logged) -> dict[str, Any] | None:
         """The parameters of a statement that is of this form, or None."""
         found: dict[str, Any] = {}
-        given, at = tokens(logged.text), 0
+        statement, at = tokens(logged.text), 0
         for token in self._wanted:
             if token.kind != "parameter":
-                if at >= len(given) or given[at] != token:
+                if at >= len(statement) or statement[at] != token:
                     return None
                 at += 1
                 continue
-            taken = self._literal(given, at, logged.bound)
+            taken = self._literal(statement, at, logged.bound)
             if taken is None:
                 return None
             value, at = taken
@@ -144,16 +144,16 @@ class Template:
             if name in found and found[name] != value:
                 return None
             found[name] = value
-        return found if at == len(given) else None
+        return found if at == len(statement) else None
 
-    def _literal(self, given: Sequence[_Token], at: int, bound: Sequence[Any]) -> tuple[Any, int] | None:
+    def _literal(self, statement: Sequence[_Token], at: int, bound: Sequence[Any]) -> tuple[Any, int] | None:
         """One literal, and the place after it."""
         sign = ""
-        if at < len(given) and given[at].text in ("-", "+"):
-            sign, at = given[at].text, at + 1
-        if at >= len(given):
+        if at < len(statement) and statement[at].text in ("-", "+"):
+            sign, at = statement[at].text, at + 1
+        if at >= len(statement):
             return None
-        token = given[at]
+        token = statement[at]
         if token.kind == "number":
             number = Decimal(sign + token.text)
             return (int(number) if token.text.isdigit() else number), at + 1
@@ -204,6 +204,8 @@ def _first(
         parameters = template.match(logged)
         if parameters is not None:
             if len(found[name]) < limit:
-                found[name].setdefault(repr(sorted(parameters.items(), key=lambda each: each[0])), parameters)
+                found[name].setdefault(
+                    repr(sorted(parameters.items(), key=lambda parameter: parameter[0])), parameters
+                )
             return True
     return False

@@ -174,14 +174,14 @@ def combinations(
 ) -> list[dict[str, Any]]:
     """Every combination where there are at most ``limit``, else that many different ones by chance."""
     names = list(values)
-    if prod(len(each) for each in values.values()) <= limit:
-        found = [dict(zip(names, each, strict=True)) for each in product(*values.values())]
+    if prod(len(choices) for choices in values.values()) <= limit:
+        found = [dict(zip(names, combination, strict=True)) for combination in product(*values.values())]
         chance.shuffle(found)
         return found
     chosen: dict[tuple[int, ...], None] = {}
     while len(chosen) < limit:
         chosen[tuple(chance.randrange(len(values[name])) for name in names)] = None
-    return [{name: values[name][i] for name, i in zip(names, each, strict=True)} for each in chosen]
+    return [{name: values[name][i] for name, i in zip(names, places, strict=True)} for places in chosen]
 
 
 def _compared(
@@ -202,8 +202,8 @@ def _compared(
                 pool.submit(_compare, pair, parameters, new_first, sides, tallies[pair.name], plan)
                 for pair, parameters, new_first in batch
             ]
-            for each in as_completed(running):
-                each.result()
+            for comparison in as_completed(running):
+                comparison.result()
     return tuple(tally.result() for tally in tallies.values())
 
 

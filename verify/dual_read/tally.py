@@ -120,7 +120,7 @@ class Tally:
                     if slow
                     else ""
                 ),
-                samples=tuple(each for kind in Outcome for each in self._samples.get(kind, ())),
+                samples=tuple(comparison for kind in Outcome for comparison in self._samples.get(kind, ())),
             )
 
     def _verdict(self, semantic: int) -> tuple[Answered, str]:
