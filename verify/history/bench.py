@@ -150,7 +150,7 @@ def _changes(
     commit = np.concatenate([dumped_in[kept], segment[last]])
     by_commit = np.argsort(commit, kind="stable")
     return _rows(
-        "changes", names, {name: each[by_commit] for name, each in both.items()}, commit=commit[by_commit]
+        "changes", names, {name: column[by_commit] for name, column in both.items()}, commit=commit[by_commit]
     )
 
 
@@ -170,7 +170,7 @@ def _deliveries(
     return _rows(
         "deliveries",
         names,
-        {name: each[by_segment] for name, each in both.items()},
+        {name: column[by_segment] for name, column in both.items()},
         segment=at[by_segment],
         origin=pc.if_else(pa.array(is_chunk), CHUNK, LOG),
         order=pa.array(order, mask=is_chunk),
@@ -199,11 +199,13 @@ def _rows(table: str, names: pa.Array, rows: dict[str, Array], **more: object) -
         "kind": np.full(count, PUT),
     }
     schema = SCHEMAS[table]
-    made = [
-        pa.array(columns[each.name]).cast(each.type) if each.name in columns else pa.nulls(count, each.type)
-        for each in schema
+    arrays = [
+        pa.array(columns[field.name]).cast(field.type)
+        if field.name in columns
+        else pa.nulls(count, field.type)
+        for field in schema
     ]
-    return pa.Table.from_arrays(made, schema=schema)
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _text(text: str, count: int) -> pa.Array:
@@ -218,11 +220,13 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=None)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="numbers only, as one JSON object")
-    given = parser.parse_args()
-    found = bench(given.events, given.keys, given.commits, given.seed)
-    if given.json:
+    options = parser.parse_args()
+    found = bench(options.events, options.keys, options.commits, options.seed)
+    if options.json:
         numbers = {name: getattr(found, name) for name in ("events", "elapsed_s", "peak_bytes")}
-        print(json.dumps({**numbers, "held": sum(each.outcome.value == "holds" for each in found.results)}))
+        print(
+            json.dumps({**numbers, "held": sum(result.outcome.value == "holds" for result in found.results)})
+        )
     else:
         _tell(found)
     sys.exit(

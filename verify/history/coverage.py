@@ -63,7 +63,7 @@ def read_spans(history: History, rows: Mapping[str, Rows], keys: Keys, steps: St
     for name in keys.tables:
         of_table = keys.of_table(name)
         table = described.get(name, TrackedTable(name, numeric_key=False))
-        rank, levels, done[name] = _levels(table, keys, of_table, [each.get(name) for each in progress])
+        rank, levels, done[name] = _levels(table, keys, of_table, [covered.get(name) for covered in progress])
         level = np.append(levels, 0)[steps.recorded] if len(steps) else levels
         fallen = np.flatnonzero(level[1:] < level[:-1]) + 1
         bounds = [0, *fallen.tolist(), len(steps)]
@@ -84,7 +84,7 @@ def _spans(
 ) -> Spans:
     empty = np.empty(0, np.int64)
     key, start, end = (
-        (np.concatenate([empty, *each]) for each in zip(*parts, strict=True)) if parts else [empty] * 3
+        (np.concatenate([empty, *arrays]) for arrays in zip(*parts, strict=True)) if parts else [empty] * 3
     )
     order = np.lexsort((start, key))
     first = np.full(keys, steps, np.int64)

@@ -213,11 +213,11 @@ def table_of(name: str, columns: Mapping[str, Any]) -> pa.Table:
     """A history table from columns (lists or arrays), missing ones NULL."""
     schema = SCHEMAS[name]
     rows = len(next(iter(columns.values()), ()))
-    made = [
-        pa.array(columns[each.name], each.type) if each.name in columns else pa.nulls(rows, each.type)
-        for each in schema
+    arrays = [
+        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
+        for field in schema
     ]
-    return pa.Table.from_arrays(made, schema=schema)
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _other_format(folder: Path, found: object) -> VerifyError:
@@ -245,8 +245,8 @@ def load_history(folder: Path) -> History:
             cause=str(error),
             remedy="name the folder of a bundle that a scenario run has written",
         ) from error
-    tracked = tuple(TrackedTable(**each) for each in document.pop("tables"))
-    known = {each.name for each in fields(Description)}
+    tracked = tuple(TrackedTable(**table) for table in document.pop("tables"))
+    known = {field.name for field in fields(Description)}
     description = Description(
         tables=tracked, **{name: value for name, value in document.items() if name in known}
     )

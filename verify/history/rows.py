@@ -138,8 +138,8 @@ def integers(column: pa.ChunkedArray, missing: int = MISSING) -> Array:
 def encode(history: History) -> tuple[Keys, Mapping[str, Rows]]:
     """All row tables of a history, by name, and the keys that they share."""
     tables = [getattr(history, name) for name in ROW_TABLES]
-    table, names = _dictionary(each["table"] for each in tables)
-    text, texts = _dictionary(each["key"] for each in tables)
+    table, names = _dictionary(recorded["table"] for recorded in tables)
+    text, texts = _dictionary(recorded["key"] for recorded in tables)
     pair = table.astype(np.int64) * max(len(texts), 1) + text
     if len(names) * len(texts) <= _DENSE_PAIRS:
         seen = np.zeros(len(names) * len(texts), bool)
@@ -150,9 +150,11 @@ def encode(history: History) -> tuple[Keys, Mapping[str, Rows]]:
         used, inverse = np.unique(pair, return_inverse=True)
         key = inverse.astype(np.int32)
     keys = Keys(tuple(names.to_pylist()), used // max(len(texts), 1), used % max(len(texts), 1), texts)
-    ends = np.cumsum([each.num_rows for each in tables])
+    ends = np.cumsum([recorded.num_rows for recorded in tables])
     parts = np.split(key, ends[:-1])
-    return keys, {name: _rows(each, part) for name, each, part in zip(ROW_TABLES, tables, parts, strict=True)}
+    return keys, {
+        name: _rows(recorded, part) for name, recorded, part in zip(ROW_TABLES, tables, parts, strict=True)
+    }
 
 
 def _dictionary(columns: Iterable[pa.ChunkedArray]) -> tuple[Array, pa.Array]:

@@ -110,12 +110,12 @@ def _falls(evidence: Evidence, column: str) -> list[WitnessCase]:
         moments = tuple(
             Moment(
                 "target",
-                int(steps.commit[each]),
-                f"epoch {steps.epoch[each]}, order {steps.order[each]}, "
-                f"position {Story(evidence).position(int(steps.prefix[each]))}",
+                int(steps.commit[state]),
+                f"epoch {steps.epoch[state]}, order {steps.order[state]}, "
+                f"position {Story(evidence).position(int(steps.prefix[state]))}",
                 True,
             )
-            for each in (step - 1, step)
+            for state in (step - 1, step)
         )
         headline = (
             f"{steps.name(step)}: {column} {values[step]} after {column} {values[step - 1]} "

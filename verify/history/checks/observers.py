@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -53,9 +54,9 @@ def judge_observers(evidence: Evidence) -> Observed:
     ):
         reads += judged
         cases.append(list(wrong))
-    violations = sum(len(each) for each in cases)
-    told = [tell for each in cases for tell in each][:WITNESSES]
-    return Observed(reads, violations, tuple(_witness(evidence, *tell) for tell in told))
+    violations = sum(map(len, cases))
+    shown = list(chain.from_iterable(cases))[:WITNESSES]
+    return Observed(reads, violations, tuple(_witness(evidence, *case) for case in shown))
 
 
 _Wrong = tuple[int, str, str]
@@ -95,7 +96,7 @@ def _totals(
     judged, wrong = 0, []
     for group in np.unique(names[reads]).tolist():
         of_group = reads[names[reads] == group]
-        tables = [each for each in evidence.history.description.tables if _TOTAL + each.total == group]
+        tables = [table for table in evidence.history.description.tables if _TOTAL + table.total == group]
         if not tables:
             continue
         covered = np.logical_and.reduce(
@@ -184,7 +185,7 @@ def _witness(evidence: Evidence, row: int, headline: str, why: str) -> WitnessCa
             if step >= 0
             else None
         )
-        return WitnessCase(headline, (why,), tuple(each for each in (place, moment) if each))
+        return WitnessCase(headline, (why,), tuple(event for event in (place, moment) if event))
     marks = {Mark("target", step)} if step >= 0 else set()
     case = story.case(headline, (why,), int(rows.key[row]), marks)
     return WitnessCase(case.headline, case.because, (*case.timeline, moment))

@@ -62,7 +62,7 @@ def _deliveries(evidence: Evidence) -> tuple[_Late, int]:
     group = np.cumsum(new_group) - 1
     before = np.append(-1, highest)[group]
     late = np.union1d(fallen, np.flatnonzero(height < before))
-    newer = np.array([_newer(height, key, int(each)) for each in late[:64]], np.int64)
+    newer = np.array([_newer(height, key, int(index)) for index in late[:64]], np.int64)
     return _Late(order[late], order[newer]), len(order)
 
 
@@ -90,7 +90,7 @@ def _of_states(evidence: Evidence, fallen: Array) -> list[WitnessCase]:
         before = point - 1
         while points.seen[before] < -1:
             before -= 1
-        shows, showed = (_shown(story, evidence, each) for each in (point, before))
+        shows, showed = _shown(story, evidence, point), _shown(story, evidence, before)
         headline = (
             f"{evidence.keys.name(int(points.key[point]))}: {shows} at {steps.name(int(points.step[point]))} "
             f"after {showed} at {steps.name(int(points.step[before]))}"
@@ -111,7 +111,7 @@ def _of_deliveries(evidence: Evidence, found: _Late) -> list[WitnessCase]:
     cases = []
     for late, newer in list(zip(found.late.tolist(), found.newer.tolist(), strict=False))[:WITNESSES]:
         key = int(deliveries.rows.key[late])
-        old, new = (story.version(int(deliveries.version[each])) for each in (late, newer))
+        old, new = (story.version(int(deliveries.version[delivery])) for delivery in (late, newer))
         headline = (
             f"{evidence.keys.name(key)}: {old} delivered by {_origin(evidence, late)} in segment "
             f"{deliveries.segment[late]} after {new} in segment {deliveries.segment[newer]}"
