@@ -53,8 +53,8 @@ class AsPrinted:
             with self.type.asking() as ask:
                 return _replaced(batch, ask)
 
-        made: Any = arrow_udf
-        return made(_typed(printed), T.StringType())(texts)  # type: ignore[no-any-return]
+        udf: Any = arrow_udf
+        return udf(_typed(printed), T.StringType())(texts)  # type: ignore[no-any-return]
 
 
 def _typed(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

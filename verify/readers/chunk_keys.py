@@ -118,7 +118,7 @@ def condition(piece: Piece, names: Sequence[str], kinds: Sequence[str], dialect:
         if len(columns) == 1:
             return f"{columns[0]} IN ({', '.join(key[0] for key in keys)})"
         same = (" AND ".join(f"{c} = {v}" for c, v in zip(columns, key, strict=True)) for key in keys)
-        return "(" + " OR ".join(f"({each})" for each in same) + ")"
+        return "(" + " OR ".join(f"({equality})" for equality in same) + ")"
     parts = []
     if piece.after is not None:
         parts.append(_beyond(columns, _literals(piece.after, kinds, dialect), ">", ">", dialect))

@@ -36,7 +36,7 @@ def owned_gtids(text: str) -> Gtids:
     pieces = re.split(f"({_UUID})", text.lower())
     for uuid, words in zip(pieces[1::2], pieces[2::2], strict=True):
         name = uuid
-        for word in filter(None, (each.strip() for each in words.split(":"))):
+        for word in filter(None, (part.strip() for part in words.split(":"))):
             number = re.match(r"(\d+)#", word)
             if number:
                 found.append((name, int(number[1]), int(number[1])))
@@ -47,7 +47,14 @@ def owned_gtids(text: str) -> Gtids:
 
 def both(one: Gtids, other: Gtids) -> Gtids:
     """Returns the union of two GTID sets."""
-    return _sets([(name, *each) for gtids in (one, other) for name, all_ in gtids.items() for each in all_])
+    return _sets(
+        [
+            (name, *interval)
+            for gtids in (one, other)
+            for name, intervals in gtids.items()
+            for interval in intervals
+        ]
+    )
 
 
 def count(gtids: Gtids) -> int:

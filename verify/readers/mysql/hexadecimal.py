@@ -20,5 +20,5 @@ def hexadecimal(values: pa.Array) -> pa.Array:
     if plain.null_count:
         null = pa.py_buffer(np.packbits(np.array(plain.is_valid()), bitorder="little").tobytes())
     ends = pa.py_buffer(((offsets - offsets[0]) * 2).astype(np.int64).tobytes())
-    made = pa.Array.from_buffers(pa.large_string(), len(plain), [null, ends, pa.py_buffer(digits.tobytes())])
-    return made.cast(pa.string())
+    texts = pa.Array.from_buffers(pa.large_string(), len(plain), [null, ends, pa.py_buffer(digits.tobytes())])
+    return texts.cast(pa.string())

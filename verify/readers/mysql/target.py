@@ -150,8 +150,8 @@ def _read_rows(
     with row_file(path, wanted) as writer:
         for values in row_batches(session, query):
             arrays = [
-                hexadecimal(each) if _as_bytes(column) else _texts(each, ".".join((*table, column.name)))
-                for each, column in zip(values, kept, strict=True)
+                hexadecimal(cells) if _as_bytes(column) else _texts(cells, ".".join((*table, column.name)))
+                for cells, column in zip(values, kept, strict=True)
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=wanted))
             total += len(values[0])

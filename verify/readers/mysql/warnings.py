@@ -20,7 +20,7 @@ def heed(session: Any, number: int) -> None:
     with session.cursor(Cursor) as cursor:
         cursor.execute("SHOW WARNINGS")
         kept = [(int(code), _text(message)) for _, code, message in cursor.fetchall()]
-    about = [each for each in kept if each[0] != _ONLY_SLOW]
+    about = [warning for warning in kept if warning[0] != _ONLY_SLOW]
     if not about and len(kept) == number:
         return
     code, message = about[0] if about else (0, f"it gave {number} warnings and kept {len(kept)}")

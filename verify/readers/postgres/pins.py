@@ -149,9 +149,9 @@ def _pinned(pins: Mapping[str, str]) -> sql.Composed:
 def _unreachable(settings: ServerSettings, words: str, retryable: bool) -> ConnectionFailed:
     remedy = "check host, port, login and TLS settings"
     # One of these with a value that the server doesn't take refuses the login, in words of the server's language.
-    given = [name for name in ("PGTZ", "PGDATESTYLE", "PGGEQO") if name in os.environ]
-    if given:
-        remedy = f"unset {', '.join(given)} where migrator runs; {remedy}"
+    variables = [name for name in ("PGTZ", "PGDATESTYLE", "PGGEQO") if name in os.environ]
+    if variables:
+        remedy = f"unset {', '.join(variables)} where migrator runs; {remedy}"
     return ConnectionFailed(
         "the server can't be reached for verification",
         where=settings.server.url(),

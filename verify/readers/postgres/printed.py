@@ -51,9 +51,11 @@ def _asked(connection: Any, type_: str, texts: Sequence[str]) -> list[str]:
     import psycopg
 
     # A parameter of no declared type goes to the type's own input function, whatever casts somebody made from text.
-    each = f"pg_catalog.format('%%s', %s::{type_.replace('%', '%%')})"
+    expression = f"pg_catalog.format('%%s', %s::{type_.replace('%', '%%')})"
     try:
-        row = connection.execute(f"SELECT ARRAY[{', '.join([each] * len(texts))}]", list(texts)).fetchone()
+        row = connection.execute(
+            f"SELECT ARRAY[{', '.join([expression] * len(texts))}]", list(texts)
+        ).fetchone()
         return list(row[0])
     except psycopg.DataError:
         refused = True
