@@ -80,7 +80,7 @@ class Rotation:
         found = self._covered(table, result, folder)
         self._tell(self._coverage.having(found), "")
         self._say(f"{table}: {found.verdict}, {found.keys:,} keys, {found.differing:,} differ")
-        rows = sum(each.mapped_rows + each.target_rows for each in result.tables)
+        rows = sum(compared.mapped_rows + compared.target_rows for compared in result.tables)
         return max(LEAST_REST_S, rows / self._rate - (time.monotonic() - started))
 
     def _tell(self, coverage: Coverage, problem: str) -> None:

@@ -68,12 +68,12 @@ class Coverage:
 
     def of(self, table: str) -> TableCoverage:
         """The table's; an empty one before its first verification."""
-        return next((each for each in self.tables if each.table == table), TableCoverage(table))
+        return next((covered for covered in self.tables if covered.table == table), TableCoverage(table))
 
     def having(self, table: TableCoverage) -> Coverage:
         """Returns a copy with another state of one table."""
-        rest = tuple(each for each in self.tables if each.table != table.table)
-        return replace(self, tables=tuple(sorted((*rest, table), key=lambda each: each.table)))
+        rest = tuple(covered for covered in self.tables if covered.table != table.table)
+        return replace(self, tables=tuple(sorted((*rest, table), key=lambda covered: covered.table)))
 
 
 def write_coverage(coverage: Coverage, directory: Path) -> None:
@@ -98,7 +98,7 @@ def read_coverage(directory: Path) -> Coverage | None:
                 cause=f"its format is {document['format']}, this version knows formats up to {COVERAGE_FORMAT}",
                 remedy="use the version of the migrator that wrote it, or a newer one",
             )
-        tables = tuple(TableCoverage(**each) for each in document["tables"])
+        tables = tuple(TableCoverage(**entry) for entry in document["tables"])
         return Coverage(tables, document["problem"], document["at_us"])
     except FileNotFoundError:
         return None

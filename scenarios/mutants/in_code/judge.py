@@ -52,7 +52,7 @@ JUDGE = (
         "verify/tables/sweeps/lanes.py", _KEYS,
         ("a lane's failure is forgotten", "if failures:\n            raise", "if False:\n            raise"),
         ("what other lanes left is forgotten", "left += pieces", "pass"),
-        ("one lane's failure lets the others go on", "each.add_done_callback(lambda done: own.stop() if done.exception() else None)", "pass"),
+        ("one lane's failure lets the others go on", "lane.add_done_callback(lambda done: own.stop() if done.exception() else None)", "pass"),
     ),
     *mutants_of(
         "verify/readers/pending.py", ("tests/unit/verify/test_verify_parts.py",),

@@ -97,8 +97,8 @@ def stored_sides(
 ) -> Sides:
     """Returns both sides, of which the mapped one was stored as canonical text."""
     texts = T.StructType([T.StructField(column.name, T.StringType()) for column in filled])
-    made = spark.read.schema(texts).parquet(file_uri(mapped))
-    return Sides(made, _canonical_target(spark, rows, filled), shape)
+    mapped_rows = spark.read.schema(texts).parquet(file_uri(mapped))
+    return Sides(mapped_rows, _canonical_target(spark, rows, filled), shape)
 
 
 def _texts(frame: DataFrame, filled: Sequence[TargetColumnText]) -> DataFrame:

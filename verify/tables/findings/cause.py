@@ -45,8 +45,8 @@ def _likely_cause(kind: str, mapped: str | None, target: str | None) -> str:
     kind = {"double": "float8", "float": "float4"}.get(kind, kind)
     if kind in ("integer", "numeric", "float4", "float8", *_UNITS):
         return _number(kind, mapped, target)
-    told = {"text": text_cause, "character": text_cause, "bytea": binary_cause, "json": json_cause}.get(kind)
-    return (told(mapped, target) if told else "") or ANOTHER
+    rule = {"text": text_cause, "character": text_cause, "bytea": binary_cause, "json": json_cause}.get(kind)
+    return (rule(mapped, target) if rule else "") or ANOTHER
 
 
 def _with_null(mapped: str | None, target: str | None) -> str:

@@ -102,9 +102,9 @@ def _stripped(digits: str) -> str:
 
 def _as_words(value: object) -> object:
     if isinstance(value, dict):
-        return {name: _as_words(each) for name, each in value.items()}
+        return {name: _as_words(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [_as_words(each) for each in value]
+        return [_as_words(element) for element in value]
     return {True: "true", False: "false", None: "null"}.get(value, value)  # type: ignore[call-overload]
 
 

@@ -146,14 +146,14 @@ def read_differing(report: Path) -> Differing:
 def _differing(head: dict[str, Any], lines: Sequence[dict[str, Any]]) -> Differing:
     tables = tuple(
         DifferingTable(
-            each["table"],
-            tuple(each["key"]),
-            tuple((name, native, base) for name, native, base in each["columns"]),
-            each["differ"],
-            each["listed"],
-            each["verdict"],
+            table["table"],
+            tuple(table["key"]),
+            tuple((name, native, base) for name, native, base in table["columns"]),
+            table["differ"],
+            table["listed"],
+            table["verdict"],
         )
-        for each in head["tables"]
+        for table in head["tables"]
     )
     return Differing(head["migration"], tables, tuple(map(_key, lines)))
 

@@ -97,7 +97,7 @@ def _statement(dialect: Statements, table: DifferingTable, key: DifferingKey) ->
 
 def _one_line(text: str) -> str:
     """Replaces characters that end a comment, or that clients and terminals act upon, by spaces."""
-    return "".join(each if each.isprintable() else " " for each in text)
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _guard(dialect: Statements, table: DifferingTable, target: tuple[str | None, ...]) -> str:

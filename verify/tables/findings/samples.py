@@ -111,12 +111,12 @@ def _old_rows(
         }
         try:
             with named_failure("the mapping can't run on a part of its sources", target.where(), ""):
-                made = _canonical_rows(*mapped_frame(target, alone, columns))
+                mapped = _canonical_rows(*mapped_frame(target, alone, columns))
                 old = _plain_rows(name, some, names)
         except (MappingError, VerifyError):
             continue  # there is no proof, so nothing is shown
         for i, row in wanted.items():
-            if tuple(row[f"m_{place_}"] for place_ in range(len(columns))) in made:
+            if tuple(row[f"m_{place_}"] for place_ in range(len(columns))) in mapped:
                 found.setdefault(i, []).extend(old.get(keys[i], []))
     return found
 
@@ -131,14 +131,14 @@ def _key_columns(target: TargetMapping, names: Sequence[str], key: Sequence[str]
 
 
 def _any_key(names: Sequence[str], keys: Sequence[tuple[str | None, ...]]) -> Column:
-    each = [
+    conditions = [
         reduce(
             lambda a, b: a & b,
             [place(n).cast("string").eqNullSafe(F.lit(text)) for n, text in zip(names, key, strict=True)],
         )
         for key in keys
     ]
-    return reduce(lambda a, b: a | b, each)
+    return reduce(lambda a, b: a | b, conditions)
 
 
 def _canonical_rows(frame: DataFrame, filled: Sequence[TargetColumnText]) -> set[tuple[str | None, ...]]:

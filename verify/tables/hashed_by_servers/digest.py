@@ -139,8 +139,8 @@ def pushed(
             names[0][place] = _printed_by_source(names[0][place], pair, old, new)
             names[1][place] = _printed_by_target(names[1][place], pair, new)
             classes[place] = "text"
-    made = [pair.source for pair in pairs if isinstance(pair.source, SqlValue)]
-    unknown = list(dict.fromkeys(part for each in made for part in each.unknown))
+    computed = [pair.source for pair in pairs if isinstance(pair.source, SqlValue)]
+    unknown = list(dict.fromkeys(part for value in computed for part in value.unknown))
     if kinds[0] == kinds[1] and old.row_hash:
         return Pushed(_by_hash(names[0], pairs, classes, unknown), _by_hash(names[1], pairs, classes, []))
     if any(name not in CLASSES and not name.startswith("mysql ") for name in classes):
@@ -224,7 +224,7 @@ def _scale(native: str) -> int | None:
 def _by_hash(
     names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], unknown: Sequence[str]
 ) -> str:
-    hash_ = row_hash([_hashed(*each) for each in zip(names, pairs, classes, strict=True)])
+    hash_ = row_hash([_hashed(*column) for column in zip(names, pairs, classes, strict=True)])
     if unknown:  # a number that nobody can have reckoned with
         hash_ = f"CASE WHEN {' OR '.join(unknown)} THEN {randbits(62)} ELSE {hash_} END"
     # No row is without a hash, and counting hashes would compute them once more.
@@ -248,15 +248,17 @@ def _cells(
     of_source: bool,
 ) -> list[Cell]:
     """The columns of one side; ``source`` is the source's engine."""
-    made = []
+    cells = []
     for name, pair, kind in zip(names, pairs, classes, strict=True):
         declared = pair.declared()[0 if of_source else 1]
         computed = isinstance(pair.source, SqlValue) and source.computes_again
         nullable = computed or pair.source.nullable
         scales_differ = pair.scales_differ() if kind == "numeric" else "(" in declared
         only_if = pair.source.only_if if of_source and isinstance(pair.source, SqlValue) else None
-        made.append(Cell(name, kind, declared, _collation(pair, of_source), nullable, scales_differ, only_if))
-    return made
+        cells.append(
+            Cell(name, kind, declared, _collation(pair, of_source), nullable, scales_differ, only_if)
+        )
+    return cells
 
 
 def _collation(pair: Pair, of_source: bool) -> str:

@@ -50,10 +50,10 @@ def in_mysql(expression: Expression, columns: Sequence[Column], strict_times: bo
         columns: the table's, in the order of ``Expression.column``.
         strict_times: whether the target has no times but those of the calendar.
     """
-    made = _MySQLWords(columns).column(expression)
-    if made is None or strict_times:
-        return made and replace(made, unprinted=())
-    return replace(made, unknown=made.doubts(), unprinted=())
+    value = _MySQLWords(columns).column(expression)
+    if value is None or strict_times:
+        return value and replace(value, unprinted=())
+    return replace(value, unknown=value.doubts(), unprinted=())
 
 
 class _MySQLWords(Words):
@@ -88,8 +88,8 @@ class _MySQLWords(Words):
         return super().declared(column).split(" ")[0]
 
     def of(self, expression: Expression) -> SqlValue:
-        made = self._of_calendar(expression)
-        return super().of(expression) if made is None else made
+        value = self._of_calendar(expression)
+        return super().of(expression) if value is None else value
 
     def null(self, type_: str) -> str:
         return "NULL"
@@ -147,16 +147,16 @@ class _MySQLWords(Words):
 
     def bounded(self, value: SqlValue) -> SqlValue:
         """See there; what is made of it must not become larger than the server's numbers."""
-        made = super().bounded(value)
-        sql = f"(CASE WHEN NOT {made.unknown[-1]} THEN {made.sql} END)"
-        return replace(made, sql=sql, only_if=None)
+        bounded = super().bounded(value)
+        sql = f"(CASE WHEN NOT {bounded.unknown[-1]} THEN {bounded.sql} END)"
+        return replace(bounded, sql=sql, only_if=None)
 
     def _computed(self, it: Expression) -> SqlValue:
-        made = super()._computed(it)
-        before, behind = made.before_point(), digits(made.type)[1]
+        computed = super()._computed(it)
+        before, behind = computed.before_point(), digits(computed.type)[1]
         if before + behind > _DIGITS_MAX or behind > _DECIMALS_MAX:
             raise NoWords
-        return made
+        return computed
 
     def _of_calendar(self, it: Expression) -> SqlValue | None:
         """Translates what a mapping does with the text of a date or time; None where the expression isn't about

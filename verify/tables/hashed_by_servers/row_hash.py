@@ -100,16 +100,16 @@ def row_hash(columns: Sequence[Hashed]) -> str:
 
 def _chain(seed: str, words: Sequence[Hashed], steps: Sequence[Hashed]) -> str:
     """Steps around a seed, innermost first; each takes a word along, if it can and there is one left."""
-    given, left = (
+    chain, left = (
         [(c.name, _STEPS.get(c.kind, _AS_OUTPUT), c.kind not in _FULL) for c in steps],
         list(words),
     )
-    while len(left) > sum(takes for _, _, takes in given):
+    while len(left) > sum(takes for _, _, takes in chain):
         whole = next((c for c in left if c.kind in _INT4S), None)
         if whole is not None:
             left.remove(whole)
-        given.append((_INT4S[whole.kind].format(whole.name) if whole else "0", _STIR, True))
-    for name, step, takes in given or [("0", _STIR, True)]:
+        chain.append((_INT4S[whole.kind].format(whole.name) if whole else "0", _STIR, True))
+    for name, step, takes in chain or [("0", _STIR, True)]:
         if takes and left:
             word = left.pop(0)
             seed = f"{seed} # {_WORDS[word.kind].format(word.name)}"
@@ -120,5 +120,5 @@ def _chain(seed: str, words: Sequence[Hashed], steps: Sequence[Hashed]) -> str:
 def _apart(column: Hashed, place: int, nullable: bool) -> str:
     """The column's hash under a seed of its own, which is NULL's too."""
     seed = f"{place << _SEED_BITS}"
-    made = _APART.get(column.kind, _STEPS.get(column.kind, _AS_OUTPUT)).format(column.name, seed)
-    return f"coalesce({made}, {seed})" if nullable else made
+    hash_ = _APART.get(column.kind, _STEPS.get(column.kind, _AS_OUTPUT)).format(column.name, seed)
+    return f"coalesce({hash_}, {seed})" if nullable else hash_

@@ -54,24 +54,24 @@ class NoWords(Exception):
 
 def typed(type_: str, *found: SqlValue) -> None:
     """Raises ``NoWords`` unless all values are of a type."""
-    if any(each.type != type_ for each in found):
+    if any(value.type != type_ for value in found):
         raise NoWords
 
 
 def same_type(found: Sequence[SqlValue], null: Callable[[str], str]) -> list[SqlValue]:
     """Values of one type, those of none being NULL of that type."""
-    types = {each.type for each in found} - {"void"}
+    types = {value.type for value in found} - {"void"}
     if len(types) != 1:
         raise NoWords
     (type_,) = types
     return [
-        SqlValue(null(type_), type_, whole_seconds=True) if each.type == "void" else each for each in found
+        SqlValue(null(type_), type_, whole_seconds=True) if value.type == "void" else value for value in found
     ]
 
 
-def digits_of(made: Sequence[SqlValue]) -> int | None:
+def digits_of(values: Sequence[SqlValue]) -> int | None:
     """Returns the most digits before the point of some values of one type; None if they aren't numbers."""
-    return max(each.before_point() for each in made) if is_number(made[0].type) else None
+    return max(value.before_point() for value in values) if is_number(values[0].type) else None
 
 
 def case_of(conditions: Sequence[SqlValue], values: Sequence[str]) -> str:

@@ -135,13 +135,13 @@ def select_in_postgres(
         is_target: whether longer values than the source's type has room for may be met, and ends are looked for.
         unknown: conditions, never NULL, of rows that are to agree with none.
     """
-    parts = [_postgres(each, big, is_target) for each, big in zip(cells, long, strict=True)]
+    parts = [_postgres(cell, big, is_target) for cell, big in zip(cells, long, strict=True)]
     row = f"concat_ws('{_END}', {', '.join(parts)})"
-    sure = [each.name for each in cells if not each.nullable]
+    sure = [cell.name for cell in cells if not cell.nullable]
     if sure:
         row = f"CASE WHEN num_nulls({', '.join(sure)}) = 0 THEN {row} ELSE '{token_hex()}' END"
     found = "coalesce(strpos({0}::text COLLATE \"C\", '{1}') > 0, false)"
-    ends = [found.format(each.name, _END) for each in _free(cells, is_target)]
+    ends = [found.format(cell.name, _END) for cell in _free(cells, is_target)]
     text = f"string_agg({_unless([*unknown, *ends], row)}, '{_END}' ORDER BY {', '.join(key)})"
     hash_ = f"('x' || encode(substr(sha256(convert_to({text}, 'UTF8')), 1, 8), 'hex'))::bit(64)::int8"
     return f"count(*), count(*), coalesce({hash_}, 0)::text"
@@ -156,11 +156,11 @@ def select_in_mysql(
 ) -> str:
     """Writes the select list for MySQL and MariaDB, as ``select_in_postgres`` does; rows as they are found
     (see above). The absence of warnings shows that the text is whole."""
-    parts = [_mysql(each, big) for each, big in zip(cells, long, strict=True)]
+    parts = [_mysql(cell, big) for cell, big in zip(cells, long, strict=True)]
     row = f"COALESCE(CONCAT({f', {_MYSQL_END}, '.join(parts)}), '{token_hex()}')"
     ends = [
-        f"COALESCE(INSTR(CAST({each.name} AS BINARY), {_MYSQL_END}) > 0, FALSE)"
-        for each in _free(cells, is_target)
+        f"COALESCE(INSTR(CAST({cell.name} AS BINARY), {_MYSQL_END}) > 0, FALSE)"
+        for cell in _free(cells, is_target)
     ]
     text = f"GROUP_CONCAT({_unless([*unknown, *ends], row)} SEPARATOR {_MYSQL_END})"
     return f"COUNT(*), COALESCE(CONV(LEFT(SHA2({text}, 256), 16), 16, 10), '0')"
@@ -168,7 +168,7 @@ def select_in_mysql(
 
 def _free(cells: Sequence[Cell], is_target: bool) -> list[Cell]:
     """Returns the columns in which the target looks for the end of a cell."""
-    return [each for each in cells if is_target and each.kind.removeprefix("mysql ") in _FREE]
+    return [cell for cell in cells if is_target and cell.kind.removeprefix("mysql ") in _FREE]
 
 
 def _unless(unknown: Sequence[str], row: str) -> str:

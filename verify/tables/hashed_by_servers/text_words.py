@@ -69,15 +69,15 @@ class TextWords(ABC):
         return column.source_type.lower().partition("(")[0].strip()
 
     def _all(self, expressions: Sequence[Expression]) -> tuple[list[SqlValue], tuple[str, ...]]:
-        found = [self.of(each) for each in expressions]
-        return found, tuple(dict.fromkeys(part for each in found for part in each.doubts()))
+        found = [self.of(expression) for expression in expressions]
+        return found, tuple(dict.fromkeys(part for value in found for part in value.doubts()))
 
     def _concat(self, it: Expression) -> SqlValue:
         found, unknown = self._all(it.children)
         if not found:
             raise NoWords
         typed("string", *found)
-        return SqlValue(self.together([each.sql for each in found]), "string", unknown)
+        return SqlValue(self.together([value.sql for value in found]), "string", unknown)
 
     def _concat_ws(self, it: Expression) -> SqlValue:
         """Translates ``concat_ws``, which leaves out NULLs on all servers as in Spark."""
@@ -86,7 +86,7 @@ class TextWords(ABC):
         if len(found) < 2 or between.kind != "Literal" or between.value is None:
             raise NoWords
         typed("string", *found)
-        return SqlValue(f"concat_ws({', '.join(each.sql for each in found)})", "string", unknown)
+        return SqlValue(f"concat_ws({', '.join(value.sql for value in found)})", "string", unknown)
 
     def _substring(self, it: Expression) -> SqlValue:
         value, place, size = it.children
@@ -105,7 +105,7 @@ class TextWords(ABC):
         old, new = it.children[1:]
         if old.kind != "Literal" or new.kind != "Literal" or not old.value or new.value is None:
             raise NoWords
-        return SqlValue(self.replaced.format(*(each.sql for each in found)), "string", unknown)
+        return SqlValue(self.replaced.format(*(value.sql for value in found)), "string", unknown)
 
     def _hex(self, it: Expression) -> SqlValue:
         (of,) = it.children
@@ -130,16 +130,20 @@ class TextWords(ABC):
         return SqlValue(words.format(value.sql), type_, value.doubts())
 
     def _of_ascii(self, it: Expression) -> SqlValue:
-        made = self._of_text(self.cases[it.kind], it, "string")
+        cased = self._of_text(self.cases[it.kind], it, "string")
         if it.children[0].kind == "Hex":
-            return made
+            return cased
         value = self.of(it.children[0])
-        return SqlValue(made.sql, made.type, (*made.unknown, self.not_ascii.format(value.sql)))
+        return SqlValue(cased.sql, cased.type, (*cased.unknown, self.not_ascii.format(value.sql)))
 
     def _translate(self, it: Expression) -> SqlValue:
         value = self.of(it.children[0])
         typed("string", value)
-        texts = [each.value for each in it.children[1:] if each.kind == "Literal" and each.value is not None]
+        texts = [
+            literal.value
+            for literal in it.children[1:]
+            if literal.kind == "Literal" and literal.value is not None
+        ]
         if len(texts) != 2 or len(texts[0]) != len(texts[1]) or len(set(texts[0])) != len(texts[0]):
             raise NoWords
         return SqlValue(self.translated(value, *texts), "string", value.doubts())

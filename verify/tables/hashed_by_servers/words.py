@@ -105,22 +105,22 @@ class Words(TextWords):
             expression: over the table's columns, in the order of ``Expression.column``.
         """
         try:
-            made = self.of(expression)
+            value = self.of(expression)
         except NoWords:
             return None
-        if made.type == "void":
+        if value.type == "void":
             return None
-        return replace(made, nullable=_nullable(expression, self._columns))
+        return replace(value, nullable=_nullable(expression, self._columns))
 
     def of(self, expression: Expression) -> SqlValue:
         """A value."""
         known = self._known.get(expression.kind)
         if known is None:
             raise NoWords
-        made = known(expression)
-        if len(made.sql) + sum(map(len, made.doubts())) > _SQL_MAX:
+        value = known(expression)
+        if len(value.sql) + sum(map(len, value.doubts())) > _SQL_MAX:
             raise NoWords
-        return made
+        return value
 
     @abstractmethod
     def null(self, type_: str) -> str:
@@ -177,41 +177,41 @@ class Words(TextWords):
             return SqlValue(f"({value.sql} <> 0)", it.type, value.doubts())
         if value.type == "boolean" and it.type in WHOLE:
             return SqlValue(self.whole.format(value.sql), it.type, value.doubts())
-        made = self.converted(value, it.type)
-        if made is None:
+        converted = self.converted(value, it.type)
+        if converted is None:
             raise NoWords
-        return made
+        return converted
 
     def _case(self, parts: Sequence[Expression]) -> SqlValue:
         """Conditions and values in turn, perhaps with what holds else at the end."""
-        found = [self.of(each) for each in parts]
+        found = [self.of(part) for part in parts]
         conditions, values = found[: len(found) // 2 * 2 : 2], found[1::2]
         other = found[-1] if len(found) % 2 else SqlValue("NULL", "void")
         typed("boolean", *conditions)
-        made = same_type([*values, other], self.null)
-        unknown = [part for each in conditions for part in each.doubts()]
-        unknown += _of_values(conditions, [each.unknown for each in (*values, other)])
-        sql, only_if = case_of(conditions, [each.sql for each in made]), None
+        branches = same_type([*values, other], self.null)
+        unknown = [doubt for condition in conditions for doubt in condition.doubts()]
+        unknown += _of_values(conditions, [value.unknown for value in (*values, other)])
+        sql, only_if = case_of(conditions, [branch.sql for branch in branches]), None
         if len(values) == 1 and "true" in other.unknown:  # no need to ask for the condition again
-            sql = made[0].sql
+            sql = branches[0].sql
         elif len(values) == 1 and other.type == "void":
-            only_if = (conditions[0].sql, made[0].sql)
+            only_if = (conditions[0].sql, branches[0].sql)
         return SqlValue(
             sql,
-            made[0].type,
+            branches[0].type,
             tuple(dict.fromkeys(unknown)),
-            tuple(_of_values(conditions, [each.unprinted for each in (*values, other)])),
-            digits_of(made),
-            whole_seconds=all(each.whole_seconds for each in made),
+            tuple(_of_values(conditions, [value.unprinted for value in (*values, other)])),
+            digits_of(branches),
+            whole_seconds=all(branch.whole_seconds for branch in branches),
             only_if=only_if,
         )
 
     def _coalesce(self, it: Expression) -> SqlValue:
         found, unknown = self._all(it.children)
-        made = same_type(found, self.null)
-        sql = f"coalesce({', '.join(each.sql for each in made)})"
-        whole = all(each.whole_seconds for each in made)
-        return SqlValue(sql, made[0].type, unknown, digits=digits_of(made), whole_seconds=whole)
+        values = same_type(found, self.null)
+        sql = f"coalesce({', '.join(value.sql for value in values)})"
+        whole = all(value.whole_seconds for value in values)
+        return SqlValue(sql, values[0].type, unknown, digits=digits_of(values), whole_seconds=whole)
 
     def _null_if(self, it: Expression) -> SqlValue:
         equal = self._compared(Expression("EqualTo", it.children))
@@ -222,19 +222,19 @@ class Words(TextWords):
     def _of_boolean(self, words: str, it: Expression) -> SqlValue:
         found, unknown = self._all(it.children)
         typed("boolean", *found)
-        return SqlValue(words.format(*(each.sql for each in found)), "boolean", unknown)
+        return SqlValue(words.format(*(value.sql for value in found)), "boolean", unknown)
 
     def _or(self, it: Expression) -> SqlValue:
         # What hardly any row is comes last: the server asks one after the other.
         first, second = it.children if it.children[0].kind != "IsNull" else it.children[::-1]
-        made = self._of_boolean("({} OR {})", Expression(it.kind, (first, second)))
+        condition = self._of_boolean("({} OR {})", Expression(it.kind, (first, second)))
         # As checked values ask whether they are what they were cast to, where that is what they were.
         for one, other in (it.children, it.children[::-1]):
             if (one.kind, other.kind) == ("IsNull", "EqualTo"):
-                asked = {self.of(each).sql for each in (*one.children, *other.children)}
+                asked = {self.of(operand).sql for operand in (*one.children, *other.children)}
                 if len(asked) == 1:
-                    return SqlValue("true", "boolean", made.unknown)
-        return made
+                    return SqlValue("true", "boolean", condition.unknown)
+        return condition
 
     def _is_null(self, words: str, it: Expression) -> SqlValue:
         value = self.of(it.children[0])
@@ -263,7 +263,7 @@ class Words(TextWords):
         (value, *options), unknown = self._all(it.children)
         if not options:
             raise NoWords
-        any_of = " OR ".join(self._comparison("EqualTo", value, each) for each in options)
+        any_of = " OR ".join(self._comparison("EqualTo", value, option) for option in options)
         return SqlValue(f"({any_of})", "boolean", unknown)
 
     def _computed(self, it: Expression) -> SqlValue:
@@ -289,9 +289,9 @@ class Words(TextWords):
         value, zone = it.children
         if zone.kind != "Literal" or zone.value not in _UTC:
             raise NoWords
-        made = self.of(value)
-        typed("timestamp", made)
-        return made
+        moment = self.of(value)
+        typed("timestamp", moment)
+        return moment
 
     def _literal(self, type_: str, value: str | None) -> SqlValue:
         if type_ == "void" or (value is None and type_ == ""):
@@ -347,7 +347,7 @@ def _of_values(conditions: Sequence[SqlValue], doubts: Sequence[tuple[str, ...]]
     """Writes whether any doubt holds about the value that the conditions choose."""
     if not any(doubts):
         return []
-    values = [" OR ".join(each) or "false" for each in doubts]
+    values = [" OR ".join(value_doubts) or "false" for value_doubts in doubts]
     any_of = case_of(conditions, values)
     if any_of == "false":
         return []
@@ -363,7 +363,7 @@ def _nullable(it: Expression, columns: Sequence[Column]) -> bool:
     if it.kind == "CaseWhen" and len(it.children) % 2 == 0:
         return True
     children = it.children[1::2] + it.children[-1:] if it.kind == "CaseWhen" else it.children
-    return it.kind == "NullIf" or any(_nullable(each, columns) for each in children)
+    return it.kind == "NullIf" or any(_nullable(child, columns) for child in children)
 
 
 def _is_empty(it: Expression) -> bool:

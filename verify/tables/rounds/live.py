@@ -176,8 +176,8 @@ class LiveComparison:
                 pool.submit(self._compare, table, own, directory / f"compared-{n}")
                 for n, (table, own) in enumerate(read)
             ]
-            for each in comparing:
-                each.result()
+            for comparison in comparing:
+                comparison.result()
             looks = [
                 others.look(table, own, directory / f"looked-{n}")
                 for n, (table, own) in enumerate(read)
@@ -207,11 +207,11 @@ class LiveComparison:
     def _seen(number: int, reads: Sequence[Reads], elapsed_s: float) -> tuple[Round, SourceSnapshot]:
         """The round for the report, and all that it read of the source."""
         last = reads[-1]
-        late = next((each for each in reads if not each.wait.reached), last)
+        late = next((read for read in reads if not read.wait.reached), last)
         ledger = last.target.ledger
-        tables = {name: table for each in reads for name, table in each.source.tables.items()}
-        low = min((each.source.low for each in reads), key=lambda place: place.order)
-        high = max((each.source.high for each in reads), key=lambda place: place.order)
+        tables = {name: table for read in reads for name, table in read.source.tables.items()}
+        low = min((read.source.low for read in reads), key=lambda place: place.order)
+        high = max((read.source.high for read in reads), key=lambda place: place.order)
         done = Round(
             number=number,
             low=low,
@@ -219,7 +219,7 @@ class LiveComparison:
             ledger_order=ledger.order if ledger else 0,
             ledger_state=ledger.token if ledger else "",
             reached=late.wait.reached,
-            still=all(each.still for each in reads),
+            still=all(read.still for read in reads),
             detail=late.wait.detail,
             elapsed_s=elapsed_s,
         )

@@ -215,14 +215,14 @@ class TableProgress:
         names = key_names(self.shape)
         texts = pa.schema([pa.field(name, pa.string()) for name in names])
         columns = dict(zip(names, map(list, zip(*keys, strict=True)), strict=True))
-        given = self.aside.sparkSession.createDataFrame(pa.table(columns, schema=texts)).toDF(
-            *(f"__given_{i}" for i in range(len(names)))
+        wanted = self.aside.sparkSession.createDataFrame(pa.table(columns, schema=texts)).toDF(
+            *(f"__wanted_{i}" for i in range(len(names)))
         )
-        same = [F.col(name).eqNullSafe(F.col(f"__given_{i}")) for i, name in enumerate(names)]
+        same = [F.col(name).eqNullSafe(F.col(f"__wanted_{i}")) for i, name in enumerate(names)]
         condition = reduce(lambda a, b: a & b, same)
         number = {"rows": F.count(F.lit(1))}
-        apart, _ = stored(self.aside.join(given, condition, "left_semi"), directory / "apart", number)
-        left, counted = stored(self.aside.join(given, condition, "left_anti"), directory / "left", number)
+        apart, _ = stored(self.aside.join(wanted, condition, "left_semi"), directory / "apart", number)
+        left, counted = stored(self.aside.join(wanted, condition, "left_anti"), directory / "left", number)
         self.aside_keys = counted["rows"]
         self.aside = self.shown = left if self.aside_keys else None
         return apart

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -127,7 +128,7 @@ class TableReads:
             if table.sizes is None:
                 self._count(table)
         together, large = shared_views([table for table in tables if not table.unknown], self.rows)
-        for table in (each for group in together for each in group):
+        for table in chain.from_iterable(together):
             table.method = f"in one chunk, a short view of each side: {table.apart}"
         found = [self._whole(group, directory / f"view-{n}") for n, group in enumerate(together)]
         by_grain = [table for table in large if self._has_grains(table)]
@@ -291,8 +292,8 @@ def shared_views(
 
 def _fits(tables: Sequence[TableProgress], rows: int) -> bool:
     sizes = [table.sizes for table in tables if table.sizes is not None]
-    source: Mapping[str, int] = {name: n for each in sizes for name, n in each.source.items()}
-    return sum(source.values()) <= rows and sum(each.target for each in sizes) <= rows
+    source: Mapping[str, int] = {name: n for size in sizes for name, n in size.source.items()}
+    return sum(source.values()) <= rows and sum(size.target for size in sizes) <= rows
 
 
 def _sources(tables: Sequence[TableProgress]) -> list[str]:

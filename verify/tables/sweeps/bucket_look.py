@@ -107,9 +107,9 @@ def bucket_plan(
     """
     found = {name: source_key(tables, kinds[0], name) for name in target.sources}
     key = target_key(rows, kinds[1], target.key)
-    for each in (*found.values(), key):
-        if isinstance(each, str):
-            return each
+    for key_or_reason in (*found.values(), key):
+        if isinstance(key_or_reason, str):
+            return key_or_reason
     assert not isinstance(key, str)
     try:
         with mapping_failure(target):
@@ -126,7 +126,7 @@ def bucket_plan(
         )
         for reach in reaches
     )
-    known = {name: each for name, each in found.items() if not isinstance(each, str)}
+    known = {name: columns for name, columns in found.items() if not isinstance(columns, str)}
     return BucketPlan(reaches, tuple(counts), by_key, known, tuple(key))
 
 
@@ -187,7 +187,7 @@ class BucketLook(Pairing):
         self._tables, self._rows = sides.tables, sides.rows
         self._open, self._columns = open_keys.keys, open_keys.columns
         self._shape = Shape(tuple(column.name for column in self._columns), self._mapping.key)
-        self._directory, self._made = directory, directory / "mapped.parts"
+        self._directory, self._mapped = directory, directory / "mapped.parts"
         self._by_key = TargetKeys(sides.rows, plan.key, self._view, directory / "target.parts")
         self._files = 0
 
@@ -205,10 +205,10 @@ class BucketLook(Pairing):
         with mapping_failure(self._mapping):
             buckets = GrainBuckets(self._spark, self._mapping, plan.reaches, swept, plan.counts, folder, only)
         groups = together(self._owners(buckets))
-        sizes = {each: buckets.rows(each) for group in groups for each in group.buckets}
+        sizes = {bucket: buckets.rows(bucket) for group in groups for bucket in group.buckets}
         shared = packed(groups, sizes, most)
         self._view(self._rows.ledger())
-        self._made.mkdir()
+        self._mapped.mkdir()
         self._pass((self._read(buckets, group, most) for group in shared), self._settle, _AHEAD)
         if shared and self._seen.waited.reached:
             self._seen.equal = self._equal(frozenset(key for group in shared for key in group.keys))
@@ -217,8 +217,10 @@ class BucketLook(Pairing):
     def _owners(self, buckets: GrainBuckets) -> dict[CellTexts, list[Bucket]]:
         """Finds, by key, the buckets that make the same row as all rows make together."""
         names = key_names(self._shape)
-        made = self._open.where(f"{MAPPED_ROWS} = 1").select(*names, f"{MAPPED_HASH}.*").toArrow().to_pydict()
-        *keys, first, second = made.values()
+        columns = (
+            self._open.where(f"{MAPPED_ROWS} = 1").select(*names, f"{MAPPED_HASH}.*").toArrow().to_pydict()
+        )
+        *keys, first, second = columns.values()
         expected = dict(zip(zip(*keys, strict=True), zip(first, second, strict=True), strict=True))
 
         def makes(some: Sequence[Bucket]) -> set[CellTexts]:
@@ -232,7 +234,7 @@ class BucketLook(Pairing):
             for key, by in owners(list(alike), expected, makes).items():
                 owned.setdefault(key, []).extend(by)
         lost = set(expected) - set(owned)
-        self._seen.owners = None if lost else frozenset(each for by in owned.values() for each in by)
+        self._seen.owners = None if lost else frozenset(bucket for by in owned.values() for bucket in by)
         return owned
 
     def _read(self, buckets: GrainBuckets, group: _Group, most: int) -> _Half:
@@ -265,14 +267,18 @@ class BucketLook(Pairing):
             name = node.schema.id.name
             if place in by_key:
                 key = self._plan.source_keys[name]
-                names, kinds = [each for each, _ in key], [kind for _, kind in key]
+                names, kinds = [column for column, _ in key], [kind for _, kind in key]
                 known = [row for bucket in own for row in buckets.keys(bucket, place, key)]
                 keys = [row for row in dict.fromkeys(known) if is_written(row, kinds, dialect)]
-                wheres = [condition(each, names, kinds, dialect) for each in lists_of(keys, _KEYS_IN_A_LIST)]
+                wheres = [
+                    condition(piece, names, kinds, dialect) for piece in lists_of(keys, _KEYS_IN_A_LIST)
+                ]
                 wheres += self._new_rows(buckets, name, most) if node.above is None else []
             else:
                 above = node.above or 0
-                wheres = [linked(node, reach.nodes[above].schema, each, dialect) for each in found[above][1]]
+                wheres = [
+                    linked(node, reach.nodes[above].schema, where, dialect) for where in found[above][1]
+                ]
             found.append((name, wheres))
         return found
 
@@ -290,12 +296,12 @@ class BucketLook(Pairing):
         """Keeps what the mapping makes of the rows, and the target's rows of these keys."""
         self._files += 1
         frames = file_frames(self._spark, self._mapping, self._tables.schemas, half.files)
-        made = canonical_mapped(self._mapping, frames, self._columns)
+        mapped = canonical_mapped(self._mapping, frames, self._columns)
         with mapping_failure(self._mapping):
-            rows = having(made, self._open, self._shape).toArrow()
+            rows = having(mapped, self._open, self._shape).toArrow()
         keys = zip(*(rows[name].to_pylist() for name in self._shape.key), strict=True)
         own = pa.array([key in half.group.keys for key in keys], pa.bool_())
-        pq.write_table(rows.filter(own), self._made / f"{self._files}.parquet")
+        pq.write_table(rows.filter(own), self._mapped / f"{self._files}.parquet")
         self._by_key.read(sorted(half.group.keys, key=str))
         return True
 
@@ -305,7 +311,7 @@ class BucketLook(Pairing):
         rows = TargetRowsText(
             self._mapping.name, self._rows.columns, self._directory / "target.parts", self._by_key.found
         )
-        sides = stored_sides(self._spark, self._made, rows, self._columns, shape)
+        sides = stored_sides(self._spark, self._mapped, rows, self._columns, shape)
         compared = compare(sides.mapped, sides.target, shape, self._directory)
         if compared.differing is None:
             return looked
@@ -338,7 +344,7 @@ def packed(groups: Sequence[_Group], sizes: Mapping[Bucket, int], most: int) -> 
     """
     found: list[tuple[int, _Group]] = []
     for group in groups:
-        size = sum(sizes[each] for each in group.buckets)
+        size = sum(sizes[bucket] for bucket in group.buckets)
         if size > most:
             continue
         if found and found[-1][0] + size <= most:

@@ -39,7 +39,7 @@ def owners(
         return found
     named = _named(buckets, digits, keys, makes)
     _alone(named, makes, found)
-    others = [each for each in buckets if each not in named]
+    others = [bucket for bucket in buckets if bucket not in named]
     if makes(others):
         _alone(others, makes, found)
     return found
@@ -61,5 +61,7 @@ def _named(
         makes([bucket for place, bucket in enumerate(buckets) if place >> digit & 1])
         for digit in range(digits)
     ]
-    places = {sum(1 << digit for digit, made in enumerate(having) if key in made) for key in keys}
+    places = {
+        sum(1 << digit for digit, mapped_keys in enumerate(having) if key in mapped_keys) for key in keys
+    }
     return [buckets[place] for place in sorted(places) if place < len(buckets)]

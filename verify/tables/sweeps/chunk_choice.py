@@ -86,13 +86,13 @@ def choose(
     if not rows.has_key([column.target for column in key]):
         return "the target has no unique index of just the key that could find its rows"
     filled = _filled(handed, rows.columns)
-    made = None
+    digest = None
     pairs = {name: Pair(column, columns[name]) for name, column in handed_on.items()}
     if handed.one_to_one:
         pairs |= _in_sql(kinds, handed, rows.columns, source.schema)
     if handed.one_to_one and len(pairs) == len(handed.columns) + len(handed.computed):
-        made = pushed(kinds, (source.dialect, rows.dialect), [pairs[column.name] for column in filled], key)
-    return ChunkPlan(source.schema.id.name, tuple(key), filled, made)
+        digest = pushed(kinds, (source.dialect, rows.dialect), [pairs[column.name] for column in filled], key)
+    return ChunkPlan(source.schema.id.name, tuple(key), filled, digest)
 
 
 def _in_sql(
@@ -105,9 +105,9 @@ def _in_sql(
             name for name in handed.computed if name.lower() == column.name.lower()
         ]
         expression = handed.expressions.get(names[0]) if names else None
-        made = _in_words(kinds, expression, schema.columns) if expression is not None else None
-        if made is not None and not column.generated:
-            found[column.name] = Pair(made, column)
+        value = _in_words(kinds, expression, schema.columns) if expression is not None else None
+        if value is not None and not column.generated:
+            found[column.name] = Pair(value, column)
     return found
 
 

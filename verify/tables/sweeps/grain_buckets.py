@@ -73,7 +73,7 @@ class GrainBuckets:
         plain = source_frames(spark, target, tables)
         wider = {name: _with_values(target, name, rows) for name, rows in plain.items()}
         for number, (reach, count) in enumerate(zip(reaches, counts, strict=True)):
-            wanted = None if only is None else [each.number for each in only if each.reach == number]
+            wanted = None if only is None else [bucket.number for bucket in only if bucket.reach == number]
             if wanted is None or wanted:
                 roots = {index: _roots(target, reach, index, plain, wider, count) for index in reach.roots()}
                 self._store(number, reach, roots, wider, wanted)
@@ -85,7 +85,7 @@ class GrainBuckets:
             found = {
                 int(path.name.partition("=")[2]) for folder in folders for path in folder.glob(f"{_BUCKET}=*")
             }
-            yield from (Bucket(number, each) for each in sorted(found))
+            yield from (Bucket(number, bucket) for bucket in sorted(found))
 
     def frames(self, buckets: Sequence[Bucket]) -> dict[str, DataFrame]:
         """Their rows by table, each once."""
@@ -165,7 +165,9 @@ def key_texts(values: pa.ChunkedArray, kind: str) -> list[str]:
 
 def _with_values(target: TargetMapping, table: str, rows: DataFrame) -> DataFrame:
     """Adds the hashes of the values that the mapping computes of the table's rows."""
-    return rows.withColumns({each.column: F.xxhash64(each.of(rows)) for each in value_columns(target, table)})
+    return rows.withColumns(
+        {value.column: F.xxhash64(value.of(rows)) for value in value_columns(target, table)}
+    )
 
 
 def _roots(

@@ -158,9 +158,9 @@ class GrainSweep(Pairing):
 
     def _settle(self, half: _Half) -> bool:
         """Reads the target's rows of a piece if it has any of the keys; returns whether it has none."""
-        made = canonical_mapped(self._mapping, self._frames(half), self._columns)
+        mapped = canonical_mapped(self._mapping, self._frames(half), self._columns)
         with mapping_failure(self._mapping):
-            rows = having(made, self._keys, self._shape).toArrow()
+            rows = having(mapped, self._keys, self._shape).toArrow()
         if not rows.num_rows:
             rmtree(half.folder)
             return True

@@ -139,8 +139,8 @@ def unequal(own: Sweep, others: Sequence[Callable[[], Sweep]]) -> list[Piece]:
     cuts = own.cuts()
     with ThreadPoolExecutor(len(others), thread_name_prefix="lane") as pool:
         running = [pool.submit(_beside, own, opened, cuts) for opened in others]
-        for each in running:
-            each.add_done_callback(lambda done: own.stop() if done.exception() else None)
+        for lane in running:
+            lane.add_done_callback(lambda done: own.stop() if done.exception() else None)
         try:
             left = own.unequal(cuts)
         except Stopped:
@@ -148,10 +148,10 @@ def unequal(own: Sweep, others: Sequence[Callable[[], Sweep]]) -> list[Piece]:
         except BaseException:
             own.stop()
             raise
-        failures = [failure for each in running if (failure := each.exception()) is not None]
+        failures = [failure for lane in running if (failure := lane.exception()) is not None]
         if failures:
             raise min(failures, key=lambda failure: isinstance(failure, Stopped))
-    for sweep, pieces in (each.result() for each in running):
+    for sweep, pieces in (lane.result() for lane in running):
         own.take(sweep)
         left += pieces
     return left

@@ -123,7 +123,7 @@ class Pairing:
 
     def _note(self, brackets: Sequence[Bracket]) -> None:
         """Takes views of the source, and waits until the target has passed them all."""
-        views, high = self._views, max((each.high for each in brackets), key=lambda place: place.order)
+        views, high = self._views, max((bracket.high for bracket in brackets), key=lambda place: place.order)
         views.low = views.low or brackets[0].low
         views.high = max(views.high, high, key=lambda place: place.order)
         self._step("source view")
