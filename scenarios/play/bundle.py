@@ -30,6 +30,8 @@ from verify.history.result import CheckResult, Moment, Outcome, WitnessCase
 
 FORMAT = 1
 RESULT, HISTORY, LOG, SEGMENTS = "result.json", "history", "pipeline.log", "segments"
+_TRACK = "lane"
+"""The name of ``Moment.track`` in bundles of this format."""
 _PACKAGES = ("dbmigrator", "pyspark", "pyarrow", "psycopg", "pymysql", "mysql-replication")
 
 
@@ -87,7 +89,7 @@ def write_result(result: RunResult, versions_: Mapping[str, str], command_: str)
         "counts": dict(result.counts),
         "versions": dict(versions_),
         "command": command_,
-        "checks": [{**asdict(check), "outcome": check.outcome.value} for check in result.checks],
+        "checks": list(map(_check_document, result.checks)),
     }
     (result.bundle / RESULT).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
@@ -127,12 +129,22 @@ def read_result(folder: Path) -> RunResult:
         ) from error
 
 
+def _check_document(check: CheckResult) -> dict[str, Any]:
+    document = {**asdict(check), "outcome": check.outcome.value}
+    for witness in document["witnesses"]:
+        witness["timeline"] = [{_TRACK: moment.pop("track"), **moment} for moment in witness["timeline"]]
+    return document
+
+
 def _check(document: Mapping[str, Any]) -> CheckResult:
     witnesses = tuple(
         WitnessCase(
             each["headline"],
             tuple(each["because"]),
-            tuple(Moment(**moment) for moment in each["timeline"]),
+            tuple(
+                Moment(moment[_TRACK], moment["place"], moment["text"], moment["guilty"])
+                for moment in each["timeline"]
+            ),
         )
         for each in document["witnesses"]
     )

@@ -27,7 +27,7 @@ _CLIENT, _LOG, _DELIVERED, _FAULT, _TARGET = range(5)  # the order at one positi
 class Mark:
     """A guilty event: ``log`` with a version, ``delivery`` with a delivery, or ``target`` with a step."""
 
-    lane: str
+    kind: str
     index: int
 
 
@@ -44,8 +44,8 @@ class KeyTimeline:
     def __init__(self, evidence: Evidence, key: int, marks: Collection[Mark]):
         self._of, self._key, self._names = evidence, key, Names(evidence)
         self._marks = {
-            lane: np.array(sorted(mark.index for mark in marks if mark.lane == lane), np.int64)
-            for lane in ("log", "delivery", "target")
+            kind: np.array(sorted(mark.index for mark in marks if mark.kind == kind), np.int64)
+            for kind in ("log", "delivery", "target")
         }
         guilty = [
             evidence.log.position[self._marks["log"]],
@@ -113,10 +113,10 @@ class KeyTimeline:
         index = np.union1d(np.flatnonzero(deliveries.rows.key == self._key), marked)
         events = []
         for delivery, position in self._near(index, self._names.positions(self._delivered_at(index)), marked):
-            lane = "log" if deliveries.from_log[delivery] else "chunk"
+            track = "log" if deliveries.from_log[delivery] else "chunk"
             what = self._names.version(int(deliveries.version[delivery]))
             text = f"delivered {what} in segment {deliveries.segment[delivery]}"
-            events.append(_Event(position, _DELIVERED, Moment(lane, delivery + 1, text, delivery in marked)))
+            events.append(_Event(position, _DELIVERED, Moment(track, delivery + 1, text, delivery in marked)))
         return events
 
     def _target(self) -> list[_Event]:

@@ -20,13 +20,13 @@ class Moment:
     """One event of a witness's timeline.
 
     Attributes:
-        lane: where it happened: ``client``, ``log``, ``chunk``, ``target``, ``observer`` or ``fault``.
+        track: where it happened: ``client``, ``log``, ``chunk``, ``target``, ``observer`` or ``fault``.
         place: ordinal there (log position, commit number, delivery number).
         text: what happened, in a few words.
         guilty: whether it is one of the events that contradict each other.
     """
 
-    lane: str
+    track: str
     place: int
     text: str
     guilty: bool = False

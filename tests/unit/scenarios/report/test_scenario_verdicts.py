@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -164,6 +165,8 @@ def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     bundle.write_result(result, {"python": "3"}, bundle.command("some", "mariadb", 4, "no_window"))
     assert bundle.read_result(folder) == result
     assert "--mutant no_window" in (folder / bundle.RESULT).read_text()
+    [moment] = json.loads((folder / bundle.RESULT).read_text())["checks"][0]["witnesses"][0]["timeline"]
+    assert moment == {"lane": "log", "place": 3, "text": "put", "guilty": True}  # names of format 1
     assert bundle.create(tmp_path, "some", "mariadb", 4, "no_window", yaml) == folder
     assert sorted(path.name for path in folder.iterdir()) == ["some.yaml"]  # the run of before is gone
     with pytest.raises(VerifyError, match="no bundle can be read"):

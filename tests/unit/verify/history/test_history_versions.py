@@ -35,7 +35,7 @@ def test_a_late_chunk_row_is_named_with_what_overtook_it() -> None:
         "version 0 from a chunk (delivery 4, segment 4) came later and is what the target shows",
         "commit 3 says it holds position 2, where the source had version 2; the target has version 0",
     )
-    guilty = {(moment.lane, moment.place) for moment in case.timeline if moment.guilty}
+    guilty = {(moment.track, moment.place) for moment in case.timeline if moment.guilty}
     assert guilty == {("target", 2), ("target", 3), ("chunk", 4), ("log", 2), ("log", 3)}
     assert result.witnesses[1].headline == (
         "register 17: version 0 delivered by a chunk in segment 4 after version 2 in segment 3"
