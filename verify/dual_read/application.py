@@ -4,9 +4,9 @@
     rows = dual.query("open orders", "SELECT ... :customer", "SELECT ... :customer", {"customer": 7})
     total = dual.call("total", lambda: old_repository.total(7), lambda: new_repository.total(7))
 
-Nothing that happens on the new side, or in the comparison, is ever raised into the application, or keeps it waiting
-for longer than ``limit_s`` (inline) or at all (in the background; but the old answer is copied, for the
-application may change what it got). What the *old* side raises passes unchanged.
+No failure of the new side or of the comparison is ever raised into the application. An inline comparison keeps it
+waiting for ``limit_s`` at most, one in the background doesn't keep it waiting at all; that one works on a copy of the
+old answer, for the application may change the answer that it got. Exceptions of the *old* side pass unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of what a comparison may cost.
+    """Limits to the cost of comparisons.
 
     Attributes:
         sample: share of calls that are compared, 0 to 1.
@@ -72,7 +72,7 @@ class Limits:
 
 
 class DualRead:
-    """Asks both sides, returns the old answer.
+    """Asks both sides, compares their answers, and returns the old one.
 
     Args:
         old: the old database's engine; needed for ``query`` and for positions.
@@ -167,7 +167,7 @@ class DualRead:
         )
 
     def close(self, wait: bool = True) -> None:
-        """Ends the threads, after what waits was compared if ``wait``. Later calls ask the old side only."""
+        """Ends the threads; with ``wait``, calls that wait are compared first. Later calls ask the old side only."""
         self._pool.shutdown(wait=wait, cancel_futures=not wait)
         self._followers.shutdown(wait=wait, cancel_futures=not wait)
 
@@ -210,8 +210,8 @@ class DualRead:
             return None
 
     def _compare(self, job: _Job) -> None:
-        """The first look, in a thread of ours. What differs is followed in another, so that nobody waits for
-        lag."""
+        """Compares the first answers, in a thread of ours. Answers that differ are followed in another thread, so
+        that no other call waits until the target has caught up."""
         try:
             new = job.reads.new()
             answer, elapsed_s = job.old.result()
@@ -232,7 +232,7 @@ class DualRead:
             self._room.release()
 
     def _follow(self, job: _Job, old: Read, new: Read) -> Verdict | None:
-        """Hands a difference to the followers; a verdict where that can't be."""
+        """Hands a difference to the threads that follow; returns a verdict if it can't be followed."""
         if self._new is None:
             return Verdict(Outcome.UNKNOWN, "they differ, and without engines nobody can tell lag from a bug")
         if job.tally.wrong_so_far() >= self._limits.follow_ups:

@@ -1,5 +1,7 @@
-"""The two sides of a comparison as functions of the application. An exception of theirs is a result. Positions are
-read before and after each call."""
+"""The two sides of a comparison as functions of the application.
+
+An exception that such a function raises is a result too. Positions are read before and after each call.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ class CallableReads:
     positions: Positions | None
 
     def old(self) -> Read:
-        """A view before the call says what the answer surely contains, one after it what it contains at most."""
+        """Calls the old function between two views: the answer surely contains the first, and at most the second."""
         try:
             low = self.positions.source().low if self.positions else None
             result, elapsed_s = _timed(self.ask_old)
@@ -50,7 +52,7 @@ class CallableReads:
             return Read(failure(error), None, None, 0.0)
 
     def new(self) -> Read:
-        """The ledger before and after the call."""
+        """Calls the new function, and reads the ledger before and after it."""
         try:
             low = _place(self.positions.ledger()) if self.positions else None
             result, elapsed_s = _timed(self.ask_new)
@@ -80,7 +82,7 @@ class EngineReads:
 
 
 def failure(error: BaseException) -> Failure:
-    """A callable that raised: it may be down, and it may be wrong, nobody can tell."""
+    """Describes what a callable raised. Its database may be down or its query wrong: nobody can tell."""
     return Failure(failure_of(error).text)
 
 

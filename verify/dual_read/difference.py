@@ -1,7 +1,7 @@
-"""Differences between two answers, cell by cell, and which of them have a name other than *wrong*.
+"""Differences between two answers, cell by cell, with the names of their causes.
 
-A named cause says that both sides hold what they should and show it differently: the application may mind or not.
-Only the file of queries can say that it doesn't (``accept``). What has no such name is a bug.
+A named cause says that both sides hold the right value and show it differently. The application may mind or not; the
+file of queries says which causes it accepts (``accept``). A difference without a named cause is a bug.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CELLS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class CellDifference:
-    """One cell, as people read it. ``name`` is a key of ``CAUSES``, or empty for what is simply wrong."""
+    """One cell, as people read it. ``name`` is a key of ``CAUSES``, or empty if the cell is wrong."""
 
     row: int
     column: str
@@ -55,9 +55,9 @@ class Difference:
     Attributes:
         cells: the first of the cells that differ.
         names: all named causes met, sorted.
-        bug: whether something differs that has no name.
+        bug: whether there is a difference without a named cause.
         summary: one line.
-        rows: what is wrong with whole rows, without values.
+        rows: differences of whole rows, in words without values.
     """
 
     cells: tuple[CellDifference, ...]
@@ -67,7 +67,7 @@ class Difference:
     rows: tuple[str, ...] = ()
 
     def accepted(self, accept: Sequence[str]) -> bool:
-        """Returns whether nothing is left but causes that were accepted by name."""
+        """Returns whether all differences have named causes that were accepted."""
         return not self.bug and set(self.names) <= set(accept)
 
 
@@ -117,7 +117,7 @@ def _key(value: Value) -> tuple[str, str | None]:
 
 
 def _paired(old: Answer, new: Answer) -> tuple[list[tuple[int, Row, Row]], list[Row], list[Row]]:
-    """Rows of one side only, paired with what they are most likely a variant of; and what is left on each side."""
+    """Pairs rows of the old answer alone with the new rows they most likely became; also returns unpaired rows."""
     theirs = Counter(map(_keys, new.rows))
     left: list[tuple[int, Row]] = []
     for place, row in enumerate(old.rows):

@@ -134,7 +134,7 @@ def _driver(connection: Connection) -> Any:
 
 @contextmanager
 def _named(engine: Engine) -> Iterator[None]:
-    """A refusal of the server as an error of ours, for where no single comparison can take the blame."""
+    """Turns a refusal of the server into an error of ours, where it isn't about a single comparison."""
     try:
         yield
     except (SQLAlchemyError, psycopg.Error, pymysql.err.MySQLError) as error:
@@ -148,7 +148,7 @@ def _named(engine: Engine) -> Iterator[None]:
 
 @contextmanager
 def _session(engine: Engine) -> Iterator[Connection]:
-    """A connection whose transactions we begin ourselves; whatever was begun is rolled back."""
+    """A connection whose transactions we begin ourselves; they are rolled back at the end."""
     with engine.connect() as pooled:
         connection = pooled.execution_options(isolation_level="AUTOCOMMIT")
         try:

@@ -1,8 +1,8 @@
 """The least rights of a login that asks dual reads and does nothing else: an application's, or a reader's of
 its own.
 
-Where the old side stands in its log is public on every engine: both logins need to read rows, the new side's
-also the ledger.
+The old side's place in its log is public on every engine. So both logins need to read rows, and the new side's
+login also the ledger.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ _HELD = (
 )
 _VISIBLE_S = 2.0
 _NOWHERE = ServerSettings(Server(kind=EXAMPLE, host="", port=0, database="", user=""))
-"""The readers are asked for places on a connection that is there already; where they would connect to is not
-used."""
+"""Settings that no reader uses: each gets a connection that is open already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,8 @@ OpenView = Callable[[Any], View]
 def postgres_view(connection: Any) -> View:
     """PostgreSQL, captured from its log.
 
-    A commit is in the log a moment before it is visible: a moment that no pipeline outruns, except where
-    commits wait for a synchronous standby. There, what was under way must have ended before the view is
-    opened.
+    A commit is in the log a moment before it is visible. No pipeline is faster than that moment, except where
+    commits wait for a synchronous standby. There, transactions under way must have ended before the view is opened.
     """
     with own_words(connection):
         certain = connection.execute("SHOW synchronous_standby_names").fetchone() == ("",) or ended(

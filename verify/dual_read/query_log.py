@@ -1,4 +1,4 @@
-"""Captured query logs as parameters of pairs: which logged SELECT asks what a pair asks, and with which values.
+"""Captured query logs as sources of parameters: finds the logged SELECTs of each pair, and their values.
 
 The statements of a log are never run. A pair's ``log`` is a template; a logged statement that equals it word
 by word, apart from case, white space and one literal for each ``:name``, gives the pair one set of
@@ -127,7 +127,7 @@ class Template:
         self._escapes = _FORMS[form].escapes
 
     def match(self, logged: Logged) -> dict[str, Any] | None:
-        """The parameters of a statement that is of this form, or None."""
+        """Returns the parameters of a statement that fits the template; None if it doesn't fit."""
         found: dict[str, Any] = {}
         statement, at = tokens(logged.text), 0
         for token in self._wanted:

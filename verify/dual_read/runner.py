@@ -38,7 +38,7 @@ class Plan:
 
     Attributes:
         limit: sets of parameters per pair.
-        repeat: times that each is asked.
+        repeat: how often each set is asked.
         workers: comparisons at a time.
         seed: of the choice and order of parameters, and of which side is asked first.
         settle_s: the longest a difference is followed.
@@ -126,12 +126,12 @@ class _Sides:
         self.watch = LedgerWatch(self.new.ledger, pending)
 
     def check(self) -> None:
-        """Raises what keeps either side from answering anything."""
+        """Raises the error of a side that can't answer any query."""
         self.old.view()
         self.new.ledger()
 
     def drawn(self, pair: QueryPair, limit: int) -> list[dict[str, Any]]:
-        """Sets of parameters that a query gives. Raises ``ConfigError``, ``VerifyError``."""
+        """Returns the sets of parameters that a query draws. Raises ``ConfigError``, ``VerifyError``."""
         assert pair.draw is not None
         with self._engines[pair.draw.side].connect() as connection:
             result = connection.execute(text(pair.draw.query))
@@ -147,7 +147,7 @@ class _Sides:
 def _parameters(
     pairs: Sequence[QueryPair], sides: _Sides, plan: Plan, chance: random.Random, log: CapturedLog | None
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Sets of parameters by pair, and what to tell about where they came from."""
+    """Returns sets of parameters by pair, and notes for the report about their origin."""
     if log is not None:
         if not any(pair.log for pair in pairs):
             raise ConfigError(

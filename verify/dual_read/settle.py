@@ -1,4 +1,4 @@
-"""Follows a pair of answers that differ until ``verify.dual_read.verdict`` can say what it is."""
+"""Follows a pair of answers that differ until ``verify.dual_read.verdict`` can judge it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Passed:
 
 @dataclass(slots=True)
 class LedgerWatch:
-    """The ledger as many threads look at it: asked at most every 50 ms.
+    """The ledger for many threads: it is read at most every 50 ms.
 
     Attributes:
         ledger: reads it.

@@ -37,7 +37,7 @@ class _Times:
 
 
 class Tally:
-    """One pair's numbers.
+    """The numbers of one pair of queries.
 
     Args:
         name: of the pair.
@@ -59,22 +59,22 @@ class Tally:
         self._samples: dict[Outcome, list[Comparison]] = {}
 
     def timed(self, side: str, elapsed_s: float) -> None:
-        """One first read of ``old`` or ``new``."""
+        """Counts the time of a first read of ``old`` or ``new``."""
         with self._lock:
             (self._old if side == "old" else self._new).add(elapsed_s)
 
     def drop(self) -> None:
-        """One comparison was not made: there was no room for it."""
+        """Counts a comparison that was not made, because the queue was full."""
         with self._lock:
             self._dropped += 1
 
     def wrong_so_far(self) -> int:
-        """Comparisons that ended as a bug or as an unaccepted semantic difference."""
+        """Returns how many comparisons ended as a bug or as a semantic difference that nobody accepted."""
         with self._lock:
             return self._outcomes[Outcome.BUG] + self._outcomes[Outcome.SEMANTIC] - self._accepted
 
     def take(self, found: Verdict, parameters: Mapping[str, Any], old: Read | None, new: Read | None) -> None:
-        """One comparison that ended."""
+        """Counts a comparison that has ended."""
         with self._lock:
             self._outcomes[found.outcome] += 1
             self._accepted += found.accepted
@@ -134,8 +134,7 @@ class Tally:
 
 
 def _causes(found: Verdict) -> list[str]:
-    """Returns what comparisons are grouped by: causes, with the column where a cause has no name, and without
-    values."""
+    """Returns the causes by which comparisons are grouped; a cause without a name gets its column, never values."""
     if found.difference is None:
         return [found.reason] if found.outcome is Outcome.BUG else []
     cells = {f"{cell.column}: {cell.cause}" for cell in found.difference.cells if not cell.name}

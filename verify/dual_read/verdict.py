@@ -63,7 +63,11 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Three reads. ``reached``: the ledger had passed ``before``; ``still``: nothing relevant lies in between."""
+    """Three reads in a row: old, new, old.
+
+    ``reached``: the ledger had passed all that the first one contains; ``still``: the log holds no change of the
+    captured tables between them.
+    """
 
     before: Read
     new: Read
