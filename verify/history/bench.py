@@ -1,4 +1,4 @@
-"""How long judging takes: a large valid history is made and judged (``python -m verify.history.bench``).
+"""Benchmark of the judge: makes a large valid history and judges it (``python -m verify.history.bench``).
 
 The history is what a correct run records: every event is written by a client, logged, delivered and applied; chunk
 rows bring the rows that existed before, in key order, while the clients write. One row of the log, the deliveries,
@@ -60,7 +60,7 @@ class Measured:
 
 
 def bench(events: int, keys: int | None = None, commits: int | None = None, seed: int = 1) -> Measured:
-    """Judges a history of about ``events`` events. By default a key for every ten, a commit for every 200."""
+    """Judges a history of about ``events`` events, with a key for every ten and a commit for every 200 by default."""
     keys = keys or max(events // 10, 1)
     commits = commits or max(events // 200, 1)
     writes = max((events - 3 * keys) // 4, 1)
@@ -142,7 +142,7 @@ def _changes(
     dumped_in: Array,
     segment: Array,
 ) -> pa.Table:
-    """Per commit the net of each key: its last write in the segment, else its chunk row."""
+    """The net changes of each commit: of each key its last write in the segment, else its chunk row."""
     code = rows["key"].astype(np.int64) * (int(segment[-1]) + 1) + segment
     order = np.argsort(code, kind="stable")
     last = np.sort(order[np.append(np.diff(code[order]) != 0, True)])

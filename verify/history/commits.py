@@ -1,7 +1,8 @@
-"""The target's committed states, in order: every commit, and between commits what nobody's batch wrote.
+"""The target's committed states, in order: every commit, and rogue writes between commits.
 
-Rows with commit 0 (rogue writes) stand where the recorder saw them, between the commits around them. They make a
-state of their own, at the position of the commit before, so that what they break shows at once.
+A rogue write is a row that no batch wrote; it has commit 0. It stands where the recorder saw it, between the commits
+around it. Such rows make a state of their own, at the position of the commit before, so that their damage shows at
+once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Steps:
     Attributes:
         commit: the commit's number; 0 for rogue writes.
         recorded: index of the step's commit in the history's table; of the commit before for rogue writes
-            (-1: none). epoch, segment, order: of the ledger.
+            (-1: none).
+        epoch, segment, order: of the ledger.
         prefix: rows of the log that the position includes.
         reached: the largest prefix so far; differs from ``prefix`` only where the position fell.
         of_change: per row of the history's changes, its step.
@@ -58,7 +60,7 @@ class Steps:
 
 
 def read_steps(history: History, log: SourceLog) -> Steps:
-    """Raises ``VerifyError`` where commits or changes are not recorded in commit order."""
+    """Reads the states. Raises ``VerifyError`` where commits or changes are not recorded in commit order."""
     numbers = integers(history.commits["commit"], 0)
     labels = integers(history.changes["commit"], 0)
     _check_order(numbers, labels)

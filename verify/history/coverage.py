@@ -1,7 +1,7 @@
 """The keys that are under judgement at each committed state.
 
-A key is, from the first commit on whose dump progress covers it, or that applied a change of it. Where a table's
-progress falls (its dump began anew), judgement ends for its keys and begins again by the same rule.
+A key is under judgement from the first commit on whose dump progress covers it, or that applied a change of it.
+Where a table's progress falls (its dump began anew), judgement ends for its keys and begins again by the same rule.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Spans:
         key: one per span; a key has more than one only if its dump began anew.
         start: first step.
         end: step after the last.
-        steps: how many steps there are in all.
+        steps: the number of all steps.
         first: per key of the history its first span's start, ``steps`` without one.
         until: per key of the history its last span's end, 0 without one.
         done: per table the steps at which all of it is covered.
@@ -139,7 +139,8 @@ def _parsed(text: str | None, read: dict[str, Mapping[str, Any]]) -> Mapping[str
 def _levels(
     table: TrackedTable, keys: Keys, of_table: Array, said: Iterable[Any]
 ) -> tuple[Array, Array, Array]:
-    """Rank of each key, how many ranks each commit covers (one more when the dump is done), and whether it is."""
+    """Returns each key's rank, and for each commit the number of ranks it covers (one more when the dump is done) and
+    whether the dump is done."""
     values = list(said)
     done = np.array([value is True for value in values], bool)
     if not table.numeric_key:

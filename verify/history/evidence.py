@@ -1,4 +1,4 @@
-"""Everything that checkers share about one history, each part made when it is first asked for."""
+"""The parts of one history that checkers share, each computed when it is first used."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _read_so_far(segment: Array, from_log: Array, order: Array) -> Array:
 
 
 def _versions(log: SourceLog, rows: Rows, order: Array) -> Array:
-    """The write that each delivered row is. Sorted by key first, so that the searches stay in the cache."""
+    """Finds the write that each delivered row is. Rows are sorted by key first: so searches stay in the cache."""
     version = np.full(len(rows), UNHEARD_OF, np.int64)
     by_key = np.argsort(rows.key, kind="stable")
     prefix = log.prefix(order)

@@ -35,7 +35,7 @@ _ROW: list[tuple[str, pa.DataType]] = [
     ("session", pa.int32()),
     ("number", pa.int32()),
     ("kind", pa.int8()),  # PUT or DELETE
-    ("value", pa.int64()),  # what folds and totals are made of; NULL in tables without
+    ("value", pa.int64()),  # the term of folds and totals; NULL in tables that have neither
 ]
 
 OPERATIONS = pa.schema(
@@ -86,8 +86,8 @@ COMMITS = pa.schema(
 """Every target commit that moved the ledger."""
 
 CHANGES = pa.schema([("commit", pa.int32()), *_ROW])
-"""Row changes of the target per commit, in order; ``commit`` 0: rows written by nobody's batch (rogue
-writes), placed between the commits between which they were committed."""
+"""Row changes of the target per commit, in order. Rogue writes, which no batch made, have ``commit`` 0 and stand
+between the commits that were before and after them."""
 
 OBSERVATIONS = pa.schema(
     [
@@ -111,7 +111,7 @@ FAULTS = pa.schema(
         ("detail", pa.string()),
     ]
 )
-"""Faults planned, and whether and when they fired."""
+"""The planned faults, with the time at which each fired, if it did."""
 
 STATE = pa.schema(_ROW)
 """A whole state: the present rows of one side after the drain (``kind`` is PUT)."""

@@ -11,7 +11,7 @@ from verify.history.versions import UNHEARD_OF
 
 
 class Names:
-    """Names of one history's things."""
+    """Names for the versions, rows, positions and deliveries of one history."""
 
     def __init__(self, evidence: Evidence):
         self._of = evidence
@@ -44,7 +44,7 @@ class Names:
         return self.writer(rows, index) + value
 
     def holding(self, rows: Rows, index: int) -> str:
-        """Names what one side holds under a key: a row as in ``row``, or ``no row``."""
+        """Names the row that one side holds under a key, as in ``row``, or ``no row``."""
         return self.row(rows, index) if rows.kind[index] == PUT else "no row"
 
     def positions(self, prefixes: Array) -> Array:

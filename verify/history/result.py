@@ -22,7 +22,7 @@ class Moment:
     Attributes:
         track: where it happened: ``client``, ``log``, ``chunk``, ``target``, ``observer`` or ``fault``.
         place: ordinal there (log position, commit number, delivery number).
-        text: what happened, in a few words.
+        text: the event in a few words.
         guilty: whether it is one of the events that contradict each other.
     """
 
@@ -55,8 +55,8 @@ class CheckResult:
         code: ``D1`` ... ``D8``.
         title: e.g. "no time travel".
         outcome: see ``Outcome``.
-        checked: how many things were compared.
-        unit: what they were, e.g. "row versions".
+        checked: the number of comparisons.
+        unit: of that number, e.g. "row versions".
         violations: how many contradict the definition.
         witnesses: the first few.
         reason: why the outcome is unknown, or empty.
@@ -73,7 +73,7 @@ class CheckResult:
 
 
 def overall(results: Sequence[CheckResult]) -> Outcome:
-    """Violated if any is, else unknown if any is or there are none, else holds."""
+    """Returns *violated* if any result is, else *unknown* if any is or there is no result, else *holds*."""
     outcomes = {result.outcome for result in results}
     if Outcome.VIOLATED in outcomes:
         return Outcome.VIOLATED

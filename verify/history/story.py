@@ -1,4 +1,4 @@
-"""Witnesses: how one key came to be what it was, told from the history."""
+"""Witnesses: how one key got its row, told from the history."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Story(Names):
     """Tells witnesses of one history."""
 
     def at_point(self, headline: str, point: int, guilty: Iterable[Mark] = ()) -> WitnessCase:
-        """A violation at a point: what the target shows there, what was due, and how both came about."""
+        """A violation at a point: the version that the target shows, the one that was due, and the way of both."""
         points, steps, log = self._of.points, self._of.steps, self._of.log
         key, step, due = int(points.key[point]), int(points.step[point]), int(points.due[point])
         here, seen = bool(points.here[point]), int(points.seen[point])

@@ -13,13 +13,13 @@ from verify.history.rows import Array, Rows
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Net changes sorted by key, then step: what each key became in each state that touched it.
+    """Net changes sorted by key, then step: each key's row after each state that touched it.
 
     Attributes:
         rows: as left behind by the state; ``kind`` is PUT where the key is present.
         step: the state.
         source_row: index of each in the history's changes.
-        steps: how many states there are.
+        steps: the number of states.
     """
 
     rows: Rows

@@ -1,7 +1,7 @@
-"""Versions: provenance found in the source log, and what the source held after any prefix of it.
+"""Versions: provenance found in the source log, and the source's rows after any prefix of it.
 
 A *version* is a row of the log, given as its index there (``pos`` of the definitions is its transaction's
-position). A *prefix* is how many of the log's rows a position includes; prefixes end on transaction
+position). A *prefix* is the number of the log's rows that a position includes; prefixes end on transaction
 boundaries.
 
 One provenance may stand in the log more than once (a key that moves away and back keeps it). Then it means
@@ -31,7 +31,7 @@ class Identities:
     """Packs (key, session, number) into one int64, so that equal ones can be searched."""
 
     def __init__(self, rows: Rows, keys: int):
-        """Args: rows of the log; keys: how many there are."""
+        """Args: rows of the log, and the number of keys."""
         self._sessions = np.unique(rows.session)
         self._low = int(rows.number.min()) if len(rows) else 0
         span = int(rows.number.max()) - self._low + 1 if len(rows) else 1
@@ -138,19 +138,19 @@ class SourceLog:
         return self.by_key[first:last]
 
     def version_of(self, place: Array) -> Array:
-        """Versions of what ``last_write`` found."""
+        """Returns the versions of the writes that ``last_write`` found."""
         if not len(self.by_key):
             return np.full(len(place), NOTHING, np.int64)
         return np.where(place >= 0, self.by_key[place], NOTHING)
 
     def positions(self, versions: Array) -> Array:
-        """Transaction positions of versions; negative ones (no version) stay what they are."""
+        """Transaction positions of versions; negative values (no version) stay as they are."""
         if not len(self.position):
             return versions
         return np.where(versions >= 0, self.position[versions], versions)
 
     def newest_delete_of(self, place: Array) -> Array:
-        """The version of a key that is absent: its newest delete, at what ``last_write`` found."""
+        """Returns the version of an absent key: its newest delete up to the write that ``last_write`` found."""
         if not len(self.by_key):
             return np.full(len(place), NOTHING, np.int64)
         return np.where(place >= 0, self.newest_delete[place], NOTHING)

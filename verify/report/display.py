@@ -15,7 +15,7 @@ _INFINITE = {
 
 
 def shown(kind: str, text: str | None) -> str | None:
-    """A canonical text for the report; what can't be turned into a date stays the number it is."""
+    """A canonical text for the report; a number that is no date stays a number."""
     if text is None or kind not in _INFINITE:
         return text
     try:

@@ -1,4 +1,4 @@
-"""JUnit XML of verdicts: one suite, one test case for each thing that has a verdict.
+"""JUnit XML of verdicts: one suite, one test case for each verdict.
 
 JUnit knows passed, failed, error and skipped. Most readers show *skipped* like a pass, so *unknown* is an error.
 """

@@ -1,8 +1,7 @@
-"""The shared parts of our HTML pages: one style, one script, small pieces. A page is one file and asks nobody for
-anything.
+"""The shared parts of our HTML pages: one style, one script, small pieces. A page is one file and loads nothing.
 
-Light and dark by the reader's setting, readable on a phone, usable by keyboard alone, and complete without the
-script: it only filters what is there.
+A page is light or dark by the reader's setting, readable on a phone, usable by keyboard alone, and complete without
+the script, which only filters its entries.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from html import escape
 from importlib.resources import files
 
 Segment = tuple[str, int]
-"""A status and how many things have it."""
+"""A status and the number of keys or comparisons that have it."""
 
 
 def page(title: str, body: Sequence[str]) -> str:
@@ -45,7 +44,7 @@ def header(verdict: str, subject: str, lines: Sequence[tuple[str, str]]) -> str:
 
 
 def bar(label: str, segments: Sequence[Segment]) -> str:
-    """A stacked bar; what is there at all is at least visible. The text beside it says the same in numbers."""
+    """A stacked bar, in which even the smallest segment is visible. The text beside it says the same in numbers."""
     parts = "".join(
         f'<i class="{name}" style="flex-grow:{number}"></i>' for name, number in segments if number
     )
@@ -97,7 +96,7 @@ def _number(right: bool) -> str:
 
 
 def value(text: str | None) -> str:
-    """A cell's value as it is: what can't be seen (NULL, empty, spaces at an end, controls) is written."""
+    """A cell's value as it is, with marks for what can't be seen: NULL, empty text, spaces at an end, controls."""
     if text is None:
         return '<span class="null">NULL</span>'
     if not text:

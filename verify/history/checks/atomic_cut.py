@@ -2,9 +2,9 @@
 never fall.
 
 Both sides are kept as a rolling 128-bit sum of row hashes over the keys under judgement, moved by each change and
-compared at every commit. A sum and not an exclusive or, in which equal pairs would cancel. Where the sums
-differ, the rows themselves are replayed to name the keys. What external observers read is compared in
-``observers``.
+compared at every commit. It is a sum and not an exclusive or, because equal pairs would cancel in the latter. Where
+the sums differ, the rows themselves are replayed to name the keys. ``observers`` compares the reads of external
+observers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check(evidence: Evidence) -> CheckResult:
 
 
 def cuts(evidence: Evidence) -> Array:
-    """At which states there was anything under judgement."""
+    """Marks the states at which any key was under judgement."""
     spans = evidence.spans
     moved = np.zeros(len(evidence.steps) + 1, np.int64)
     np.add.at(moved, spans.start, 1)
@@ -126,7 +126,7 @@ def _falls(evidence: Evidence, column: str) -> list[WitnessCase]:
 
 
 def differing(evidence: Evidence) -> Array:
-    """Points whose two sides hold different rows: the replay."""
+    """Replays the rows, and returns the points whose two sides hold different ones."""
     points = evidence.points
     same = same_row(points.target_rows(evidence.target), points.source_rows(evidence.log))
     return np.flatnonzero(~same)

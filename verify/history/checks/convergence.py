@@ -1,5 +1,5 @@
-"""D7, convergence: after the writers stopped and the pipeline caught up, both sides hold the same rows, and
-some."""
+"""D7, convergence: after the writers stopped and the pipeline caught up, both sides hold the same rows,
+and have at least one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check(evidence: Evidence) -> CheckResult:
 
 
 def row_of(rows: Rows, keys: Array) -> Array:
-    """Index of each key's row, -1 without one. Keys ascending or not; of several rows of a key, one."""
+    """Index of each key's row, -1 without one; of several rows of a key, any. Keys may be in any order."""
     if not len(rows):
         return np.full(len(keys), -1, np.int64)
     order = np.argsort(rows.key, kind="stable")

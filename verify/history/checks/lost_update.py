@@ -21,7 +21,7 @@ CHECK = Check("D3", "no lost update", "row versions and acknowledged writes")
 def check(evidence: Evidence) -> CheckResult:
     """Judges D3."""
     points = evidence.points
-    known = points.seen >= -1  # what nobody committed has no version: D4's
+    known = points.seen >= -1  # a row that nobody committed has no version; D4 judges it
     lost = np.flatnonzero(known & (points.seen < points.due))
     missing, acknowledged = _unlogged(evidence)
     unread = _unread(evidence)

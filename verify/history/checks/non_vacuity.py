@@ -1,8 +1,8 @@
-"""D8, non-vacuity: the run did what it is judged for, and the record of it is whole; any zero is *unknown*.
+"""D8, non-vacuity: the run exercised all that it is judged for, and its record is whole; any zero is *unknown*.
 
-Counted are deliveries, operations acknowledged, cuts compared, planned faults fired, and keys that the log touched
-before the dump passed them (the races that reconciliation is there for: their chunk rows were dropped, or
-read after the touch). A drained run's log and changes must lead to the final states that plain SQL has read.
+The check counts deliveries, acknowledged operations, compared cuts, planned faults that fired, and races: keys that
+the log touched before the dump passed them, so that their chunk rows were dropped or read after the touch. The log
+and the changes of a drained run must lead to the final states that plain SQL has read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check(evidence: Evidence) -> CheckResult:
 
 
 def tally(evidence: Evidence) -> dict[str, int]:
-    """Counts what was exercised, each count under the name that a report shows."""
+    """Counts the exercises of the run, by the names that a report shows."""
     from_log = evidence.deliveries.from_log
     return {
         "change event was delivered": int(from_log.sum()),
@@ -87,7 +87,7 @@ def _unfired(evidence: Evidence) -> Iterator[str]:
 
 
 def _gaps(evidence: Evidence) -> Iterator[str]:
-    """Tells where the record does not lead to the final states: there something happened that nobody recorded."""
+    """Yields where the record does not lead to the final states, so that something happened unrecorded."""
     history, rows = evidence.history, evidence.rows
     if not history.description.drained or history.description.halted:
         return

@@ -2,8 +2,7 @@
 
 A read is placed among the commits by the ledger's position in its own snapshot. Several commits may share a
 position (a chunk moves no log), so a row must match one of the states with that position. A total is judged
-from the first such state on that covers all of its tables; what it must come to is the source's total at that
-position.
+from the first such state on that covers all of its tables: it must be the source's total at that position.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _TOTAL = "total "
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The result for the observers' reads: how many were compared, and what was wrong."""
+    """The result for the observers' reads: the number of reads compared, and those that were wrong."""
 
     compared: int
     violations: int

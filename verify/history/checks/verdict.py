@@ -15,7 +15,7 @@ class Check:
     Attributes:
         code: ``D1`` ... ``D8``.
         title: in a few words.
-        unit: what it counts.
+        unit: of its count, e.g. row versions.
     """
 
     code: str
@@ -25,7 +25,8 @@ class Check:
     def verdict(
         self, checked: int, violations: int, witnesses: Sequence[WitnessCase], nothing: str
     ) -> CheckResult:
-        """Violated if anything is, else unknown (because of ``nothing``) if nothing was checked, else holds."""
+        """Returns *violated* if there are violations, *unknown* (for the reason ``nothing``) if nothing was checked,
+        else *holds*."""
         if violations:
             outcome, reason = Outcome.VIOLATED, ""
         elif not checked:
@@ -37,5 +38,5 @@ class Check:
         )
 
     def unknown(self, reason: str, checked: int = 0) -> CheckResult:
-        """The outcome that nobody can know."""
+        """Returns the outcome *unknown*, with its reason."""
         return CheckResult(self.code, self.title, Outcome.UNKNOWN, checked, self.unit, reason=reason)
