@@ -1,7 +1,8 @@
-"""Verification that goes on beside a run: table after table, at a given rate, for as long as the run lasts.
+"""Continuous verification beside a run: table after table, at a given rate, for as long as the run lasts.
 
-A difference doesn't end it: the report is kept, the coverage file counts it, and the next table has its turn. Nor
-does an error: it is told, and tried again with the table's next turn. Nothing here writes to either database.
+A difference doesn't end it: the report is kept, the coverage file counts it, and the next table has its turn. An
+error doesn't end it either: it is reported, and the table is verified again at its next turn. Nothing here writes to
+either database.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from verify.verdict import Verdict
 
 DEFAULT_RATE = 2_000.0
 LEAST_REST_S = 5.0
-"""Between two tables, however small they are."""
+"""The shortest rest between two tables, however small they are."""
 ERROR_REST_S = 30.0
 
 VerifyTable = Callable[[str, Path], VerifyResult]
 """Verifies one target table and writes its report into the folder."""
 Wait = Callable[[float], bool]
-"""Waits so many seconds; true once the verifier is to end."""
+"""Waits some seconds; returns true once the verifier is to end."""
 
 
 class Rotation:
@@ -34,11 +35,11 @@ class Rotation:
 
     Args:
         tables: target tables.
-        verify: verifies one.
+        verify: verifies one table.
         directory: gets the coverage file, and a folder per table with its report.
         rate: rows a second, of both sides together, that are read on average at most.
         wait: between two tables.
-        say: takes a line about each verification.
+        say: prints a line about each verification.
     """
 
     def __init__(
@@ -60,16 +61,16 @@ class Rotation:
         self._coverage = Coverage(tuple(known.of(table) for table in self._tables))
 
     def run(self) -> None:
-        """Goes round until told to end."""
+        """Verifies tables in turn until the verifier is to end."""
         while True:
             for table in self._tables:
                 if self._wait(self.once(table)):
                     return
 
     def once(self, table: str) -> float:
-        """Verifies one table; returns for how many seconds to rest then."""
+        """Verifies one table; returns the seconds to rest afterwards."""
         started, folder = time.monotonic(), self._directory / "continuous" / table
-        for left in folder.glob("verify-*/"):  # snapshots of one that was killed
+        for left in folder.glob("verify-*/"):  # snapshots of a verification that was killed
             rmtree(left, ignore_errors=True)
         try:
             result = self._verify(table, folder)
@@ -99,7 +100,7 @@ class Rotation:
             rmtree(kept, ignore_errors=True)
         old = self._coverage.of(table)
         if own.verdict is Verdict.UNKNOWN and not counts.compared:
-            return replace(old, table=table, reason=own.reason)  # nothing new is known
+            return replace(old, table=table, reason=own.reason)  # this verification found out nothing
         return TableCoverage(
             table=table,
             verdict=own.verdict.value,

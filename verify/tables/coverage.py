@@ -1,5 +1,5 @@
-"""The last verification of each table, and its result: a small file that the verifier beside a run keeps, for
-``status``.
+"""The last verification of each table, and its result: a small file that the verifier beside a run writes and
+``status`` reads.
 
 JSON (``format`` 1): the fields of ``Coverage``. Replaced as a whole, so a reader never sees half of it.
 """
@@ -28,9 +28,9 @@ class TableCoverage:
         keys: keys that were compared and settled.
         open_keys: keys that differed and didn't settle, because they change all the time.
         columns: columns compared.
-        all_columns: columns that could be.
+        all_columns: columns of the table that could be compared.
         differing: keys that differ.
-        report: folder of the report that says so; kept until the table is found equal.
+        report: folder of the report that lists them; kept until the table is found equal.
         reason: why nothing is known, or empty.
     """
 
@@ -60,14 +60,15 @@ class TableCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """All tables. ``problem`` says why the verifier doesn't work, or is empty; ``at_us`` is when it told last."""
+    """The coverage of all tables. ``problem`` says why the verifier doesn't work, or is empty; ``at_us`` is when it
+    wrote the file."""
 
     tables: tuple[TableCoverage, ...] = ()
     problem: str = ""
     at_us: int = 0
 
     def of(self, table: str) -> TableCoverage:
-        """The table's; an empty one before its first verification."""
+        """Returns a table's coverage; an empty one before its first verification."""
         return next((covered for covered in self.tables if covered.table == table), TableCoverage(table))
 
     def having(self, table: TableCoverage) -> Coverage:
@@ -77,7 +78,7 @@ class Coverage:
 
 
 def write_coverage(coverage: Coverage, directory: Path) -> None:
-    """Replaces the file."""
+    """Writes the coverage file, in place of an earlier one."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = directory / f".{COVERAGE_FILE}.{os.getpid()}"
     new.touch(mode=0o600)

@@ -72,7 +72,8 @@ class ColumnDifference:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """One target table. ``reason`` says why a verdict is unknown, or is empty; ``method`` how it was verified."""
+    """The result of one target table. ``reason`` says why a verdict is unknown, or is empty; ``method`` says how the
+    table was verified."""
 
     target: str
     sources: tuple[str, ...]
@@ -102,13 +103,13 @@ class VerifyResult:
         target: the same.
         tables: per target table.
         rounds: what each round saw.
-        remedy: what to do next, or empty.
-        cannot_detect: what this check is blind to.
+        remedy: the next step for the user, or empty.
+        cannot_detect: differences that this check can't notice.
         differing_file: name of the file beside the report that lists the keys that differ
             (``verify.tables.findings.differing``).
-        differing_listed: how many it lists.
-        differing_left_out: how many more differ.
-        acts: what was done to the migration lately, oldest first, a line each (``migrator history``).
+        differing_listed: the number of keys that it lists.
+        differing_left_out: the number of further keys that differ.
+        acts: the latest acts on the migration, oldest first, a line each (``migrator history``).
     """
 
     migration: str
@@ -142,7 +143,8 @@ CANNOT_DETECT = (
 
 
 def table_verdict(counts: Counts, unknown: str) -> Verdict:
-    """Different if anything was settled as not equal; unknown if anything is open or the table was not compared."""
+    """Returns *different* if a key was settled as not equal, else *unknown* if a key is open or the table was not
+    compared, else *equal*."""
     if counts.different or counts.missing or counts.extra or counts.duplicate:
         return Verdict.DIFFERENT
     if unknown or counts.set_aside:

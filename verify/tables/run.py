@@ -1,4 +1,4 @@
-"""``migrator verify``: both sides read, compared, explained, and the report written."""
+"""``migrator verify``: reads both sides, compares them, explains differences, and writes the report."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def verify(
         max_rounds: rounds at most; below 10 a difference under live writes can only be set aside.
         chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
         lanes: pairs of sessions that hash a large table at once, at most.
-        mend: how the reports' repair command begins (``verify.tables.report.repair_command``).
-        acts: what was done to the migration lately, for the reports.
+        mend: the beginning of the reports' repair command (``verify.tables.report.repair_command``).
+        acts: the latest acts on the migration, for the reports.
         step: hook at named points, for tests.
 
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
@@ -114,7 +114,7 @@ def _result(
 
 
 def _scratch(report_dir: Path) -> Path:
-    """A folder for what is read, below the reports, which hold samples of rows."""
+    """A folder for snapshots, below that of the reports, which may hold rows too."""
     report_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Path(mkdtemp(prefix="verify-", dir=report_dir))
 

@@ -1,8 +1,7 @@
 """Exact null-safe comparison of two canonical tables on Spark.
 
 1. One query over both sides groups by key: presence, duplicates and equality of a 128-bit row hash per key.
-It counts
-   the keys and stores those that aren't equal; nothing else is stored.
+   It counts the keys and stores those that aren't equal; nothing else is stored.
 2. Only keys that are settled as not equal are fetched again, with their cells, and compared cell by cell.
 
 The hash covers every cell with a null mask, because ``xxhash64`` skips NULLs; both sides hold text only, because it
@@ -106,8 +105,7 @@ def compare(
         shape: columns and key.
         directory: gets the Parquet files of the keys that aren't equal.
         only: keys (``__key_<place>``) to restrict the comparison to. Spark moves the restriction below the
-            mapping's
-            projections where it can, so that of other rows only the key is computed.
+            mapping's projections where it can, so that of other rows only the key is computed.
     """
     if only is not None:
         mapped, target = having(mapped, only, shape), having(target, only, shape)
@@ -187,7 +185,8 @@ def _by_key(mapped: DataFrame, target: DataFrame, shape: Shape) -> DataFrame:
         # rows, but no hash of such a key is ever compared.
         return F.struct(*[F.max(F.when(of_side, F.col(f"__{salt}"))).alias(salt) for salt in "ab"])
 
-    # Brought together before they are counted: keys are nearly unique on a side, counting them twice only costs.
+    # The rows are brought together before they are counted: keys are nearly unique on a side, so counting each side
+    # first would only cost.
     both = side(mapped, True).unionAll(side(target, False)).repartition(*key_names(shape))
     mine = F.col("__is_mapped")
     grouped = both.groupBy(*key_names(shape)).agg(
@@ -211,8 +210,8 @@ def _digest(shape: Shape) -> list[Column]:
 
 
 def unique_hashes(rows: DataFrame, shape: Shape) -> dict[tuple[str | None, ...], tuple[int, int]]:
-    """Returns the hashes of a canonical table's rows by key, as they stand in ``MAPPED_HASH``; without keys that have
-    several rows."""
+    """Returns the hashes of a canonical table's rows by key, in the form of ``MAPPED_HASH``. Keys of several rows are
+    left out."""
     found: dict[tuple[str | None, ...], tuple[int, int]] = {}
     doubled = set()
     columns = rows.select(*map(place, shape.key), *_digest(shape)).toArrow().columns
@@ -226,8 +225,8 @@ def unique_hashes(rows: DataFrame, shape: Shape) -> dict[tuple[str | None, ...],
 def with_cells(differing: DataFrame, sides: Sides, path: Path) -> DataFrame:
     """Keys that aren't equal with both sides' cells as canonical text: ``m_<place>`` mapped, ``t_<place>`` target.
 
-    The rows are made anew from the same data. Of a duplicate key, one row of each side stands for all.
-    Raises ``VerifyError`` when a row comes out other than when it was compared: then the mapping isn't a function.
+    The mapping runs again over the same data. Of a duplicate key, one row of each side stands for all.
+    Raises ``VerifyError`` when a row isn't the one that was compared: then the mapping isn't a function.
     """
     shape = sides.shape
 

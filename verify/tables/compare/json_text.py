@@ -12,7 +12,8 @@ from typing import Any
 _NUMBER = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 
 _CALLS, _STACK_BYTES = 60_000, 256 * 1024**2
-"""Limits for documents nested so deep that each level takes some calls. Memory of a stack is taken as it is used."""
+"""The recursion limit and the stack for deeply nested documents: each level takes some calls. A stack takes memory
+only as it is used."""
 
 
 def canonical_json(text: str | None) -> str | None:
@@ -29,7 +30,7 @@ def canonical_json(text: str | None) -> str | None:
 
 
 def _deep(text: str) -> str:
-    """A document that PostgreSQL takes and Python's stack doesn't; beyond all bounds it stays as it is."""
+    """A document that PostgreSQL takes but Python's stack is too small for. Beyond the limits it stays as it is."""
     found: list[str] = []
 
     def walk() -> None:
@@ -49,14 +50,14 @@ def _deep(text: str) -> str:
 
 
 class _Digits(str):
-    """A number as it is written: no type of numbers holds all that JSON can write."""
+    """A number as it is written: no numeric type holds every number of JSON."""
 
 
 def _canonical(text: str) -> str:
     try:
         document = json.loads(text, parse_int=_Digits, parse_float=_Digits, parse_constant=_refuse)
         return _write(document)
-    except ValueError:  # no JSON; or an exponent of more digits than Python reads
+    except ValueError:  # no JSON, or an exponent of more digits than Python reads
         return text
 
 

@@ -1,7 +1,7 @@
 """Numbers of key maps on the mapped side: a mapping gives old keys, the target holds the numbers they got.
 
-The judge reads the maps as they are in the target. A key that has no number there gets one that no map gives, below
-zero: its row is missing, or on its way.
+The judge reads the maps as they are in the target. A key without a number there gets a negative one, which no map
+gives: its row is missing, or on its way.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Entries = list[tuple[str, int]]
 
 
 class KeyMapReader:
-    """The key maps of a migration, each read as far as it has grown since it was read last.
+    """The key maps of a migration. Each read of a map gets only the entries added since the last one.
 
     Args:
         settings: the target.
-        migration: whose maps.
+        migration: its name.
     """
 
     def __init__(self, settings: ServerSettings, migration: str):

@@ -35,7 +35,7 @@ def file_frames(
     schemas: Mapping[str, TableSchema],
     paths: Mapping[str, Sequence[Path]],
 ) -> dict[str, DataFrame]:
-    """The source tables of a mapping, of rows in files: each row once, though it may be in several of a table's."""
+    """The source tables of a mapping from files: each row once, though several files of a table may hold it."""
     frames = {}
     for name in target.sources:
         files = paths.get(name, ())
@@ -95,7 +95,7 @@ def canonical_mapped(
 def stored_sides(
     spark: SparkSession, mapped: Path, rows: TargetRowsText, filled: Sequence[TargetColumnText], shape: Shape
 ) -> Sides:
-    """Returns both sides, of which the mapped one was stored as canonical text."""
+    """Returns both sides, from a mapped side that was stored as canonical text."""
     texts = T.StructType([T.StructField(column.name, T.StringType()) for column in filled])
     mapped_rows = spark.read.schema(texts).parquet(file_uri(mapped))
     return Sides(mapped_rows, _canonical_target(spark, rows, filled), shape)

@@ -35,8 +35,8 @@ class Equivalence:
     Attributes:
         kind: name of the rule.
         types: target types (names of ``pg_type``) it is for.
-        rule: what the canonical text is.
-        reason: why that loses no difference that matters.
+        rule: the canonical text.
+        reason: why that text hides no difference that matters.
     """
 
     kind: str
@@ -162,7 +162,7 @@ def _mapped(value: Column, found: T.DataType, kind: str, name: str) -> Column:
 
 
 def _printed(value: Column, found: T.DataType) -> Column:
-    """The text of a value; Spark has no word for an infinite time."""
+    """The text of a value; Spark itself has no text for an infinite time."""
     text = value.cast("string")
     if type(found) not in _ENDS:
         return text
@@ -245,7 +245,7 @@ def _canonical(text: Column, kind: str) -> Column:
         written = F.when(text.rlike(_UUID), spread).otherwise(text)
         return F.when(text.rlike(_PLAIN_UUID), text).otherwise(
             written
-        )  # one pattern instead of four, as a rule
+        )  # usually one pattern is matched instead of four
     if kind == "json":
         return _canonical_json(text)
     if kind == "bytea":
@@ -271,9 +271,9 @@ def _number(text: Column) -> Column:
 
 
 def _without_trailing_zeros(text: Column) -> Column:
-    """Enough for what servers and Spark print for decimals: they add neither signs nor leading zeros."""
+    """A decimal without zeros at its end. Servers and Spark add no plus signs and no leading zeros to decimals."""
     shorter = F.regexp_replace(F.regexp_replace(text, r"(\.\d*?)0+$", "$1"), r"\.$", "")
     may_shrink = text.contains(".") & (text.endswith("0") | text.endswith("."))
     return F.when(may_shrink, shorter).otherwise(
         text
-    )  # else no pattern would match, and looking is what costs
+    )  # other texts can't match, and to look for the pattern is what costs

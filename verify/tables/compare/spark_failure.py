@@ -19,7 +19,7 @@ def from_spark(error: BaseException) -> bool:
 def named_failure(what: str, where: str, remedy: str) -> Iterator[None]:
     """Turns a failure inside Spark into ``VerifyError`` with its innermost cause; others pass unchanged.
 
-    That Spark's JVM has ended is ``MigratorError``: no table is at fault.
+    If Spark's JVM has ended, the error is ``MigratorError``: no table is at fault.
     """
     try:
         with named_jvm_end():

@@ -1,6 +1,6 @@
 """The likely cause of one unequal cell, from its two canonical texts. A hint for people, never a verdict.
 
-Numbers and points in time are told here; ``verify.tables.findings.cause_text`` tells text, binary and JSON.
+This module knows numbers and points in time; ``verify.tables.findings.cause_text`` knows text, binary and JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def likely_cause(kind: str, mapped: str | None, target: str | None) -> str:
         ValueError,
         RecursionError,
         MemoryError,
-    ):  # numbers beyond all that is reckoned with
+    ):  # numbers beyond the limits of this module
         return ANOTHER
 
 
@@ -80,7 +80,7 @@ def _number(kind: str, mapped: str, target: str) -> str:
 
 
 def _moment(a: int, b: int) -> str:
-    """Microseconds since 1970: zones are whole quarters of an hour apart."""
+    """Compares two points in time, in microseconds since 1970. Time zones are whole quarters of an hour apart."""
     difference = abs(a - b)
     if difference == 1:
         return f"one {_UNITS['timestamp']}"
@@ -111,7 +111,7 @@ def _as_float4(value: float) -> float | None:
 def _scaled(kind: str, a: Decimal, b: Decimal, exact: Context) -> str:
     """The target's number has fewer digits after the point, and those it has are the mapped one's.
 
-    Zeros at the end aren't written, so its column may keep more places: what is right there is right here as well.
+    Zeros at the end aren't written, so its column may hold more places than its text shows.
     """
     if kind != "numeric" or _scale(a) <= _scale(b):
         return ""
@@ -129,7 +129,7 @@ def _one_unit(kind: str, a: Decimal, b: Decimal, exact: Context) -> str:
 
 
 def _through_double(a: Decimal, b: Decimal) -> bool:
-    """Returns whether the target's number is what a double makes of the mapped one, in digits or in full."""
+    """Returns whether a double makes the target's number of the mapped one, in digits or in full."""
     try:
         lossy = float(a)
         return b in (Decimal(lossy), Decimal(repr(lossy)))

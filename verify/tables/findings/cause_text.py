@@ -81,7 +81,7 @@ def _byte_by_byte(text: str) -> set[str]:
 
 
 def _written_otherwise(mapped: str, target: str) -> bool:
-    """Numbers, truth values and moments of midnight."""
+    """Returns whether two texts write the same number, truth value or midnight differently."""
     a, b = mapped.strip().casefold(), target.strip().casefold()
     if any({a, b} <= set(words) for words in (_TRUE, _FALSE)):
         return True

@@ -3,7 +3,7 @@
 JSON lines, readable by this user only. The first line says what the file is (``format``, ``migration``, ``tables``:
 per target table its key, the compared columns with their types, and how many keys differ and are listed). Each
 further line is one key: ``table``, ``status``, ``key``, and the compared cells of both sides as text, null
-for a side that has no row. Keys that were set aside aren't in it: nothing is known of them yet.
+for a side that has no row. Keys that were set aside aren't in it, because they aren't settled.
 """
 
 from __future__ import annotations

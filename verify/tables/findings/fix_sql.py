@@ -1,8 +1,8 @@
-"""Statements that would make a target equal to what was verified, for those who want to read and run them.
+"""Statements that would make a target equal to the mapped rows, for users who want to read and run them.
 
-Each statement is guarded by the row as the judge saw it, so one that the pipeline has changed since is left alone
-(0 rows). They know nothing of the stream: `migrator repair --apply` does. Rows that point at others go before
-these, and come after them, so that foreign keys hold at each statement.
+Each statement is guarded by the row as the judge saw it, so a row that the pipeline has changed since is left alone
+(0 rows). The statements know nothing of the stream, unlike `migrator repair --apply`. Rows that reference others are
+removed before them and inserted after them, so that foreign keys hold at each statement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def write_fix_sql(
         kind: the target's engine (``verify.readers.engines.JUDGED``).
         schema: of the target tables, on PostgreSQL.
         path: the file. Raises ``VerifyError`` if it can't be written.
-        children_first: the tables that differ, those whose rows point at others' before these; empty: as they are.
+        children_first: the tables that differ, each before the tables that it references; empty: in any order.
     """
     dialect = JUDGED[kind].statements(schema)
     number = 0

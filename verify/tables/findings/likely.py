@@ -1,4 +1,4 @@
-"""All differences of a verification grouped by likely cause, most rows first: what to look at, in what order."""
+"""All differences of a verification, grouped by likely cause, most rows first."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _WHOLE_ROWS = {
 
 @dataclass(frozen=True, slots=True)
 class LikelyCause:
-    """One group.
+    """A group of differences with one likely cause.
 
     Attributes:
         cause: in words.
-        rows: how many; a row with two causes counts for both.
+        rows: their number; a row with two causes counts for both.
         places: tables, or ``table.column``.
         sampled: whether ``rows`` counts explained rows only, not all.
     """

@@ -1,4 +1,4 @@
-"""Samples of what isn't equal: key, both rows with their differing cells, and the old rows behind them.
+"""Samples of unequal keys: each with both rows, their differing cells, and the old rows behind them.
 
 Old rows are searched by value and then proved: the mapping of just the rows found must give exactly the
 mapped row of the sample. A guess that can't be proved is not shown.

@@ -1,26 +1,22 @@
 """Digests of pieces that servers compute: the number of rows and the sum of their 64-bit hashes.
 
-Only of columns that are the source's columns themselves, or that its server can make of them in the mapping's sense
-(``verify.tables.hashed_by_servers.words``), and only by expressions that are at least as strict as the listed
-equivalences (``verify.tables.compare.normalise``): rows whose digests agree would compare as equal, and where
-digests disagree the rows are read and compared as ever. So an expression may be too strict, never too
-lenient.
+A digest covers columns that are the source's own, or that its server can compute with the same meaning as the mapping
+(``verify.tables.hashed_by_servers.words``). Its expressions are at least as strict as the listed equivalences
+(``verify.tables.compare.normalise``): rows whose digests agree would compare as equal, and where digests disagree the
+rows are read and compared as usual. So an expression may be too strict, never too lenient.
 
-What a digest must not be blind to:
+A digest must notice all of these:
 
-- *NULL and empty, and values that move between columns*: a row's hash covers every column in its place, with
-NULL as
-  something of its own. Between PostgreSQLs ``verify.tables.hashed_by_servers.row_hash`` sees to it, elsewhere
-  ``verify.tables.hashed_by_servers.text_hash``.
+- *NULL and empty, and values that move between columns*: a row's hash covers every column in its place, and
+  NULL has a hash of its own. Between PostgreSQL servers ``verify.tables.hashed_by_servers.row_hash`` ensures that,
+  elsewhere ``verify.tables.hashed_by_servers.text_hash``.
 - *Values that move between rows*. Where a row's hash is a sum of its columns' hashes, a sum over rows stays
-the same
-  when two rows swap a value. So all of a row goes through one hash before it is added up, or all rows through one.
+  the same when two rows swap a value. So a whole row goes through one hash before it is added up, or all rows do.
 - *What a type's own hash folds*: see ``verify.tables.hashed_by_servers.row_hash``.
 - *Hashes that are linear*: whatever number of CRC32 of one text is taken, swapped values change all of them by the
   same bits. SHA-256 isn't linear, and neither are PostgreSQL's hashes.
-- *A server that gives up* (MySQL's functions say NULL of what is larger than ``max_allowed_packet``, and cut
-off what
-  they gather): rows with a hash are counted beside all rows.
+- *A server that gives up* (MySQL's functions return NULL for values larger than ``max_allowed_packet``, and cut
+  off long aggregates): rows with a hash are counted beside all rows.
 
 One sum is enough: two different pieces agree by chance once in 2^64.
 """
@@ -55,12 +51,12 @@ _MADE_CLASSES = {
     "timestamp_ntz": "timestamp",
     "timestamp": "timestamptz",
 }
-"""Classes of the values that a server makes, by Spark's type; all other types are numbers."""
+"""Classes of computed values, by Spark's type; all other types are numbers."""
 _PRINTED = "printed"
-"""The class of what a source hands on as the text that it prints, where its target prints that text too."""
+"""The class of values that a source passes on as the text that it prints, where the target prints that text too."""
 _DASHED = "________-____-____-____-____________"
 _DIGITS = f"(CASE WHEN {{0}} LIKE '{_DASHED}' THEN REPLACE(LOWER({{0}}), '-', '') ELSE LOWER({{0}}) END)"
-"""A UUID's, which may be written in capitals and without dashes."""
+"""The digits of a UUID, which may be written in capitals and without dashes."""
 _FLOATING = {"float8": "mysql double", "float4": "mysql float"}
 
 
@@ -68,8 +64,8 @@ _FLOATING = {"float8": "mysql double", "float4": "mysql float"}
 class Pushed:
     """Select lists that make the same digest of the same rows.
 
-    PostgreSQL's gives the number of rows, of those that have a hash, and the sum of their hashes or the one of them
-    all; MySQL's the number of rows and the one hash.
+    PostgreSQL's list gives the number of rows, the number of those that have a hash, and the sum of their hashes or
+    one hash of them all. MySQL's list gives the number of rows and one hash.
 
     Attributes:
         source, target: the select lists.
@@ -83,7 +79,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A target column, and the source column that it is, or how the source's server makes it of its row."""
+    """A target column with the source column that it copies, or the SQL by which the source's server computes it."""
 
     source: Column | SqlValue
     target: TargetColumnText
@@ -190,7 +186,7 @@ def _class_of(pair: Pair, old: HashingEngine, new: HashingEngine, same: bool) ->
 
 
 def _printed(pair: Pair, old: HashingEngine, new: HashingEngine, target: str | None) -> str | None:
-    """The class of a text that is handed on to another type; None where its values may be printed otherwise."""
+    """Returns the class of a text that becomes another type; None where that type may print it otherwise."""
     if pair.source.type != "string":
         return None
     if new.printed is None:
@@ -225,9 +221,9 @@ def _by_hash(
     names: Sequence[str], pairs: Sequence[Pair], classes: Sequence[str], unknown: Sequence[str]
 ) -> str:
     hash_ = row_hash([_hashed(*column) for column in zip(names, pairs, classes, strict=True)])
-    if unknown:  # a number that nobody can have reckoned with
+    if unknown:  # a random number, which agrees with no hash
         hash_ = f"CASE WHEN {' OR '.join(unknown)} THEN {randbits(62)} ELSE {hash_} END"
-    # No row is without a hash, and counting hashes would compute them once more.
+    # Every row has a hash, and counting the hashes would compute them once more.
     return f"count(*), count(*), coalesce(sum({hash_}), 0)::text"
 
 

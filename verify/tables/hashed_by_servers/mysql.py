@@ -1,10 +1,10 @@
 """Expressions of mappings in the words of MySQL and MariaDB; see ``verify.tables.hashed_by_servers.words``.
 
-- Numbers are decimals of 65 digits at most, and what could be larger has no words: the server would fail.
+- Numbers are decimals of 65 digits at most. A number that could be larger isn't translated: the server would fail.
 - Texts are UTF-8 under one collation, so that any two can meet; they are compared as bytes.
 - *Dates and times* are texts to a mapping, for they may be impossible (``0000-00-00``, ``2024-05-00``). So what it
-  does with such a text is said of the date itself: ``transforms.columns`` makes a date of it where it is a
-  whole one, and refuses the row where it isn't.
+  does with such a text is translated for the date itself: ``transforms.columns`` makes a date of a whole one, and
+  refuses the row of any other.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _MySQLWords(Words):
         return f"({text} = '')"  # the collation takes blanks at the end for nothing
 
     def translated(self, text: SqlValue, old: str, new: str) -> str:
-        """One character after the other, so none may become one that is replaced later."""
+        """Replaces one character after the other, so no new character may be one that is replaced later."""
         if set(old) & set(new):
             raise NoWords
         sql = text.sql
@@ -146,7 +146,7 @@ class _MySQLWords(Words):
         return None
 
     def bounded(self, value: SqlValue) -> SqlValue:
-        """See there; what is made of it must not become larger than the server's numbers."""
+        """Bounds a number as all servers do, and to NULL beyond: no result may exceed the server's numbers."""
         bounded = super().bounded(value)
         sql = f"(CASE WHEN NOT {bounded.unknown[-1]} THEN {bounded.sql} END)"
         return replace(bounded, sql=sql, only_if=None)
@@ -170,7 +170,7 @@ class _MySQLWords(Words):
         return self._whole_day(it)
 
     def _whole_day(self, it: Expression) -> SqlValue | None:
-        """A text as the date or time that it is, where it is a whole one, or a row that is refused."""
+        """Translates a text to the date or time that it shows if that is a whole one, else to a refused row."""
         match it:
             case Expression(
                 "CaseWhen",

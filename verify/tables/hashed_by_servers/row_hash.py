@@ -8,15 +8,14 @@ sum over rows then sees values that move between columns and between rows.
 - A *word* is a number that fits a seed and needs no hash of its own: it is XORed to the seed of a step. One word a
   step: two of them would be a sum that doesn't say which is which.
 - Functions answer NULL with NULL, and one NULL would hide the whole row. A column that may be NULL is hashed
-*apart*,
-  under a seed that stands for NULL too, and the XOR of those hashes is what the chain begins with. Hashes may be
-  XORed, words may not, and neither may what is linear: PostgreSQL's hash of a numeric has its weight XORed to
+  *apart*, under a seed that stands for NULL too, and the chain begins with the XOR of those hashes. Hashes may be
+  XORed; words and linear functions may not: PostgreSQL's hash of a numeric has its weight XORed to
   it, and that of a 0.0 is its seed.
-- That NULL can't be is the source's word. A row of which it isn't true is hashed column by column.
+- The source's catalogue says which columns are never NULL. A row that breaks this is hashed column by column.
 
 Seeds of columns are far from one another (``_SEED_BITS``): no word makes one column's seed another's.
 
-What each type's own hash folds, and what is done about it:
+Values that a type's own hash doesn't tell apart, and the remedy:
 
 - *bigint*: its halves are XORed (-1 is 4294967295). A word is taken whole; apart, the upper half is in the seed.
 - *timestamp*: likewise, so its seconds, rounded, are in the seed. Of two times in one second, the upper halves are
@@ -38,7 +37,7 @@ _SEED_BITS = 48
 """The bits by which a column's place is shifted to make its seed. Values XORed to a seed (an upper half, seconds) are
 shorter, and tables have at most 1,600 columns."""
 _CALLS_MAX = 50
-"""Columns in the chain of each sort; others are hashed one by one. Servers bound how deep calls may be nested."""
+"""Columns of each sort in the chain; others are hashed one by one. Servers limit how deep calls may be nested."""
 _TEXT = 'hashtextextended({0}::text COLLATE "C", {1})'
 _FLOAT = "CASE WHEN {0} = 0 THEN " + _TEXT + " ELSE hash{2}extended({0}, {1}) END"
 _DAYS = "daterange_subdiff({0}, '2000-01-01')"

@@ -18,14 +18,13 @@ class SqlValue:
         type: Spark's, as in ``Expression.type``; ``void`` is NULL's.
         unknown: conditions, never NULL, under which Spark's value may be another.
         unprinted: conditions, never NULL, under which the mapping refuses the row, and the value's text is
-            none that
-            PostgreSQL prints for any value of that type; only ever of what is handed on as it is.
-        digits: of a number, how many it has before the point at most; None is as many as its type allows.
-        nullable: whether NULL is to be expected; only what is quicker depends on it.
+            none that PostgreSQL prints for any value of that type; only for values that are passed on unchanged.
+        digits: of a number, its digits before the point at most; None for as many as its type allows.
+        nullable: whether NULL is to be expected; only speed depends on it.
         whole_seconds: of a time, whether it has no fraction.
-        whole: of a decimal, whether there is nothing but zeros behind its point.
-        naive: of an instant, the time that a clock in UTC shows then, where that is what it was made of.
-        only_if: a condition and a value, where it is that value if the condition holds, and NULL else.
+        whole: of a decimal, whether there are only zeros behind its point.
+        naive: of an instant that was made of the time on a clock in UTC, that time.
+        only_if: a condition and a value, if this value is the latter where the condition holds, and NULL elsewhere.
     """
 
     sql: str
@@ -44,12 +43,12 @@ class SqlValue:
         return digits(self.type)[0] if self.digits is None else self.digits
 
     def doubts(self) -> tuple[str, ...]:
-        """Conditions under which what is made of the value isn't known."""
+        """Conditions under which results computed from the value aren't known."""
         return (*self.unknown, *self.unprinted)
 
 
 class NoWords(Exception):
-    """An expression for which no words of the server are known."""
+    """An expression that has no translation to the server's SQL."""
 
 
 def typed(type_: str, *found: SqlValue) -> None:
@@ -59,7 +58,7 @@ def typed(type_: str, *found: SqlValue) -> None:
 
 
 def same_type(found: Sequence[SqlValue], null: Callable[[str], str]) -> list[SqlValue]:
-    """Values of one type, those of none being NULL of that type."""
+    """Returns the values as values of one type; an untyped NULL becomes NULL of that type. Raises ``NoWords``."""
     types = {value.type for value in found} - {"void"}
     if len(types) != 1:
         raise NoWords

@@ -1,27 +1,25 @@
 """A piece's 64-bit hash where MySQL or MariaDB takes part: one SHA-256 of the text of all its rows, in key order.
 
 The engines share no cheaper hash that tells all values apart (CRC32 is linear; MySQL 9.6 lost MD5 and SHA1).
-To hash row by row and add up costs most of its time in turning hashes into numbers, so a piece's text is
+To hash row by row would spend most of its time on turning hashes into numbers, so the text of a whole piece is
 hashed at once.
 
-- *Rows* are in the order of the key, on which both servers agree (``verify.readers.key_kinds``). A MySQL
-source walks its
-  primary key, which is how its rows lie; a target that finds them by another index may give them in another order.
-  Then the hashes disagree, and the rows are read.
-- *Cells* end with a character that texts hardly have (U+001F), and the target looks for it: a row that has it is
-  replaced by a text of chance. So the target's text can be read in one way only, and what equals it, of as
-  many rows, in no other: a source's text with that character would make a cell too many. A length in front
-  would compute a computed text twice.
-- *Long values* are hashed by themselves, so that a piece's text stays small, and marked: a value may be such
-a hash.
-  Where the source has room for short ones only, PostgreSQL as the target replaces what is too long to be equal.
-- *Floating point* is its 64 bits. MySQL and MariaDB have no function that gives them, but they are the last
-ones of a
-  point, the other way round; to write a number in digits takes these servers more than ten times as long.
-- *NULL* is a minus where a column may have it, and texts are marked then. Where the source says that it
-can't, a row
-  that has one is replaced by a text that the other side can't have.
-- *A text that a server cuts off*, or gives up, comes with a warning. MariaDB's can't be longer than a packet.
+- *Rows* are in the order of the key, on which both servers agree (``verify.readers.key_kinds``). A MySQL source
+  walks its primary key, which is the order of its rows on disk. A target that finds them by another index may give
+  them in another order. Then the hashes disagree, and the rows are read.
+- *Cells* end with U+001F, a character that texts hardly ever contain. The target looks for it and replaces a row
+  that contains it by a random text. So the target's text can be read in one way only. A source's text with that
+  character would have a cell too many for the same number of rows, so it can't equal the target's. Lengths in front
+  of cells would do as well, but a computed text would have to be computed twice.
+- *Long values* are hashed by themselves, so that a piece's text stays small, and marked, because a short value may
+  look like such a hash. Where the source's type has room for short values only, a PostgreSQL target replaces values
+  that are too long to be equal.
+- *Floating point* values are written as their 64 bits. MySQL and MariaDB have no function for these bits, but they
+  are the last ones of a point, in reverse order. To write a number in digits takes these servers more than ten times
+  as long.
+- *NULL* is a minus in columns that may have it, and texts of such columns are marked. Where the source declares NOT
+  NULL, a row with NULL is replaced by a text that the other side can't have.
+- *A text that a server cuts off or gives up* comes with a warning. MariaDB's can't be longer than a packet.
 """
 
 from __future__ import annotations
@@ -32,13 +30,13 @@ from dataclasses import dataclass
 from secrets import token_hex
 
 CELLS_MAX = 500_000
-"""The most cells in a piece: a cell has a kibibyte at the very most, and some ten or twenty bytes mostly."""
+"""The most cells in a piece. A cell has a kibibyte at most, and ten or twenty bytes mostly."""
 _LONG = 255
 """Characters of a text, or bytes of a binary value: longer ones are hashed by themselves."""
 _END = "\x1f"
 """Between cells, and between rows, which have equally many."""
 _MYSQL_END = "X'1f'"
-"""Looked for among bytes: to some collations it is nothing at all, and so is everywhere."""
+"""The end of a cell as bytes: some collations ignore the character, and would find it everywhere."""
 _HASHED, _AS_IT_IS, _NULL = "#", "=", "-"
 """Marks that tell a long value's hash from a short value that is such a hash, and NULL from a text."""
 _FREE = ("text", "json", "set")
@@ -85,7 +83,7 @@ CLASSES = (
 _INSTANTS = ("timestamp", "timestamptz")
 _TIMES = (*_INSTANTS, "time")
 _INSTANT = "IF(MICROSECOND({0}), TRIM(TRAILING '0' FROM {0}), LEFT({0}, 19))"
-"""MySQL's, of which all have equally many characters before the point."""
+"""The text of an instant on MySQL: all have equally many characters before the point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +129,10 @@ def select_in_postgres(
     Args:
         cells: the columns.
         long: of which of them ``may_be_long`` is true.
-        key: names of the columns that rows are in the order of, quoted.
-        is_target: whether longer values than the source's type has room for may be met, and ends are looked for.
-        unknown: conditions, never NULL, of rows that are to agree with none.
+        key: quoted names of the columns that order the rows.
+        is_target: whether this is the target, which may hold values too long for the source's type, and looks for
+            ends of cells.
+        unknown: conditions, never NULL, of rows whose hash must agree with no other.
     """
     parts = [_postgres(cell, big, is_target) for cell, big in zip(cells, long, strict=True)]
     row = f"concat_ws('{_END}', {', '.join(parts)})"
@@ -213,7 +212,7 @@ def _mysql(cell: Cell, long: bool) -> str:
 def _without_zeros(cell: Cell, kind: str, text: str) -> str:
     """A number or time with no zeros at the end of its fraction, and with no point if nothing is left of that."""
     if kind in _INSTANTS:
-        # To look whether there is a fraction is cheaper than to look for its zeros. What is made of a condition is
+        # To look for a fraction is cheaper than to look for its zeros. Text that depends on a condition is
         # written inside of it: outside, all of it would be made three times.
         condition, value = cell.only_if or ("", text)
         text = _INSTANT.format(value)

@@ -1,8 +1,8 @@
-"""Translation of a mapping's text functions to a server's words; a part of ``verify.tables.hashed_by_servers.words``,
-which says what may have any.
+"""Translation of a mapping's text functions to a server's SQL; a part of ``verify.tables.hashed_by_servers.words``,
+which says which expressions may be translated.
 
-Places and lengths are those of characters (code points), as Spark's are. Of other arguments than constants nothing
-is said: servers begin to differ where a place is none or a pattern is empty.
+Places and lengths are those of characters (code points), as Spark's are. Arguments
+that aren't constants are not translated: servers differ where a place is 0 or a pattern is empty.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class TextWords(ABC):
 
     Attributes:
         trims: texts without blanks, by the kind of expression.
-        cases: letters of ASCII in another case, likewise.
+        cases: texts with ASCII letters in another case, by the kind of expression.
         not_ascii: whether a text has other characters than those of ASCII; never NULL.
         characters: how many characters a text has.
-        replaced: a text with ``{2}`` in place of each ``{1}``, whatever its collation says is equal.
+        replaced: a text with ``{2}`` in place of each ``{1}``, compared as bytes.
         binary: types of bytes, as they are declared.
     """
 
@@ -58,14 +58,14 @@ class TextWords(ABC):
 
     @abstractmethod
     def of(self, expression: Expression) -> SqlValue:
-        """A value."""
+        """Translates an expression to a value."""
 
     @abstractmethod
     def translated(self, text: SqlValue, old: str, new: str) -> str:
         """A text in which characters are replaced by others, one by one."""
 
     def declared(self, column: Column) -> str:
-        """The word of a column's declared type."""
+        """The name of a column's declared type, without length or digits."""
         return column.source_type.lower().partition("(")[0].strip()
 
     def _all(self, expressions: Sequence[Expression]) -> tuple[list[SqlValue], tuple[str, ...]]:
@@ -95,7 +95,7 @@ class TextWords(ABC):
     def _part(self, text: Expression, place: int, size: Expression) -> SqlValue:
         value, characters = self.of(text), _constant(size)
         typed("string", value)
-        if place < 1 or characters < 1:  # from the end, or of nothing
+        if place < 1 or characters < 1:  # a place counted from the end, or no characters
             raise NoWords
         return SqlValue(f"substr({value.sql}, {place}, {characters})", "string", value.doubts())
 
@@ -116,14 +116,14 @@ class TextWords(ABC):
 
     @abstractmethod
     def digits_of_bytes(self, column: str) -> str:
-        """A binary column in hexadecimal digits and capitals."""
+        """A binary column in hexadecimal digits, in capitals."""
 
     @abstractmethod
     def together(self, texts: Sequence[str]) -> str:
         """Texts one after the other; NULL if one is."""
 
     def _of_text(self, words: str, it: Expression, type_: str) -> SqlValue:
-        if len(it.children) != 1:  # to trim other characters than spaces
+        if len(it.children) != 1:  # it trims other characters than spaces
             raise NoWords
         value = self.of(it.children[0])
         typed("string", value)
@@ -150,5 +150,5 @@ class TextWords(ABC):
 
 
 def _constant(it: Expression) -> int:
-    """A whole number; 0 of what is no constant."""
+    """The whole number of a constant; 0 for any other expression."""
     return int(it.value) if it.kind == "Literal" and it.value else 0

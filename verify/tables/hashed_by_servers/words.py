@@ -1,17 +1,17 @@
-"""Expressions of mappings in a server's words, where they mean the same there; for digests
+"""Translation of a mapping's expressions to a server's SQL where they mean the same; for digests
 (``verify.tables.hashed_by_servers.digest``).
 
-A digest may be too strict, never too lenient. So a function is put into SQL only where its value is the same for
-every row, or where a condition tells the rows of which that isn't known (``SqlValue.unknown``): they count as
-different, and the mapping itself decides. What isn't listed has no words: then the rows are read, as ever.
+A digest may be too strict, never too lenient. So a function is translated only where its value is the same for
+every row, or where a condition finds the rows for which that isn't known (``SqlValue.unknown``): they count as
+different, and the mapping itself decides. Expressions that aren't listed have no translation: the rows are read.
 
-- Numbers are computed as decimals; what Spark's type couldn't hold isn't known.
+- Numbers are computed as decimals; a number that Spark's type couldn't hold isn't known.
 - Texts are compared by their bytes, as Spark does. Case is a matter of ASCII only: Java and a server differ in the
   rest (a dotted capital I, a final sigma).
 - A row that the mapping refuses (``raise_error``) isn't known.
 - Spark's session is in UTC.
 
-Here is what all servers have in common; ``in_postgres`` and ``in_mysql`` say the rest, each in its words.
+This module has the rules that all servers share; ``in_postgres`` and ``in_mysql`` add those of an engine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from verify.tables.hashed_by_servers.sql_value import (
 from verify.tables.hashed_by_servers.text_words import TRIMS, TextWords
 
 _SQL_MAX = 20_000
-"""Characters: an expression that is used twice is written twice."""
+"""Characters of a translation at most: an expression that is used twice is written twice."""
 _UTC = ("UTC", "Z", "GMT", "+00:00")
 _COMPARED = {
     "EqualTo": "=",
@@ -63,7 +63,7 @@ class Words(TextWords):
 
     Attributes:
         same: whether two values, perhaps NULL, are the same.
-        cut: a decimal without what is behind the point.
+        cut: a decimal without the digits behind its point.
         digits: a whole number's text.
         whole: a boolean as a number.
     """
@@ -113,7 +113,7 @@ class Words(TextWords):
         return replace(value, nullable=_nullable(expression, self._columns))
 
     def of(self, expression: Expression) -> SqlValue:
-        """A value."""
+        """Translates an expression to a value."""
         known = self._known.get(expression.kind)
         if known is None:
             raise NoWords
@@ -155,7 +155,7 @@ class Words(TextWords):
         """A column of the table."""
 
     def cut_off(self, value: SqlValue) -> str:
-        """A decimal without what is behind its point."""
+        """A decimal without the digits behind its point."""
         return self.cut.format(value.sql)
 
     def _cast(self, it: Expression) -> SqlValue:
@@ -183,7 +183,7 @@ class Words(TextWords):
         return converted
 
     def _case(self, parts: Sequence[Expression]) -> SqlValue:
-        """Conditions and values in turn, perhaps with what holds else at the end."""
+        """Translates CASE: conditions and values in turn, perhaps with the value of ELSE at the end."""
         found = [self.of(part) for part in parts]
         conditions, values = found[: len(found) // 2 * 2 : 2], found[1::2]
         other = found[-1] if len(found) % 2 else SqlValue("NULL", "void")
@@ -225,10 +225,10 @@ class Words(TextWords):
         return SqlValue(words.format(*(value.sql for value in found)), "boolean", unknown)
 
     def _or(self, it: Expression) -> SqlValue:
-        # What hardly any row is comes last: the server asks one after the other.
+        # NULL is rare, so its test comes last: the server evaluates one condition after the other.
         first, second = it.children if it.children[0].kind != "IsNull" else it.children[::-1]
         condition = self._of_boolean("({} OR {})", Expression(it.kind, (first, second)))
-        # As checked values ask whether they are what they were cast to, where that is what they were.
+        # A checked value compares itself with its cast. Where nothing is cast, both are one value, and equal.
         for one, other in (it.children, it.children[::-1]):
             if (one.kind, other.kind) == ("IsNull", "EqualTo"):
                 asked = {self.of(operand).sql for operand in (*one.children, *other.children)}
@@ -244,7 +244,7 @@ class Words(TextWords):
         (left, right), unknown = self._all(it.children)
         text, other = it.children
         if it.kind == "EqualTo" and text.kind in TRIMS and len(text.children) == 1 and _is_empty(other):
-            # What is of blanks alone; none is taken away for that.
+            # A trimmed text is empty if it has blanks alone, and the server can find that without a trim.
             value = self.of(text.children[0])
             typed("string", value)
             return SqlValue(self.blank(value.sql), "boolean", unknown)
@@ -267,7 +267,8 @@ class Words(TextWords):
         return SqlValue(f"({any_of})", "boolean", unknown)
 
     def _computed(self, it: Expression) -> SqlValue:
-        if not _of_a_row(it):  # the server would compute it beforehand, and fail before it asks any condition
+        # A server computes constants first, and would fail before it evaluates any condition.
+        if not _of_a_row(it):
             raise NoWords
         (left, right), unknown = self._all(it.children)
         wanted = result_type(it.kind, left.type, right.type)
@@ -276,13 +277,13 @@ class Words(TextWords):
         sql = f"({self.exact(left)} {_COMPUTED[it.kind]} {self.exact(right)})"
         sizes = (left.before_point(), right.before_point())
         size = sum(sizes) if it.kind == "Multiply" else max(sizes) + 1
-        # A decimal's type has room for whatever comes of two others.
+        # The type of a decimal result has room for any result.
         if wanted not in WHOLE or size <= sure_digits(wanted):
             return SqlValue(sql, wanted, unknown, digits=size, whole=_is_whole(it, left, right))
         return self.bounded(SqlValue(sql, wanted, unknown))
 
     def bounded(self, value: SqlValue) -> SqlValue:
-        """A number that isn't known where its type can't hold it."""
+        """A number that counts as unknown where its type can't hold it."""
         return replace(value, unknown=(*value.unknown, self._beyond(value.sql, value.type)))
 
     def _in_zone(self, it: Expression) -> SqlValue:

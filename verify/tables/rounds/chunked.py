@@ -1,6 +1,6 @@
 """Rounds of one table that is verified piece by piece: everything at first, then the keys that were set aside.
 
-The sessions that find out how the table can be read so, in its first round, are those that read it.
+In a table's first round, the sessions that plan its reads are also those that read it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from verify.tables.sweeps.pairing import Wait
 
 _KEYS_IN_A_LIST = 500
 _KEYS_MAX = 100_000
-"""Keys set aside that are looked at one by one; of more, the pieces that they are in are read again."""
+"""The most keys set aside that are read by key; if there are more, their pieces are read again."""
 
 
 class ChunkedSides(Protocol):
@@ -63,7 +63,7 @@ class ChunkReads:
         source: the old rows.
         target: the new ones.
         before: the ledger before anything was read.
-        swept: how they came to be.
+        swept: the findings of the sweep that read them.
     """
 
     source: SourceSnapshot
@@ -82,17 +82,18 @@ def read_chunks(
     spark: Callable[[], SparkSession],
     at_once: int,
 ) -> ChunkReads | str:
-    """A round: everything in the first one, later the keys set aside; or why it can't be read piece by piece.
+    """Reads one round: everything in the first one, later the keys set aside. Returns a text if the table can't be
+    read piece by piece.
 
     Args:
         sides: readers of both.
-        table: what is known so far; learns its plan, its columns and its method.
+        table: the progress so far; gets the plan, the columns and the method.
         directory: made anew; gets two folders with a file for each piece that was read.
         wait: see ``chunk_sweep.Sweep``.
         step: likewise.
         rows: source rows in a piece.
         spark: a running session, for the plan.
-        at_once: lanes of a large table, see ``verify.tables.sweeps.lanes``.
+        at_once: the most lanes of a large table, see ``verify.tables.sweeps.lanes``.
 
     Raises ``MappingError``, ``VerifyError``, ``ConnectionFailed``.
     """
@@ -115,7 +116,7 @@ def read_chunks(
 def _others(
     sides: ChunkedSides, table: TableProgress, source: SourceChunks, at_once: int
 ) -> AbstractContextManager[lanes.Others | None]:
-    """More lanes where they may be wanted: for everything, which is only read once."""
+    """Further lanes for the first round, the only one that reads everything."""
     if table.rounds > 0 or at_once < 2:
         return nullcontext()
     return lanes.prepared(

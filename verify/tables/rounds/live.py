@@ -2,15 +2,15 @@
 
 Each round of a table opens a read view of the source (log places L0 before it and L1 after it) and reads it, waits
 meanwhile until the ledger has passed L1, and reads ledger and target in one transaction.
-``verify.tables.rounds.progress`` says what a difference then proves.
+``verify.tables.rounds.progress`` decides which differences are proved then.
 
-No view is held longer than a chunk is read, unless that is asked for: where it can, a round reads a table piece by
-piece, with two views for each piece (``verify.tables.sweeps.chunk_sweep``);
-``verify.tables.rounds.table_reads`` says how all others are read.
+No view is held longer than the read of a chunk, unless the user asks for that (``--whole``): a round reads a table
+piece by piece where it can, with two views for each piece (``verify.tables.sweeps.chunk_sweep``).
+``verify.tables.rounds.table_reads`` reads all other tables.
 
 Soundness rests on three facts. A transaction that a source read view contains has its commit record at or
 before L1. The pipeline applies transactions in commit order, whole, and moves the ledger with them (that is
-what is claimed, and breaking it shows as a difference). The target's rows and ledger come from one
+the claim under test, and a breach shows as a difference). The target's rows and ledger come from one
 transaction.
 
 The reverse direction, that the source's view contains all that lies before L0, does not hold on engines that log a
@@ -49,7 +49,8 @@ from verify.tables.sweeps.pairing import Wait, Waited
 POLL_S = 0.25
 MAX_ROUNDS = 20
 _REST_S = 0.5
-"""Between two rounds at most: a writer of a steady rhythm would else be met at the same place in each of them."""
+"""The longest rest between two rounds, of random length: else each round could meet a regular writer at the same
+place."""
 _ASK_EVERY_S = 2.0
 _TABLES_AT_ONCE = 3
 """Tables compared at a time: a small table mostly waits for the scheduling of its jobs."""
@@ -60,13 +61,13 @@ Step = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds.
+    """The limits of a verification.
 
     Attributes:
         wait_s: longest wait for the ledger.
         max_rounds: at least ``STEADY_ROUNDS`` to settle a live difference.
         chunk_rows: source rows in a piece; 0 compares one snapshot of each side instead.
-        lanes: of a large table, at most; see ``verify.tables.sweeps.lanes``.
+        lanes: the most lanes of a large table, see ``verify.tables.sweeps.lanes``.
     """
 
     wait_s: float = 60.0
@@ -87,7 +88,7 @@ class Round:
         ledger_state: its token.
         reached: whether the target stood at or after everything the source read contains.
         still: whether both sides stood at one position.
-        detail: how that was found.
+        detail: how ``reached`` was found.
         elapsed_s: duration.
     """
 
@@ -104,7 +105,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class LiveComparison:
-    """The two sides, and how to compare them.
+    """A comparison of two sides in rounds.
 
     Attributes:
         source: reads the old database.
@@ -113,9 +114,10 @@ class LiveComparison:
         kinds: engines of source and target (``verify.readers.engines.JUDGED``).
         spark: starts Spark on first use.
         directory: scratch space for snapshots; its content is removed between rounds.
-        limits: bounds.
+        limits: its limits.
         step: see ``Step``.
-        in_vain: positions at which the ledger stood through a whole wait: while it does, no table waits again.
+        in_vain: positions at which the ledger stood through a whole wait: while it stands there, no table waits
+            again.
     """
 
     source: SourceReader
@@ -205,7 +207,7 @@ class LiveComparison:
 
     @staticmethod
     def _seen(number: int, reads: Sequence[Reads], elapsed_s: float) -> tuple[Round, SourceSnapshot]:
-        """The round for the report, and all that it read of the source."""
+        """Returns the round for the report, and all its reads of the source."""
         last = reads[-1]
         late = next((read for read in reads if not read.wait.reached), last)
         ledger = last.target.ledger
@@ -228,7 +230,7 @@ class LiveComparison:
     def _read_chunks(
         self, table: TableProgress, directory: Path, spark: Callable[[], SparkSession]
     ) -> Reads | None:
-        """None where the table has to be read whole."""
+        """Reads a table piece by piece; returns None where it has to be read whole."""
         if table.apart:
             return None
         rows, wait = self.limits.chunk_rows, self._wait_for(table.target.sources)
@@ -288,7 +290,8 @@ class LiveComparison:
     def _wait(
         self, upto: LogPlace, tables: Sequence[str], current: Callable[[], LedgerState | None]
     ) -> Waited:
-        """Waits until the ledger has passed ``upto``, or nothing of the tables waits in the log before it."""
+        """Waits until the ledger has passed ``upto``, or until the log before it holds no change of the tables that
+        isn't applied."""
         deadline = time.monotonic() + self.limits.wait_s
         asked_at = 0.0
         detail = ""
@@ -315,7 +318,7 @@ class LiveComparison:
             time.sleep(POLL_S)
 
     def _forget(self, number: int) -> None:
-        """Removes a past round's bulk; what it settled and set aside is still needed."""
+        """Removes the rows of a past round; keys that it settled or set aside are still needed."""
         for path in (self.directory / f"round-{number}").glob("*/*.parquet"):
             path.unlink()
         for path in (self.directory / f"round-{number}").glob("*/*.parts"):

@@ -5,21 +5,19 @@ row that was read, or (after a wait that failed) still older. So a differing key
 again.
 
 - **Equal** as soon as the target row equals the row that this round's source read maps to, the target
-standing at or
-  after every transaction that this read contains. A match with a row witnessed in an *earlier* round is not enough:
-  the target is known to have passed the later state, so showing the earlier one again would be exactly a lost
-  update.
+  standing at or after every transaction that this read contains. A match with a row of an *earlier* round is not
+  enough: the target has passed the later state, so if it shows the earlier one again, an update is lost.
 - **Different** when mapped row and target row were the same in ten consecutive rounds and differ, each target read
   standing at or after its source read. A key that changes in between starts again. A row that is flipped to and fro
   at random is met in one state at the source and in the other at the target with a chance of one in four a round;
   three rounds would call one in thirty such rows different, ten one in half a million. Rounds begin at random
   moments, so that no writer keeps step with them.
-- **At once**, without further rounds, when the ledger did not move during the whole round and nothing of
-these tables
-  waits in the log up to the end of the source read: then both reads show one position. Duplicate keys count at once
+- **At once**, without further rounds, when the ledger did not move during the whole round and the log
+  holds no change of these tables that isn't applied, up to the end of the source read: then both reads show one
+  position. Duplicate keys count at once
   too, if both rows were seen in one view.
 
-What is left after the last round stays set aside.
+Keys that are open after the last round stay set aside.
 """
 
 from __future__ import annotations
@@ -70,9 +68,9 @@ class Ruling(NamedTuple):
     """The conclusions that one round's reads allow about keys that differ in it.
 
     Attributes:
-        all: each of them is settled at once.
-        duplicates: those that one side has twice are.
-        counts: the round is one of those in a row in which nothing may change.
+        all: whether each of them is settled at once.
+        duplicates: whether keys that one side has twice are settled at once.
+        counts: whether the round counts in a streak of rounds in which a key didn't change.
     """
 
     all: bool
@@ -94,7 +92,7 @@ def ruling(reached: bool, still: bool, one_view: bool) -> Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Rows, counted up to one more than a chunk has.
+    """The sizes of a table in rows, counted up to one more than a chunk has.
 
     Attributes:
         source: by source table.
@@ -116,24 +114,26 @@ class TableProgress:
         uncompared: target columns that the mapping does not fill.
         settled: keys settled as not equal, with the cells of both sides (``compare.with_cells``).
         aside: keys set aside after the last round, with their streak; None when there are none.
-        shown: those of them that ``sides`` has.
+        shown: keys set aside whose rows ``sides`` has.
         sides: both sides as the last round read them.
         statuses: settled keys per status.
         aside_keys: number of keys set aside.
         unknown: why the table can't be judged, or empty.
         mapped_rows: rows of mapping(source) in the first round.
         target_rows: rows of the target in the first round.
-        rounds: rounds made.
-        plan: how it is verified piece by piece; None where its target's key is not its source's.
+        rounds: the number of rounds so far.
+        plan: the plan by which it is verified piece by piece; None where its target's key is not its source's.
         pieces: pieces read in full in the last round.
-        apart: why it isn't verified so; empty until that is known, or where it is.
-        sizes: rows of its tables, counted up to more than a chunk; None until they are.
+        apart: why it isn't verified piece by piece; empty if it is, or until that is known.
+        sizes: rows of its tables; None until they are counted.
         swept: rows of its source tables, as they were when last swept.
-        grains: how its open keys are looked at by grain; a text says why they aren't, None that nobody asked yet.
-        grain_pieces: where those keys were; None if that has to be found out.
-        buckets: how its open keys are looked at where no server knows their grain; a text says why they aren't.
-        owners: the buckets that those keys were in; None if that has to be found out.
-        method: how it was verified, for the report.
+        grains: the plan by which its open keys are read by grain; a text if there is none, with the reason; None
+            until it is made.
+        grain_pieces: the pieces that had those keys; None if they have to be found.
+        buckets: the plan by which its open keys are read where no server knows their grain; a text if there is
+            none, with the reason.
+        owners: the buckets that had those keys; None if they have to be found.
+        method: the way it was verified, for the report.
     """
 
     target: TargetMapping
@@ -175,12 +175,12 @@ class TableProgress:
         agreed: int = 0,
         one_view: bool = True,
     ) -> None:
-        """Settles what this round settles and sets the rest aside.
+        """Settles the keys that this round proves and sets the others aside.
 
         Args:
             comparison: of all keys in the first round, of the keys set aside in later ones.
-            sides: what was compared.
-            directory: gets the Parquet files of what isn't equal.
+            sides: both sides as they were compared.
+            directory: gets the Parquet files of the keys that aren't equal.
             reached: whether the target stood at or after everything that the source read contains.
             still: whether both sides stood at one position (see the module's text).
             agreed: rows of both sides beside those, known to be equal by their digests (first round only).
@@ -203,13 +203,13 @@ class TableProgress:
         self._counted(comparison, settled, agreed, aside_keys)
 
     def settle_equal(self, keys: Collection[CellTexts], directory: Path) -> None:
-        """Settles keys that were set aside and are equal after all; ``directory`` gets a file of what is left."""
+        """Settles keys that were set aside and are equal after all; ``directory`` gets a file of the keys left."""
         before = self.aside_keys
         self.part(keys, directory)
         self.statuses[EQUAL] = self.statuses.get(EQUAL, 0) + before - self.aside_keys
 
     def part(self, keys: Collection[CellTexts], directory: Path) -> DataFrame | None:
-        """Takes keys out of those set aside, and gives them as they are. ``directory`` gets files of both parts."""
+        """Takes keys out of those set aside, and returns them. ``directory`` gets files of both parts."""
         if self.aside is None or self.shape is None or not keys:
             return None
         names = key_names(self.shape)
@@ -228,7 +228,7 @@ class TableProgress:
         return apart
 
     def put_back(self, apart: DataFrame, number: int) -> None:
-        """Sets so many keys aside again, as they were."""
+        """Sets keys aside again that ``part`` took out; ``number`` is their number."""
         self.aside = apart if self.aside is None else self.aside.unionByName(apart)
         self.aside_keys += number
 

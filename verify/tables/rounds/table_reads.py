@@ -1,4 +1,4 @@
-"""Reads of those tables of a round that no chunk of one source table is enough for.
+"""Reads of a round for tables that need more than chunks of one source table.
 
 - **In one view** of each side, as many together as have no more rows than a chunk.
 - **Chunk by chunk**, each in a view of its own, where they have more (``verify.tables.sweeps.table_sweep``).
@@ -7,7 +7,7 @@
 - **By the rows that were swept**, right after a sweep, where no server knows the grain
 (``verify.tables.sweeps.bucket_look``).
 
-One snapshot of whole tables of any size is read only if that was asked for.
+One snapshot of whole tables of any size is read only if the user asks for it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from verify.tables.sweeps.table_sweep import TableSweep, source_key, target_key
 from verify.tables.sweeps.target_keys import CellTexts
 
 KEYS_MAX = 100_000
-"""Keys that are looked at by grain; of more, everything is read again."""
+"""The most keys that are read by grain; if there are more, everything is read again."""
 
 
 class TargetReader(Protocol):
@@ -73,7 +73,7 @@ class Reads:
         full: whether any row was read.
         mapped: canonical rows that the mapping made of old ones; None where it is to be called on ``source``.
         one_view: whether all rows of one key come from one view on either side.
-        unread: keys that were to be looked at, of which nothing was read.
+        unread: keys that were to be read again, but whose rows were not read.
     """
 
     source: SourceSnapshot
@@ -97,7 +97,7 @@ Group = tuple[Reads, list[TableProgress]]
 
 @dataclass(frozen=True, slots=True)
 class TableReads:
-    """Reads such tables.
+    """Reads tables that need more than chunks of one source table.
 
     Attributes:
         source, target: the two sides.
@@ -106,7 +106,7 @@ class TableReads:
         rows: rows in a chunk; 0 reads one snapshot of each side, whatever is in it.
         wait_for: makes the wait for changes of some source tables.
         step: see ``verify.tables.rounds.live.Step``.
-        pool: for what can be done at once.
+        pool: runs work in parallel.
     """
 
     source: SourceReader
@@ -137,7 +137,7 @@ class TableReads:
         return [*found, self._chunk_by_chunk(swept, directory / "swept")] if swept else found
 
     def look(self, table: TableProgress, swept: Reads, directory: Path) -> Reads | None:
-        """Settles keys that a sweep has left open; gives what was read for that, None if nothing was."""
+        """Settles keys that a sweep has left open; returns the reads for that, None if there were none."""
         if table.aside is None or not swept.wait.reached or self._has_grains(table):
             return None
         mapping = table.target
@@ -174,7 +174,7 @@ class TableReads:
         return Reads(source, target, Waited(True, "no table could be read"), still=False), []
 
     def _count(self, table: TableProgress) -> None:
-        """Learns how large a table is, and whether it can be read so if it is too large for one view."""
+        """Counts a table's rows, and plans reads chunk by chunk if it is too large for one view."""
         upto, mapping = self.rows + 1, table.target
         with self.source.tables(mapping.sources) as old, self.target.chunks(mapping.name) as new:
             counts = {name: old.count(name, upto) for name in mapping.sources}
@@ -194,8 +194,8 @@ class TableReads:
     def _whole(self, tables: list[TableProgress], directory: Path) -> Group:
         """Reads both sides as a whole. The target's read view follows the source's as soon as the ledger allows.
 
-        The source's rows are still being read then: the less time lies between the two views, the fewer rows were
-        written in between, which this round can't settle.
+        The source's rows are still being read then. This round can't settle rows that are written between the two
+        views, so the time between them is kept short.
         """
         directory.mkdir()
         before = self.target.ledger()
@@ -214,7 +214,7 @@ class TableReads:
             return self.source.snapshot(names, directory, views.set_result)
         except BaseException as error:
             if not views.done():
-                views.set_exception(error)  # or whoever waits for the view would wait for ever
+                views.set_exception(error)  # else the thread that waits for the view would wait for ever
             raise
 
     def _chunk_by_chunk(self, tables: list[TableProgress], directory: Path) -> Group:

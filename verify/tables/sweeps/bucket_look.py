@@ -1,22 +1,22 @@
-"""Keys that a sweep left open, looked at again where no server can say what their grain is made of.
+"""A second look at keys that a sweep left open, where no server can find the rows of their grain.
 
-A sweep reads rows of one grain at different moments. While users write to it, what the mapping makes of them may
-never have been, in each sweep anew. So right after a sweep:
+A sweep reads rows of one grain at different moments. While users write to them, the mapping may make a row of them
+that never existed, in every sweep again. So right after a sweep:
 
-1. Its rows are put into buckets by grain (``verify.tables.sweeps.grain_buckets``), and the mapping runs over
-them. A bucket *owns*
-   an open key if it makes the very row of it that all the rows make (``verify.tables.sweeps.bucket_owners``).
+1. Its rows are put into buckets by grain (``verify.tables.sweeps.grain_buckets``), and the mapping runs over them.
+   A bucket *owns* an open key if it makes the same row of it as all rows together
+   (``verify.tables.sweeps.bucket_owners``).
 2. The rows of the buckets that own a key are read again, as many as fit, in one view: those of the grain's table by
    their own keys, and those that were inserted since, if keys grow; the others by their links where an index finds
    them, else by their own keys too.
 3. Once the ledger has passed that view, the target's rows are read by key.
 
-What is equal then is equal. What isn't stays open: a row that has come to a grain otherwise since the sweep isn't
-seen here, so this never shows that something differs. Equal it shows for the rows that the sweep knew: what
-was lost before the sweep is noticed, as in any sweep.
+A key that is equal then is settled as equal. Any other key stays open: the look doesn't see a row that has come to a
+grain since the sweep in another way, so it never proves a difference. Rows that were lost before the sweep are
+noticed as in any sweep.
 
-Some mappings have a grain's rows drag in others, of whose grains only a part is there. Of those a bucket may make a
-row that only looks right. Then several buckets own its key, the true one among them, and are read together.
+Some mappings need rows of other grains too, of which a bucket has only a part. Such a bucket may make a row that
+only looks right. Then several buckets own its key, the true one among them, and are read together.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from verify.tables.sweeps.table_sweep import NamedKinds, source_key, target_key
 from verify.tables.sweeps.target_keys import CellTexts, TargetKeys
 
 _OF_A_CHUNK = 4
-"""The number of buckets for a chunk of rows. One view reads as many of them as have no more rows than a chunk."""
+"""Buckets for each chunk of rows. One view reads as many of them as have no more rows than a chunk together."""
 _KEYS_IN_A_LIST = 1000
 _AHEAD = 2
 
@@ -71,11 +71,11 @@ class BucketPlan:
     """The plan by which a table's grains are put into buckets, and their rows are found again.
 
     Attributes:
-        reaches: what its rows depend on.
+        reaches: the tables on whose rows its rows depend.
         counts: the number of buckets of each reach.
-        by_key: per reach, its parts whose rows are found by their own keys, by their place.
+        by_key: per reach, the places of those parts whose rows are found by their own keys.
         source_keys: the primary keys of source tables.
-        key: the target's.
+        key: the target's key.
     """
 
     reaches: tuple[Reach, ...]
@@ -163,9 +163,9 @@ class BucketLook(Pairing):
 
     Args:
         spark: a running session.
-        open_keys: what is looked for.
+        open_keys: the keys.
         plan: how the table's grains are put into buckets.
-        sides: where it is looked for.
+        sides: the two sides of the table.
         wait, step: see ``verify.tables.sweeps.pairing.Pairing``.
         directory: made anew, for files.
     """
@@ -194,10 +194,10 @@ class BucketLook(Pairing):
     def look(
         self, swept: Mapping[str, SourceTable], only: frozenset[Bucket] | None, most: int
     ) -> BucketsSeen:
-        """Looks at what the buckets own.
+        """Looks at the keys that buckets own.
 
         Args:
-            swept: what the sweep read.
+            swept: the rows that the sweep read.
             only: buckets that may own a key; None for all.
             most: rows that are read in one view, at most; the keys of larger grains stay open.
         """
@@ -293,7 +293,7 @@ class BucketLook(Pairing):
         return [where] if self._tables.end(table, key, where, most) is None else []
 
     def _settle(self, half: _Half) -> bool:
-        """Keeps what the mapping makes of the rows, and the target's rows of these keys."""
+        """Stores the mapped rows of the group's keys, and the target's rows of these keys."""
         self._files += 1
         frames = file_frames(self._spark, self._mapping, self._tables.schemas, half.files)
         mapped = canonical_mapped(self._mapping, frames, self._columns)
@@ -340,7 +340,7 @@ def packed(groups: Sequence[_Group], sizes: Mapping[Bucket, int], most: int) -> 
     """Packs groups into one as long as they have at most ``most`` rows together; drops those that have more by
     themselves.
 
-    A row that moves from one grain to another leaves the keys of both open: in one view it is in one of them.
+    A row that moves from one grain to another leaves the keys of both open. In one view it is in one of them only.
     """
     found: list[tuple[int, _Group]] = []
     for group in groups:

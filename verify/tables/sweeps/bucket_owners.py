@@ -1,14 +1,13 @@
 """The search for the buckets that own a key (``verify.tables.sweeps.bucket_look``), with few calls of the mapping.
 
-To plan a call takes Spark longer than a bucket's rows do. All rows that a key's row is made of are in one
-bucket, its true owner, and other rows change nothing, so any buckets together that have it among them make
-that row:
+For Spark, to plan a call takes longer than to map the rows of a bucket. All rows that a key's row is made of are in
+one bucket, its true owner, and other rows change nothing. So any set of buckets that includes it makes that row:
 
-1. For each binary digit of the buckets' places, those that have it are mapped together: what they make tells the
-   digit of the owner's place.
-2. The buckets that are named so are mapped by themselves, and own what they make.
-3. All others are mapped together. If they make a row, its true owner may be among them, and each is mapped by
-itself.
+1. For each binary digit of the buckets' places, those that have it are mapped together. The keys whose rows
+   they make have that digit in their owner's place.
+2. The buckets found by these digits are mapped one by one, and own the keys whose rows they make.
+3. All other buckets are mapped together. If they make a row, its true owner may be among them, and each is mapped
+   by itself.
 
 A bucket that makes a row without being its true owner may mislead the first step, never the others.
 """
@@ -29,8 +28,8 @@ def owners(
 
     Args:
         buckets: of one reach.
-        keys: those whose owners are looked for; they may have some elsewhere.
-        makes: of which of these keys some buckets together make the row.
+        keys: those whose owners are looked for; they may have further owners in other reaches.
+        makes: returns those of these keys whose row some buckets make together.
     """
     found: dict[K, list[B]] = {}
     digits = (len(buckets) - 1).bit_length()
@@ -56,7 +55,7 @@ def _alone(
 def _named(
     buckets: Sequence[B], digits: int, keys: Collection[K], makes: Callable[[Sequence[B]], Collection[K]]
 ) -> list[B]:
-    """The buckets at the places that the digits tell; of a key that none of them makes, the first one."""
+    """The buckets at the places that the digits give: the first bucket for a key whose row no call made."""
     having = [
         makes([bucket for place, bucket in enumerate(buckets) if place >> digit & 1])
         for digit in range(digits)

@@ -1,8 +1,8 @@
-"""The choice whether a table can be verified piece by piece, and how; else why not, for the report.
+"""The decision whether a table can be verified piece by piece: the plan for it, or the reason against it.
 
-Possible where each target row comes of one source row and carries its whole primary key, of a kind that both
-servers order alike, with an index to find it by. Read from the analysed plan of the mapping and from both
-catalogues.
+It can where each target row is made of one source row and carries that row's whole primary key, of a kind that both
+servers order alike, and the target has an index on it. The decision is read from the analysed plan of the mapping and
+from both catalogues.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ChunkPlan:
 
 
 def why_whole(target: TargetMapping) -> str:
-    """Tells why a mapping can't be verified piece by piece, as far as its declaration tells; else empty."""
+    """Returns why the declaration of a mapping rules out to verify it piece by piece; empty if it doesn't."""
     if target.grain is not None:
         return "the mapping joins or aggregates"
     return "the mapping reads several source tables" if len(target.sources) > 1 else ""

@@ -1,16 +1,15 @@
 """One table piece by piece: a source view, the wait for the ledger, a target view, for a few pieces at a time.
 
 Each piece is judged by two views of its own, held no longer than that piece is read. Its source view contains
-nothing beyond ``high``; its target view comes from a transaction whose ledger has passed ``high``. That is
-all that
-``verify.tables.rounds.live`` needs of a round, so the rows of all pieces together are compared as if they
+nothing beyond ``high``; its target view comes from a transaction whose ledger has passed ``high``.
+``verify.tables.rounds.live`` needs no more of a round, so the rows of all pieces together are compared as if they
 came from one snapshot: a key is in one piece only, on both sides.
 
-1. Where both servers can, they compute a digest of each piece. What agrees is equal and done.
-2. What doesn't is cut into smaller pieces and asked again: rows that were merely written in between agree by then.
-3. What still doesn't is read in full on both sides, for the exact comparison.
+1. Where both servers can, they compute a digest of each piece. Pieces whose digests agree are equal and done.
+2. Others are cut into smaller pieces and hashed again: rows that were merely written in between agree by then.
+3. Pieces that still don't agree are read in full on both sides, for the exact comparison.
 
-``verify.tables.sweeps.pairing`` says which view of the target follows which of the source.
+``verify.tables.sweeps.pairing`` pairs views of the target with views of the source.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from verify.tables.sweeps.pairing import Pairing, Views, Wait
 
 CHUNK_ROWS = 50_000
 _FIRST_ROWS = 4_000
-"""Source rows in the first piece, and twice as many in each after it, up to a whole one: the target has
-nothing to do until the source is through with the first."""
+"""Source rows in the first piece. Each later piece has twice as many, up to a whole one: the target has nothing to do
+until the source has read the first."""
 FINER = 16
-"""Into how many pieces one that doesn't agree is cut."""
+"""The number of pieces into which one is cut whose digests don't agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Sweep(Pairing):
     """Sweeps over one table.
 
     Args:
-        plan: how.
+        plan: the plan by which the table is verified.
         source: the old table.
         target: the new one.
         wait: waits until the ledger, as the target gives it, has passed a place in the log.
@@ -96,17 +95,17 @@ class Sweep(Pairing):
         self._files = 0
 
     def everything(self) -> Swept:
-        """All keys: by digests first, where there are any."""
+        """Reads all keys: by digests first, where the servers can compute them."""
         if self._plan.pushed is None:
             return self.rows_of(cut(lambda after: self._end(KeyRange(after), self._size())))
         return self.rows_of(self.unequal(self.cuts()))
 
     def cuts(self) -> Cuts:
-        """All keys, for this sweep or for several."""
+        """Returns the pieces of all keys, for this sweep or for several to share."""
         return Cuts(self._kinds)
 
     def unequal(self, cuts: Cuts) -> list[Piece]:
-        """The pieces whose digests don't agree, small ones; of those that no other sweep takes."""
+        """Takes pieces until none is left, and returns small ones whose digests don't agree."""
         left = [half.piece for half in self._pass(self._digests(cuts), self._agrees)]
         self._seen.pieces = self._files
         finer = self._finer(left, max(1, self._rows // FINER))
@@ -147,7 +146,7 @@ class Sweep(Pairing):
         return min(self._rows, _FIRST_ROWS << min(self._files, 16))
 
     def _smaller_unless_whole(self, digest: Digest) -> None:
-        """Pieces from now on, where a server couldn't do with as many rows."""
+        """Makes later pieces smaller, where a server couldn't hash as many rows."""
         if digest.hashed < digest.rows:
             self._rows = max(1, self._rows // FINER)
 

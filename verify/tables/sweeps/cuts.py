@@ -1,8 +1,8 @@
-"""Pieces of a table, handed out one after the other, to one sweep or to several at once: who is ready takes
-the next.
+"""Pieces of a table, handed out one after the other to one sweep or to several at once: a sweep that is ready takes
+the next one.
 
-Where keys are whole numbers that lie close to one another, a piece is the next so many numbers: there can't be more
-rows in it than that, and no server has to walk through an index to find its end. Elsewhere one does.
+Where keys are whole numbers close to one another, a piece is a range of as many numbers as it may have rows, and no
+server has to walk through an index to find its end. Elsewhere the source's server finds the end.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from threading import Lock
 from verify.readers.chunk_keys import INTEGER, Key, KeyRange
 
 _CLOSE = 2
-"""Numbers a row, at most, where keys are said to be close; a piece has half the rows that it could have then."""
+"""Numbers for each row, at most, where keys count as close; then a piece has at least half the rows it may have."""
 _LARGEST = 2**63 - 1
-"""The largest number that is reckoned with: a server would compare a larger one as one of another type, and not find
-it by the index."""
+"""The largest end of a range: a server would compare a larger number as another type, and not use the index."""
 End = Callable[[KeyRange, int], Key | None]
-"""Gives the last key of so many rows at the beginning of a range; None if it has fewer."""
+"""Returns the key of the n-th row of a range; None if it has fewer rows."""
 
 
 class Cuts:
@@ -36,7 +35,7 @@ class Cuts:
         self._close = self._done = False
 
     def next(self, rows: int, end: End) -> KeyRange | None:
-        """A range of ``rows`` rows at most, but for the last one, to which there is no end; None if none is
+        """Returns the next range, of ``rows`` rows at most; the last one has no end and no limit. None if none is
         left."""
         with self._lock:
             if self._done:

@@ -1,8 +1,8 @@
-"""The rows that a sweep read, in buckets by grain: of some grains, all rows that are linked to them.
+"""The rows that a sweep read, in buckets by grain: a bucket has some grains and all rows that are linked to them.
 
-A grain may be something that no server can look up: computed by the mapping from a row and those above it, or
-linked by computed values. Spark can tell, of rows that were read. Every grain falls into the bucket that the
-hash of its value says; a row linked to grains of several buckets is in each of them.
+No server can look up a grain that the mapping computes from a row and those above it, or one linked by computed
+values. Spark can compute it from rows that were read. The hash of a grain's value decides its bucket; a row linked to
+grains of several buckets is in each of them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class GrainBuckets:
     Args:
         spark: a running session.
         target: the mapping.
-        reaches: what its rows depend on.
-        tables: what the sweep read.
+        reaches: the tables on whose rows its rows depend.
+        tables: the rows that the sweep read.
         counts: the number of buckets of each reach.
         directory: made anew, for the buckets' files.
         only: buckets that are wanted; None for all of them.

@@ -5,8 +5,8 @@ source row). So the function over the rows linked to some grain values gives exa
 Grain values are cut into ranges in the order of their own server, which no other server needs to share: the
 target's rows are found by the keys that the function makes.
 
-The links come from the mapping, as the pipeline takes them: a grain that is declared too fine would be so on both
-sides. A key gets here only after a comparison of whole tables found it differing, and that one knows of no grain.
+The links come from the mapping, as in the pipeline. So a grain that is declared too fine would look right on both
+sides. But a key is read by grain only after a comparison of whole tables, which uses no grain, found it different.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Grain:
 
     Attributes:
         reach: its table and what hangs on it.
-        key: the columns of its table whose values it is, with their kinds.
+        key: the columns of its table that make its value, with their kinds.
         nullable: whether one of them may be NULL.
     """
 

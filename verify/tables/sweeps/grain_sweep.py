@@ -1,9 +1,9 @@
-"""Keys that were set aside, looked at again by grain: what each is made of, and its target row, a moment apart.
+"""Second reads of keys that were set aside, by grain: the source rows of each key, and a moment later its target row.
 
 For each piece, some grain values of the source:
 
-1. All rows that are linked to them are read in one view, whichever tables they are of.
-2. The mapping makes the target rows of just these. Those that no key is wanted of are dropped.
+1. All rows that are linked to them are read in one view, from all their tables.
+2. The mapping makes the target rows of just these. Rows whose keys aren't wanted are dropped.
 3. Once the ledger has passed the view, the target's rows are read by the keys that are left.
 
 Which piece a key comes from is known only after it was found there. So the first time all pieces are read,
@@ -34,7 +34,7 @@ from verify.tables.sweeps.pairing import Pairing, Views, Wait
 from verify.tables.sweeps.target_keys import CellTexts, TargetKeys
 
 _AHEAD = 2
-"""A mapping runs for each piece before its target rows are read: what is read far ahead would be old by then."""
+"""Pieces read ahead. A mapping runs for each before its target rows are read, so rows read far ahead would be old."""
 
 
 @dataclass(frozen=True, slots=True)

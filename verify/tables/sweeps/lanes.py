@@ -23,11 +23,11 @@ from verify.tables.sweeps.cuts import Cuts
 from verify.tables.sweeps.pairing import Stopped, Wait, Waited
 
 LANES = 2
-"""Unless another number is asked for: a source that has no processor to spare is asked by one session."""
+"""The default number of lanes. With one, a source without a processor to spare serves one session only."""
 LANES_MAX = 16
 ROWS_MIN = 200_000
-"""The rows that a table must have for each of its lanes; a smaller one is through before its sessions have paid for
-themselves."""
+"""The rows that a table must have for each of its lanes: with fewer, to open a lane's sessions costs more than it
+saves."""
 _PROBED_ROWS = 1_000
 Pair = tuple[SourceChunks, TargetChunks]
 _P = ParamSpec("_P")
@@ -43,11 +43,11 @@ def meanwhile(chunks: AbstractContextManager[TargetChunks]) -> Iterator[Callable
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """More lanes that are being prepared.
+    """Further lanes, which are being prepared.
 
     Attributes:
-        wanted: waits until it is known how many pay; the source's sessions are the preparation's until then.
-        opened: of each that may pay, waits for its own sessions. Raises as their readers do.
+        wanted: waits for the number of lanes that pay. Until then the preparation uses the source's sessions.
+        opened: functions that wait for the sessions of one lane each. They raise as the readers do.
     """
 
     wanted: Callable[[], int]
@@ -95,9 +95,8 @@ def another_pair(source: ChunkedSource, target: ChunkedTarget, tables: tuple[str
 def others_that_pay(source: SourceChunks, key: Sequence[KeyColumn], most: int) -> int:
     """Returns the number of lanes that pay beside the first, ``most`` at most.
 
-    How many rows either half of the keys has is judged by how close its first ones are to one another: to
-    count them would take the time of a tenth of their digests. If the guess is wrong, that costs time and
-    nothing else.
+    The number of rows in either half of the keys is estimated from the distance between its first ones: to count
+    them would take a tenth of the time of their digests. A wrong estimate costs time and nothing else.
     """
     if len(key) != 1 or key[0].kind != INTEGER:
         return 0
@@ -134,7 +133,7 @@ def unequal(own: Sweep, others: Sequence[Callable[[], Sweep]]) -> list[Piece]:
 
     Args:
         own: the sweep of the first lane.
-        others: each makes that of another lane, whose sessions are being opened.
+        others: functions that make the sweeps of other lanes, whose sessions are being opened.
     """
     cuts = own.cuts()
     with ThreadPoolExecutor(len(others), thread_name_prefix="lane") as pool:
@@ -164,7 +163,7 @@ def _beside(own: Sweep, opened: Callable[[], Sweep], cuts: Cuts) -> tuple[Sweep,
 
 
 def one_at_a_time(lock: Lock, function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A function that lanes share."""
+    """Makes a function that lanes may share: they call it one at a time."""
 
     def locked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         with lock:
@@ -174,9 +173,9 @@ def one_at_a_time(lock: Lock, function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def waits_of_all(wait: Wait) -> Wait:
-    """A wait that lanes share: one of them waits at a time, and for no place that was waited for before.
+    """Makes a wait that lanes may share: one of them waits at a time, and for no place that the ledger has reached.
 
-    What was reached then is behind every later view of the target.
+    Every later view of the target is beyond such a place.
     """
     reached: list[tuple[LogPlace, Waited]] = []
 

@@ -1,4 +1,4 @@
-"""Keys of one table that a comparison left open, and the two sides that they are looked for on."""
+"""Keys of one table that a comparison left open, and the two sides on which they are read again."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Views of the source, each followed by a view of the target whose ledger has passed it.
 
-The next pieces of the source are read while the target's are. What was read of the source meanwhile shares a wait,
-for the highest of its places. And nothing waits for a place that an earlier view's ledger had passed, or for
-the very place that the wait before was for: a ledger never goes back, so what is true of one view of the
-target is true of every later one.
+The next pieces of the source are read while the target's are. Pieces of the source read
+meanwhile share one wait, for the highest of their places. Nothing waits for a place that an earlier view's ledger had
+passed, or that the last wait was for: a ledger never goes back, so a place passed in one view of the target is passed
+in every later one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Waited:
 
 
 Wait = Callable[[LogPlace, Callable[[], LedgerState | None]], Waited]
-"""Given a place, and how to ask for the ledger."""
+"""Waits for a place in the log, reading the ledger by the function given."""
 
 
 class Stopped(Exception):
-    """Somebody else's failure has made the rest needless."""
+    """The failure of another sweep has ended this one."""
 
 
 class Half(Protocol):
@@ -44,7 +44,7 @@ class Half(Protocol):
 
     @property
     def bracket(self) -> Bracket:
-        """Around its view."""
+        """The places in the log around its view."""
         ...
 
 
@@ -80,10 +80,10 @@ class Pairing:
     """Pairs views.
 
     Args:
-        ledger: how to ask the target for it.
+        ledger: reads the target's ledger.
         wait: waits until the ledger has passed a place in the log.
         step: see ``verify.tables.rounds.live.Step``; called once for several pieces.
-        views: learns what the views show.
+        views: gets the positions of the views.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Pairing:
         left: list[H] = []
         with closing(
             _read_ahead(halves, ahead or AHEAD)
-        ) as batches:  # or a failure of the target's would leave the thread reading
+        ) as batches:  # else a failure of the target would leave the thread reading
             for done in batches:
                 if self._stopped.is_set():
                     raise Stopped

@@ -4,11 +4,11 @@ For mappings that make their rows of more than one source row, or under keys tha
 that no chunk of the source belongs to a chunk of the target. Each chunk is read in a view of its own, by the
 order of its own table's key, and the rows of all chunks are mapped and compared together.
 
-What that proves: every chunk of the target comes from a transaction whose ledger has passed every view of the
-source. A row that was not written while the tables were read is there as it is, on both sides. What was
-written meanwhile may be there in any of its states, beside rows from before or after: such a key may look
-different without being so. It is set aside, as after any round, and looked at again: by the grain it depends
-on where that can be (``verify.tables.sweeps.grain_sweep``), else with everything once more.
+Every chunk of the target comes from a transaction whose ledger has passed every view of the source. So a row that was
+not written while the tables were read is read in one and the same state on both sides. A row that was written
+meanwhile may be read in any of its states, beside rows from before or after: its key may look different although it
+is equal. Such a key is set aside, as after any round, and read again: by the grain it depends on where that is
+possible (``verify.tables.sweeps.grain_sweep``), else with all rows of its tables.
 """
 
 from __future__ import annotations

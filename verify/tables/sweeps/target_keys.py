@@ -24,7 +24,7 @@ class TargetKeys:
         rows: the table.
         key: its key columns.
         view: gets the ledger of each view.
-        folder: made anew, with a file that has no rows: no rows at all is an answer, no file is none.
+        folder: made anew, with a file without rows: Spark reads that as no rows, and fails on a folder without files.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TargetKeys:
         return len(self._seen)
 
     def read(self, keys: Sequence[CellTexts]) -> None:
-        """The rows of some keys; a key that can't be said to the server has none."""
+        """Reads the rows of some keys; a key that can't be written in the server's SQL has none."""
         whole = [tuple(map(str, key)) for key in keys if None not in key]
         said = [key for key in whole if is_written(key, self._kinds, self._rows.dialect)]
         for piece in lists_of(said, KEYS_IN_A_LIST):
