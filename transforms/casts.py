@@ -94,10 +94,10 @@ def _time(column: Column, found: T.DataType, wanted: T.DataType) -> Column:
     is_date = isinstance(found, T.DateType)
     number = F.unix_date(column) if is_date else F.unix_micros(column.cast("timestamp"))
     result = column.cast(wanted)
-    for (word, given), (_, micros) in zip(_DAYS if is_date else _MICROS, _MICROS, strict=True):
+    for (word, infinity), (_, micros) in zip(_DAYS if is_date else _MICROS, _MICROS, strict=True):
         in_text = isinstance(wanted, T.StringType)
         endless = F.lit(word) if in_text else F.timestamp_micros(F.lit(micros)).cast(wanted)
-        result = F.when(number == given, endless).otherwise(result)
+        result = F.when(number == infinity, endless).otherwise(result)
     return result
 
 

@@ -55,9 +55,9 @@ def declared_grains(target: TargetMapping, schemas: Mapping[str, TableSchema]) -
                 "name its parameters after tables: the grain's own first, then tables linked many-to-one to it",
             )
         return [{tables[0]: ()}]
-    given = (target.grain,) if isinstance(target.grain, str) else tuple(target.grain or ())
+    texts = (target.grain,) if isinstance(target.grain, str) else tuple(target.grain or ())
     found: dict[frozenset[str], DeclaredGrain] = {}
-    for text in given:
+    for text in texts:
         ends = _ends(target, schemas, str(text))
         grain = found.setdefault(frozenset(ends), {})
         for table, column in ends.items():
@@ -68,7 +68,7 @@ def declared_grains(target: TargetMapping, schemas: Mapping[str, TableSchema]) -
     for names in found:
         if met & names:
             raise GrainProblem(
-                f"grain={list(given)!r} names table {', '.join(sorted(met & names))} in two grains",
+                f"grain={list(texts)!r} names table {', '.join(sorted(met & names))} in two grains",
                 "what several tables share is one grain, each of whose texts names the same tables",
                 'write a column of every table in each text: grain=["a.x = b.x", "a.y = b.y"]',
             )

@@ -79,8 +79,8 @@ def marked_frame(spark: SparkSession, schema: TableSchema, marker: str) -> tuple
     assert gateway is not None
     nothing = JavaClass("java.util.ArrayList", gateway._gateway_client)()
     rows = context._jsc.parallelize(nothing, 1).setName(marker).rdd()
-    made = session.internalCreateDataFrame(rows, session.parseDataType(spark_schema(schema).json()), False)
-    return DataFrame(made, spark), made.queryExecution().analyzed().rdd().id()
+    frame = session.internalCreateDataFrame(rows, session.parseDataType(spark_schema(schema).json()), False)
+    return DataFrame(frame, spark), frame.queryExecution().analyzed().rdd().id()
 
 
 def arrow_frame(spark: SparkSession, rows: pa.Table, schema: TableSchema) -> DataFrame:

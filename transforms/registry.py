@@ -58,10 +58,10 @@ class TargetMapping:
         """The function with file and line, for messages."""
         return _where(self.function)
 
-    def mention(self, table: str) -> str:
+    def where_named(self, table: str) -> str:
         """Tells where one of the source tables is named: of a query its line, else the function."""
-        mention = getattr(self.function, "mention", None)
-        return str(mention(table)) if callable(mention) else self.where()
+        place_of = getattr(self.function, "where_named", None)
+        return str(place_of(table)) if callable(place_of) else self.where()
 
 
 class Mapping:
@@ -246,8 +246,8 @@ def _parameters(function: Callable[..., object], where: str) -> tuple[str, ...]:
 def _sources(sources: Sequence[str] | None, parameters: tuple[str, ...], where: str) -> tuple[str, ...]:
     if sources is None:
         return parameters
-    given = (sources,) if isinstance(sources, str) else tuple(sources)
-    names = tuple(_name(source, "source table", where) for source in given)
+    tables = (sources,) if isinstance(sources, str) else tuple(sources)
+    names = tuple(_name(table, "source table", where) for table in tables)
     if len(names) != len(parameters) or len(set(names)) != len(names):
         raise MappingError(
             "sources= must name one source table for each parameter, none twice",
@@ -261,15 +261,15 @@ def _sources(sources: Sequence[str] | None, parameters: tuple[str, ...], where: 
 def _links(links: object, grain: Grain, where: str) -> tuple[str, ...] | None:
     if links is None:
         return None
-    given = (links,) if isinstance(links, str) else tuple(links) if isinstance(links, Sequence) else (links,)
-    if grain is None or any(not isinstance(link, str) for link in given):
+    texts = (links,) if isinstance(links, str) else tuple(links) if isinstance(links, Sequence) else (links,)
+    if grain is None or any(not isinstance(link, str) for link in texts):
         raise MappingError(
             "links= can't be used like this",
             where=where,
             cause="there is no grain=" if grain is None else f"links={links!r}",
             remedy='give grain= as well, and links as texts: links=["line.order_id = orders.order_id"]',
         )
-    return tuple(str(link) for link in given)
+    return tuple(str(link) for link in texts)
 
 
 def _role_names(roles: object, grain: Grain, where: str) -> tuple[tuple[str, str], ...]:
@@ -288,8 +288,8 @@ def _role_names(roles: object, grain: Grain, where: str) -> tuple[tuple[str, str
 def _values(values: object, grain: Grain, where: str) -> tuple[tuple[str, str, Value], ...]:
     if values is None:
         return ()
-    given = dict(values) if isinstance(values, MappingType) else {}
-    found = [(*str(name).rpartition(".")[::2], function) for name, function in given.items()]
+    functions = dict(values) if isinstance(values, MappingType) else {}
+    found = [(*str(name).rpartition(".")[::2], function) for name, function in functions.items()]
     if grain is None or not found or any(not table or not callable(f) for table, _, f in found):
         raise MappingError(
             "values= can't be used like this",

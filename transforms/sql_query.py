@@ -65,7 +65,7 @@ class SqlQuery:
         """File and line, for messages."""
         return f"{self.file}:{self.line}"
 
-    def mention(self, table: str) -> str:
+    def where_named(self, table: str) -> str:
         """File and line that name a table first."""
         return f"{self.file}:{self.tables[table]}"
 

@@ -58,7 +58,7 @@ def run(
     spark = small_session()
     frames = {name: _frame(spark, name, rows) for name, rows in tables.items()}
     try:
-        made = call(found, frames).toArrow().to_pylist()
+        rows = call(found, frames).toArrow().to_pylist()
     except PySparkException as error:
         raise MappingError(
             f"the mapping of target table {target!r} fails on these rows",
@@ -66,14 +66,14 @@ def run(
             cause=spark_cause(error),
             remedy="correct the function, or the rows of the test",
         ) from error
-    missing = [name for name in found.key if made and name not in made[0]]
+    missing = [name for name in found.key if rows and name not in rows[0]]
     if missing:
         raise MappingError(
             f"target table {target!r} lacks its key columns {', '.join(missing)}",
             where=found.where(),
             remedy="add them to the result",
         )
-    return sorted(made, key=lambda row: tuple((row[name] is not None, row[name]) for name in found.key))
+    return sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in found.key))
 
 
 def _frame(spark: SparkSession, name: str, rows: Sequence[Rows[str, object]] | pa.Table) -> DataFrame:

@@ -17,7 +17,7 @@ from transforms.registry import Mapping, TargetMapping
 
 def readers_of(mapping: Mapping, table: str) -> str:
     """The functions and queries that read a source table, with file and line."""
-    found = [target.mention(table) for target in mapping.targets if table in target.sources]
+    found = [target.where_named(table) for target in mapping.targets if table in target.sources]
     return "; ".join(dict.fromkeys(found))
 
 

@@ -91,15 +91,15 @@ def projection(plan: Any) -> Projection | None:
     if any(_name(node) not in _KEEPING for node in nodes[:-1]) or _name(nodes[-1]) != _LEAF:
         return None
     known: dict[int, Expression] = {}
-    made: list[tuple[int, str, Expression]] = []
+    columns: list[tuple[int, str, Expression]] = []
     for place, (column, *_) in enumerate(nodes[-1]["output"]):
         of_leaf = Expression("AttributeReference", type=_type(column), column=place)
-        made.append((_id(column), str(column["name"]), of_leaf))
+        columns.append((_id(column), str(column["name"]), of_leaf))
     for node in reversed(nodes):
         if _name(node) == "Project":
-            made = [_named(tree, known) for tree in node["projectList"]]
-        known = {number: expression for number, _, expression in made}
-    return Projection([(name, expression) for _, name, expression in made], text)
+            columns = [_named(tree, known) for tree in node["projectList"]]
+        known = {number: expression for number, _, expression in columns}
+    return Projection([(name, expression) for _, name, expression in columns], text)
 
 
 def _named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str, Expression]:

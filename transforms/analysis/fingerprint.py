@@ -234,7 +234,7 @@ class _Text:
     def _value(self, value: Any) -> Any:
         """Returns a field, with columns' numbers as names."""
         if isinstance(value, list):
-            return [self._value(each) for each in value]
+            return [self._value(member) for member in value]
         if isinstance(value, dict):
             if "jvmId" in value:
                 return self._name(int(value["id"]))

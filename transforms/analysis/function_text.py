@@ -73,7 +73,7 @@ class _Writer:
         self._numbers[id(value)] = len(self._numbers)
         self._held.append(value)  # else another object might get its id
         if type(value) in (list, tuple):
-            return [type(value).__name__, *self._each(value)]
+            return [type(value).__name__, *self._texts(value)]
         if type(value) in (set, frozenset):
             # An own writer for each: their order, and so their numbers, depend on the process.
             return ["set", *sorted((_Writer().text(one) for one in value), key=repr)]
@@ -99,7 +99,7 @@ class _Writer:
         if isinstance(value, staticmethod | classmethod):
             return [type(value).__name__, self.text(value.__func__)]
         if isinstance(value, property):
-            return ["property", *self._each((value.fget, value.fset, value.fdel))]
+            return ["property", *self._texts((value.fget, value.fset, value.fdel))]
         return self._object(value)
 
     def _object(self, value: Any) -> object:
@@ -111,7 +111,7 @@ class _Writer:
         if isinstance(value, logging.Logger):
             return ["logger", _LOADED.sub("", value.name)]
         if isinstance(value, UnionType):
-            return ["union", *self._each(value.__args__)]
+            return ["union", *self._texts(value.__args__)]
         if isinstance(value, _BY_NAME):
             return [type(value).__name__, value.__name__]
         parts = value.__reduce_ex__(4)
@@ -124,10 +124,10 @@ class _Writer:
         if isinstance(part, Iterable) and not isinstance(
             part, str | bytes | dict | list | tuple | set | frozenset
         ):
-            return self._each(part)
+            return self._texts(part)
         return self.text(part)
 
-    def _each(self, values: Iterable[Any]) -> list[object]:
+    def _texts(self, values: Iterable[Any]) -> list[object]:
         return [self.text(one) for one in values]
 
     def _function(self, function: FunctionType) -> object:
@@ -198,7 +198,7 @@ class _Writer:
             own = {key: one for key, one in own.items() if isinstance(one, FunctionType | property)}
             own |= {f"member {key}": member.value for key, member in value.__members__.items()}
         content = [[key, self.text(own[key])] for key in sorted(own)]
-        return ["class", name, self._each(value.__bases__), content]
+        return ["class", name, self._texts(value.__bases__), content]
 
 
 def _is_installed(name: str | None) -> bool:

@@ -249,15 +249,16 @@ def _reach(
     places = {node.role: place for place, node in enumerate(nodes)}
     used: set[int] = set()
     for place, node in enumerate(nodes):  # grows while it is walked
-        for number, given in enumerate(links):
-            if number in used or node.role not in (given.left, given.right):
+        for number, link in enumerate(links):
+            if number in used or node.role not in (link.left, link.right):
                 continue
             used.add(number)
-            link = given if given.left == node.role else given.turned()
-            if link.right in places:
-                raise _two_ways(target, nodes[places[link.right]].role, node.role, links, grain.keys())
-            places[link.right] = len(nodes)
-            nodes.append(Node(link.right, roles[link.right], place, link.right_columns, link.left_columns))
+            outward = link if link.left == node.role else link.turned()
+            role = outward.right
+            if role in places:
+                raise _two_ways(target, nodes[places[role]].role, node.role, links, grain.keys())
+            places[role] = len(nodes)
+            nodes.append(Node(role, roles[role], place, outward.right_columns, outward.left_columns))
     return Reach(columns, tuple(nodes), "" if columns else f"{target.name} grain")
 
 

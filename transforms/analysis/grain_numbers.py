@@ -45,8 +45,8 @@ def numbered(target: TargetMapping, reach: Reach, frames: Mapping[str, DataFrame
     grain = target.grain
     assert callable(grain)
     try:
-        given = grain(*(frames[name] for name in tables))
-        listed = list(given) if isinstance(given, list | tuple) else [given]
+        result = grain(*(frames[name] for name in tables))
+        listed = list(result) if isinstance(result, list | tuple) else [result]
         values = [value for value in listed if isinstance(value, Column)]
         if not values or len(values) < len(listed):
             raise TypeError("it gives no list of columns")

@@ -55,12 +55,12 @@ def handed_key(spark: SparkSession, plan: MappingPlan) -> HandedKey | None:
     ((name, schema),) = plan.schemas.items()
     frame, leaf = marked_frame(spark, schema, f"key of {plan.target.name} {uuid.uuid4()}")
     found = key_of_each_row(call(plan.target, {name: frame}), leaf, schema)
-    given = {field.name: field.dataType for field in spark_schema(schema).fields}
+    types = {field.name: field.dataType for field in spark_schema(schema).fields}
     wanted = {column.name: spark_type(column.spark_type) for column in plan.columns}
     columns = {}
     for key in plan.target.key:
         # In another type the key might look different, or not fit at all.
-        if key not in found or key not in wanted or given[found[key]] != wanted[key]:
+        if key not in found or key not in wanted or types[found[key]] != wanted[key]:
             return None
         columns[key] = found[key]
     return HandedKey(schema, columns) if columns else None

@@ -76,16 +76,16 @@ def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSche
     if not repeatable:  # there is nothing else for it to refuse
         walk.visit(plan)
     if simple is not None:
-        found, made = _of_projection(simple, schema), dict(simple.columns)
+        found, expressions = _of_projection(simple, schema), dict(simple.columns)
     else:
         origins = _origins(plan, leaf)
         places = [
             (name, origins.get(column)) for name, column in zip(result.columns, _ids(plan), strict=True)
         ]
-        found, made = _by_name(places, schema), {}
+        found, expressions = _by_name(places, schema), {}
     computed = tuple(name for name in result.columns if name not in found)
     row_wise = not walk.grains and not walk.unrepeatable
-    return HandedColumns(found, computed, row_wise, simple is not None, made)
+    return HandedColumns(found, computed, row_wise, simple is not None, expressions)
 
 
 def key_of_each_row(result: DataFrame, leaf: int, schema: TableSchema) -> dict[str, str]:

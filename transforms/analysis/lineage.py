@@ -36,8 +36,8 @@ def unchanged(spark: SparkSession, plan: MappingPlan) -> dict[str, frozenset[tup
             for column, attribute in zip(schema.names(), _items(node.output()), strict=True):
                 origins.setdefault(_id(attribute), set()).add((schema.id.name, column))
         elif kind in ("Project", "Aggregate"):
-            made = node.projectList() if kind == "Project" else node.aggregateExpressions()
-            for expression in _items(made):
+            projected = node.projectList() if kind == "Project" else node.aggregateExpressions()
+            for expression in _items(projected):
                 below = _copied(expression)
                 if below is not None:
                     copies.setdefault(_id(expression), set()).add(below)

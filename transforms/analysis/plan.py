@@ -334,7 +334,7 @@ def _no_source(target: TargetMapping, name: str, schemas: Mapping[str, TableSche
     )
     return _Problem(
         f"the source has no table {name!r}",
-        f"named in {target.mention(name)}; a mapping reads tables of the source",
+        f"named in {target.where_named(name)}; a mapping reads tables of the source",
         remedy,
     )
 

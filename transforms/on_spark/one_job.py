@@ -45,8 +45,8 @@ class OneJob:
         self._spark = spark
         self._slots = slots
         self._names = tuple(standing)
-        self._schemas = {name: each.schema for name, each in standing.items()}
-        found = {name: each.batches() for name, each in standing.items()}
+        self._schemas = {name: mapping.schema for name, mapping in standing.items()}
+        found = {name: mapping.batches() for name, mapping in standing.items()}
         self._batches: dict[str, RDD[bytes]] = {name: rdd for name, rdd in found.items() if rdd is not None}
         # Settings belong to a thread of ours, and through it to one of the JVM's.
         self._pool = ThreadPoolExecutor(

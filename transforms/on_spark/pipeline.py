@@ -63,11 +63,11 @@ def map_rows(spark: SparkSession, plan: MappingPlan, frames: Mapping[str, DataFr
             where=plan.target.where(),
             remedy="this is a fault of the tool: report it",
         )
-    given = {
+    inputs = {
         name: frames[name] if name in frames else empty_frame(spark, schema)
         for name, schema in plan.schemas.items()
     }
-    result = call(plan.target, given)
+    result = call(plan.target, inputs)
     types = {field.name: field.dataType for field in result.schema.fields}
     quoted = {column.name: F.col(f"`{column.name.replace('`', '``')}`") for column in plan.columns}
     row = F.concat_ws(", ", *(_named(name, quoted[name], types[name]) for name in plan.target.key))

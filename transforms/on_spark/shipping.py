@@ -92,11 +92,11 @@ def _package(name: str) -> Mapping[str, bytes]:
 
 def _archive(folder: Path, kind: str, files: Mapping[str, bytes]) -> Path:
     """A zip archive named after its content: executors keep what they have fetched under its name."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
-    content = made.getvalue()
+    content = buffer.getvalue()
     path = folder / f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}.zip"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -110,9 +110,9 @@ class Slots:
                 break
         else:
             return 0
-        for (name, each), empty in self._empty.items():
+        for (name, slot_size), empty in self._empty.items():
             for side in SIDES:
-                path = self.path(side, name, each)
+                path = self.path(side, name, slot_size)
                 if path in contents:
                     self._put(path, contents[path])
                 elif path in self._filled:

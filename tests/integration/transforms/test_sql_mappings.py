@@ -106,7 +106,7 @@ def test_tables_are_those_of_the_parsed_plan(spark: SparkSession, write: Write) 
     )
     [target] = load_mapping(write(text), lambda: spark)
     assert target.sources == ("line", "order-note")
-    assert target.mention("order-note").endswith("summary.sql:6")
+    assert target.where_named("order-note").endswith("summary.sql:6")
 
 
 def test_several_queries_in_a_file_and_functions_beside_it(spark: SparkSession, write: Write) -> None:

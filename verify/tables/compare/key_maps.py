@@ -58,7 +58,7 @@ class _Numbered:
     def __init__(self, target: TargetMapping, entries: Callable[[str], Entries]):
         self._target, self._entries = target, entries
         self.where = target.where
-        self.mention = partial(TargetMapping.mention, target)
+        self.where_named = partial(TargetMapping.where_named, target)
 
     def __call__(self, *frames: DataFrame) -> DataFrame:
         rows: Any = self._target.function(*frames)
