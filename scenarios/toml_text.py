@@ -45,7 +45,7 @@ def _value(where: str, value: object) -> str:
     if isinstance(value, str):
         return json.dumps(value)  # TOML's basic strings take JSON's escapes
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_value(where, each) for each in value)}]"
+        return f"[{', '.join(_value(where, member) for member in value)}]"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_key(str(k))} = {_value(where, v)}' for k, v in value.items())}}}"
     raise ConfigError(f"{value!r} can't be written as TOML", where=where)

@@ -310,6 +310,6 @@ def write_reports(file: Path, reports: list[Report], rows: int) -> None:
     head, _, rest = file.read_text().partition(_BEGIN)
     tail = rest.partition(_END)[2]
     stamp = f"Measured on {datetime.now(UTC):%Y-%m-%d} on {machine()}; table of {rows:,} rows, ten columns."
-    body = "\n".join(each.markdown() for each in reports)
+    body = "\n".join(report.markdown() for report in reports)
     file.write_text(f"{head}{_BEGIN}\n\n{stamp}\n\n{body}\n{_END}{tail}")
     file.with_suffix(".svg").write_text(picture(body))

@@ -56,8 +56,8 @@ def soak(for_: str, engine: str, rate: float, keys: int, seed: int, out: Path) -
     out.mkdir(parents=True, exist_ok=True)
     played = play(order, out, click.echo)
     findings = judged(played.samples)
-    told = report.text(order, played, findings, machine())
-    (out / "soak.txt").write_text(told + "\n")
+    summary = report.text(order, played, findings, machine())
+    (out / "soak.txt").write_text(summary + "\n")
     (out / "soak.json").write_text(json.dumps(report.document(order, played, findings, machine())) + "\n")
-    click.echo(told)
+    click.echo(summary)
     return _EXIT_CODES[report.outcome(played, findings)]

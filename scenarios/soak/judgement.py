@@ -103,7 +103,7 @@ def judged(samples: Sequence[Sample], bounds: Mapping[str, Bound] = BOUNDS) -> t
 
 def overall(findings: Sequence[Finding]) -> Outcome:
     """Violated if anything grows, unknown if anything is (or nothing was looked at), else it holds."""
-    found = {each.outcome for each in findings}
+    found = {finding.outcome for finding in findings}
     order = (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS)
     return next((outcome for outcome in order if outcome in found), Outcome.UNKNOWN)
 
@@ -131,10 +131,10 @@ def _finding(figure: str, bound: Bound, samples: Sequence[Sample]) -> Finding:
 def _lives(figure: str, samples: Sequence[Sample]) -> list[list[tuple[float, float]]]:
     """The figure's points, apart for each process where they are a process's."""
     lives: dict[int, list[tuple[float, float]]] = {}
-    for each in samples:
-        if figure in each.figures:
-            life = each.life if figure in OF_A_PROCESS else 0
-            lives.setdefault(life, []).append((each.at_s, each.figures[figure]))
+    for sample in samples:
+        if figure in sample.figures:
+            life = sample.life if figure in OF_A_PROCESS else 0
+            lives.setdefault(life, []).append((sample.at_s, sample.figures[figure]))
     return list(lives.values())
 
 

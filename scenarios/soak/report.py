@@ -19,7 +19,7 @@ def outcome(played: Played, findings: Sequence[Finding]) -> Outcome:
     ended = Outcome.HOLDS if played.exit_code == 0 else Outcome.VIOLATED
     found = {overall(findings), final, ended}
     order = (Outcome.VIOLATED, Outcome.UNKNOWN)
-    return next((each for each in order if each in found), Outcome.HOLDS)
+    return next((outcome for outcome in order if outcome in found), Outcome.HOLDS)
 
 
 def document(order: Order, played: Played, findings: Sequence[Finding], machine: str) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def document(order: Order, played: Played, findings: Sequence[Finding], machine:
         "requests": played.requests,
         "exit_code": played.exit_code,
         "verify": None if final is None else {"outcome": final.outcome.value, "rows": final.checked},
-        "findings": [{**asdict(each), "outcome": each.outcome.value} for each in findings],
-        "samples": [asdict(each) for each in played.samples],
+        "findings": [{**asdict(finding), "outcome": finding.outcome.value} for finding in findings],
+        "samples": [asdict(sample) for sample in played.samples],
     }
 
 
@@ -59,15 +59,15 @@ def text(order: Order, played: Played, findings: Sequence[Finding], machine: str
         "| Figure | At the stretch's begin | Growth over it | Allowed | Stretch, s | Samples | |",
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
-    for each in findings:
+    for finding in findings:
         cells = [
-            _amount(each.figure, each.level),
-            f"{each.growth / _unit(each.figure):+,.1f}",
-            _amount(each.figure, each.allowed),
+            _amount(finding.figure, finding.level),
+            f"{finding.growth / _unit(finding.figure):+,.1f}",
+            _amount(finding.figure, finding.allowed),
         ]
         lines.append(
-            f"| {_title(each.figure)} | {' | '.join(cells)} | {each.stretch_s:.0f} | {each.samples} |"
-            f" {_WORDS[each.outcome]} |"
+            f"| {_title(finding.figure)} | {' | '.join(cells)} | {finding.stretch_s:.0f} | {finding.samples} |"
+            f" {_WORDS[finding.outcome]} |"
         )
     return "\n".join([*lines, "", outcome(played, findings).value.upper()])
 

@@ -50,9 +50,9 @@ def torture(hazard: str, seconds: int, seed: int, out: Path) -> None:
     words = ["--hazard", hazard, "--seconds", str(seconds), "--seed", str(seed)]
     rows: list[Row] = []
     ours: list[str] = []
-    for each in chosen(hazard):
-        click.echo(f"{each.name}: {each.title}")
-        rows += compared(each, seconds=seconds, seed=seed, out=out, say=click.echo)
+    for chosen_hazard in chosen(hazard):
+        click.echo(f"{chosen_hazard.name}: {chosen_hazard.title}")
+        rows += compared(chosen_hazard, seconds=seconds, seed=seed, out=out, say=click.echo)
         ours.append(rows[-1].verdict)
         _write(out, _report(rows, words))
     click.echo(f"written to {out / 'torture.md'} and {out / 'torture.json'}")

@@ -160,8 +160,8 @@ class Debezium:
         return deliveries_of(self._events.lines(), {f"{_PREFIX}.{self._old.schema}.{TABLE}": COLUMNS})
 
     def _started(self) -> subprocess.Popen[str]:
-        given = properties(self._old, read_only=self._read_only, signal_file=self._signal_file)
-        return started_engine(given, self._events.path, self._folder)
+        engine_properties = properties(self._old, read_only=self._read_only, signal_file=self._signal_file)
+        return started_engine(engine_properties, self._events.path, self._folder)
 
     def _streams(self) -> bool:
         self._check_running("its start")
@@ -193,18 +193,18 @@ class Debezium:
 
 
 def started_engine(
-    given: Mapping[str, str], events: Path, folder: Path, *, count: bool = False
+    engine_properties: Mapping[str, str], events: Path, folder: Path, *, count: bool = False
 ) -> subprocess.Popen[str]:
     """A process with the engine, which ends when its standard input is closed; its log is in the folder.
 
     Args:
-        given: the engine's properties.
+        engine_properties: the engine's properties.
         events: file that takes its records, or how many there were (see ``engine_process``).
         folder: where it works.
         count: whether records are only counted.
     """
     order = {
-        "properties": given,
+        "properties": engine_properties,
         "events": str(events),
         "libjvm": str(_libjvm()),
         "heap_mb": _HEAP_MB,

@@ -90,6 +90,7 @@ def chosen(name: str) -> tuple[Hazard, ...]:
     found = tuple(hazard for hazard in HAZARDS if name in ("all", hazard.name))
     if not found:
         raise MigratorError(
-            f"there is no hazard {name!r}", remedy=f"choose all, {', '.join(each.name for each in HAZARDS)}"
+            f"there is no hazard {name!r}",
+            remedy=f"choose all, {', '.join(hazard.name for hazard in HAZARDS)}",
         )
     return found

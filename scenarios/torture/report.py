@@ -80,9 +80,10 @@ def judged(hazard: Hazard, course: Course) -> Row:
         wrong_keys=_wrong_keys(history),
         verdict=_verdict(results, course, changes, reads),
         checks={
-            each.code: f"{each.outcome.value} ({each.violations} of {each.checked:,})" for each in results
+            check.code: f"{check.outcome.value} ({check.violations} of {check.checked:,})"
+            for check in results
         },
-        witness=next((each.witnesses[0].headline for each in results if each.witnesses), ""),
+        witness=next((check.witnesses[0].headline for check in results if check.witnesses), ""),
         ended=course.ended,
     )
 

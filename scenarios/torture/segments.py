@@ -22,7 +22,7 @@ def deliveries_of(event_log: Path, tracked: Iterable[Columns]) -> Deliveries:
     Within a segment nothing says which of a chunk file and a log file came first (to apply them it doesn't matter),
     so a segment must hold one kind only. Raises MigratorError for one that holds both.
     """
-    columns = {each.table: each for each in tracked}
+    columns = {layout.table: layout for layout in tracked}
     found = Deliveries()
     for manifest in FileBatchReader(event_log).manifests(0):
         if len({file.kind for file in manifest.files}) > 1:

@@ -75,7 +75,7 @@ class CountedDebezium:
         while time.monotonic() < deadline:
             lines = counts.read_text().splitlines(keepends=True) if counts.exists() else []
             found = [(int(a), float(b)) for a, b in (line.split() for line in lines if line.endswith("\n"))]
-            complete = next((each for each in found if each[0] >= records), None)
+            complete = next((batch for batch in found if batch[0] >= records), None)
             if complete is not None:
                 return found[0], complete
             if process.poll() is not None:
@@ -95,7 +95,7 @@ class CountedDebezium:
 
     def _properties(self, snapshot_mode: str) -> Mapping[str, str]:
         schema = self.old.schema if self.old.kind == "postgresql" else self.old.database
-        given = {
+        common = {
             "name": "bench",
             "topic.prefix": "bench",
             "database.hostname": self.old.host,
@@ -111,10 +111,10 @@ class CountedDebezium:
             "decimal.handling.mode": "string",
         }
         if self.old.kind == "postgresql":
-            return {**given, **_POSTGRES, "database.dbname": self.old.database}
+            return {**common, **_POSTGRES, "database.dbname": self.old.database}
         history = str(self.folder / "history")
         return {
-            **given,
+            **common,
             **_MYSQL,
             "database.include.list": self.old.database,
             "schema.history.internal.file.filename": history,

@@ -103,10 +103,10 @@ class Load:
 def within(seconds: Sequence[Second], span: tuple[float, float]) -> tuple[float, float]:
     """Means over the whole seconds within a span of time (monotonic): transactions a second, latency (ms)."""
     begin, end = span
-    chosen = [each for each in seconds if begin + 1 <= each.at <= end]
+    chosen = [second for second in seconds if begin + 1 <= second.at <= end]
     if not chosen:
         raise MigratorError("the load said nothing", cause=f"no whole second within {end - begin:.1f} s")
-    return fmean(each.tps for each in chosen), fmean(each.latency_ms for each in chosen)
+    return fmean(second.tps for second in chosen), fmean(second.latency_ms for second in chosen)
 
 
 def _listen(process: subprocess.Popen[str], seconds: list[Second]) -> None:

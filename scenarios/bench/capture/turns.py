@@ -52,12 +52,12 @@ class Turns:
 
 def compared(rounds: Sequence[Round]) -> Turns:
     """Medians over rounds, of which there are two at least."""
-    alone = [_mean(each.alone, each.alone_again) for each in rounds]
-    log = [_mean(each.log, each.log_again) for each in rounds]
-    dump = [each.dump for each in rounds]
-    firsts = [each.alone for each in rounds]
+    alone = [_mean(round_.alone, round_.alone_again) for round_ in rounds]
+    log = [_mean(round_.log, round_.log_again) for round_ in rounds]
+    dump = [round_.dump for round_ in rounds]
+    firsts = [round_.alone for round_ in rounds]
     return Turns(
-        _figure(firsts, [each.alone_again for each in rounds]),
+        _figure(firsts, [round_.alone_again for round_ in rounds]),
         _figure(log, alone),
         _figure(dump, alone),
         _figure(dump, log),
