@@ -53,8 +53,8 @@ def follow(stack: ExitStack, folder: Path, primary: Database, server: Server) ->
     if isinstance(server, EmbeddedPostgres):
         standby = stack.enter_context(EmbeddedPostgres(folder, settings=settings, standby_of=server))
         return _Standby(primary, replace(primary, host=standby.host, port=standby.port), standby)
-    made = EmbeddedMySQL if primary.kind == "mysql" else EmbeddedMariaDB
-    other = stack.enter_context(made(folder, settings=settings))
+    server_class = EmbeddedMySQL if primary.kind == "mysql" else EmbeddedMariaDB
+    other = stack.enter_context(server_class(folder, settings=settings))
     login = _FOLLOW[primary.kind].format(primary.host, primary.port, primary.user)
     # Not in the database to come: it is replicated as well.
     own = replace(primary, host=other.host, port=other.port)

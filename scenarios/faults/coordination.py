@@ -120,7 +120,7 @@ class ZooKeeperPartition(ZooKeeperFault):
         self._side(world).proxy.heal()
 
         def settled() -> bool:
-            stands_by = any(f"process {first} " in each for each in self._look(world)[1])
+            stands_by = any(f"process {first} " in standby for standby in self._look(world)[1])
             return stands_by or not alive(first) or world.applied(first) > before
 
         await_true(settled, "the first leader stands by, ends, or writes", _PATIENCE_S)

@@ -25,7 +25,7 @@ class Options:
 
     def __init__(self, spec: FaultSpec):
         self.fault = spec.do
-        self._given = dict(spec.options)
+        self._unread = dict(spec.options)
 
     def side(self, default: SideName | None = None) -> SideName:
         """Returns the server that the option names: ``source`` or ``target``."""
@@ -78,14 +78,14 @@ class Options:
 
     def end(self) -> None:
         """All options must have been read by now."""
-        if self._given:
-            unknown = ", ".join(sorted(self._given))
+        if self._unread:
+            unknown = ", ".join(sorted(self._unread))
             raise ConfigError(
                 f"the fault {self.fault} has no option {unknown}", where=f"{self.fault}: {unknown}"
             )
 
     def _take(self, name: str, default: object) -> Any:
-        value = self._given.pop(name, _MISSING)
+        value = self._unread.pop(name, _MISSING)
         if value is _MISSING:
             if default is None:
                 raise ConfigError(f"the fault {self.fault} needs the option {name}", where=self.fault)

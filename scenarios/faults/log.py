@@ -228,8 +228,8 @@ class RestoreCheckpoint(OldSegments):
         event_log = state_folder(world) / "eventlog"
         kept = self._kept
         numbers = sorted(map(_segment_number, (kept / "segments").iterdir())) if kept is not None else []
-        told = event_log / "released"
-        released = int(told.read_text()) if told.exists() else 0
+        record = event_log / "released"
+        released = int(record.read_text()) if record.exists() else 0
         applied = [number for number in numbers if number <= released]
         missing = self._missing or max(1, len(applied) // 2)
         if len(applied) <= missing:

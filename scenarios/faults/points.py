@@ -115,7 +115,7 @@ class PointServer:
     def reached_by(self, pid: int, point: str) -> int:
         """Counts the times that one process has announced a point so far."""
         with self._changed:
-            return sum(each.pid == pid and each.point == point for each in self._reached)
+            return sum(arrival.pid == pid and arrival.point == point for arrival in self._reached)
 
     def pending(self) -> tuple[tuple[str, int], ...]:
         """Moments of ``on`` that haven't come: their faults have not fired."""

@@ -231,8 +231,8 @@ class KernelsVictim(KillChild):
     what = "process with the highest oom_score"
 
     def _choose(self, pid: int) -> list[int]:
-        scores = {each: oom_score(each) for each in [pid, *descendants(pid)]}
-        return [max(scores, key=lambda each: scores[each])]
+        scores = {process_id: oom_score(process_id) for process_id in [pid, *descendants(pid)]}
+        return [max(scores, key=lambda process_id: scores[process_id])]
 
 
 def running_pid(world: World, fault: str) -> int:

@@ -46,8 +46,8 @@ def check(spec: FaultSpec) -> None:
 
 def sides_with_proxy(specs: Iterable[FaultSpec]) -> frozenset[SideName]:
     """The sides that the pipeline must reach through a proxy if these faults are to be placed."""
-    made = [_fault(spec) for spec in specs]
-    return frozenset(fault.needs_proxy for fault in made if fault.needs_proxy is not None)
+    faults = [_fault(spec) for spec in specs]
+    return frozenset(fault.needs_proxy for fault in faults if fault.needs_proxy is not None)
 
 
 def needs_zookeeper(specs: Iterable[FaultSpec]) -> bool:
@@ -72,6 +72,6 @@ def _fault(spec: FaultSpec) -> Fault:
             f"there is no fault {spec.do!r}", where="do", remedy=f"name one of: {', '.join(fault_names())}"
         )
     options = Options(spec)
-    made = wanted(options)
+    fault = wanted(options)
     options.end()
-    return made
+    return fault

@@ -211,7 +211,9 @@ class World:
         self._guarded(process, partial(process.lead, number))
 
     def _holder(self) -> Process | None:
-        return next((each for each in self._processes if each.alive and each.leadership.held()), None)
+        return next(
+            (process for process in self._processes if process.alive and process.leadership.held()), None
+        )
 
     def _operate(self, dice: Dice) -> None:
         if self._operator is not None:
