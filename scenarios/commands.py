@@ -63,17 +63,17 @@ class _Job(NamedTuple):
 def list_() -> None:
     """Every scenario of the catalog: engines, hazards, what it waits for, and whether every change runs it."""
     found = catalog_files.all()
-    width = max((len(each.name) for each in found), default=0)
-    for each in found:
+    width = max((len(scenario.name) for scenario in found), default=0)
+    for scenario in found:
         notes = [
-            "hazards " + ",".join(map(str, each.hazards)) if each.hazards else "",
-            "per change" if each.per_change else "",
-            f"waits for: {each.waits_for}" if each.waits_for else "",
+            "hazards " + ",".join(map(str, scenario.hazards)) if scenario.hazards else "",
+            "per change" if scenario.per_change else "",
+            f"waits for: {scenario.waits_for}" if scenario.waits_for else "",
         ]
-        engines = "+".join(each.engines)
-        click.echo(f"{each.name:<{width}}  {engines:<18}  {'; '.join(filter(None, notes))}".rstrip())
-        click.echo(f"{'':<{width}}  {each.title}")
-    waiting = sum(bool(each.waits_for) for each in found)
+        engines = "+".join(scenario.engines)
+        click.echo(f"{scenario.name:<{width}}  {engines:<18}  {'; '.join(filter(None, notes))}".rstrip())
+        click.echo(f"{'':<{width}}  {scenario.title}")
+    waiting = sum(bool(scenario.waits_for) for scenario in found)
     click.echo(f"{len(found)} scenarios, {waiting} of them wait for work to come")
 
 
@@ -152,10 +152,10 @@ def _jobs(
     """The runs that are asked for; says which ones wait. Raises ``ConfigError``."""
     catalog = catalog_files.all() if per_change or all_ or pairs_ else []
     paths = [catalog_files.path_of(name) for name in names]
-    chosen = [each for each in catalog if all_ or (per_change and each.per_change)]
-    paths += [path for each in chosen if (path := catalog_files.path_of(each.name)) not in paths]
+    chosen = [scenario for scenario in catalog if all_ or (per_change and scenario.per_change)]
+    paths += [path for scenario in chosen if (path := catalog_files.path_of(scenario.name)) not in paths]
     texts = [(catalog_files.load(path), catalog_files.text_of(path)) for path in paths]
-    able = [each for each in catalog if engine is None or engine in each.engines]
+    able = [scenario for scenario in catalog if engine is None or engine in scenario.engines]
     texts += [(pair, pairs.scenario_yaml(pair)) for pair in pairs.pairs(able, pairs_, seed)]
     if not texts:
         raise ConfigError(
@@ -169,7 +169,7 @@ def _jobs(
             continue
         narrow = per_change and not all_ and engine is None and found.name not in names
         wanted = PER_CHANGE if narrow else found.engines if engine is None else (engine,)
-        jobs += [_Job(found, each, text) for each in found.engines if each in wanted]
+        jobs += [_Job(found, runs_on, text) for runs_on in found.engines if runs_on in wanted]
         if engine is not None and engine not in found.engines:
             click.echo(f"{found.name} is not for {engine}")
     return jobs

@@ -180,7 +180,7 @@ class Act:
     def _excused(self, exited: Exit) -> bool:
         """Returns whether the pipeline is started again after a named error: where that is expected, once for each
         fault fired."""
-        fired = sum(each.fired_us is not None for each in self._plan.faults)
+        fired = sum(planned.fired_us is not None for planned in self._plan.faults)
         if self._scenario.expect.ending != RESTARTS or not exited.error or self._pipeline.starts > fired:
             return False
         self._excuse = exited.error

@@ -139,14 +139,14 @@ def _check_document(check: CheckResult) -> dict[str, Any]:
 def _check(document: Mapping[str, Any]) -> CheckResult:
     witnesses = tuple(
         WitnessCase(
-            each["headline"],
-            tuple(each["because"]),
+            witness["headline"],
+            tuple(witness["because"]),
             tuple(
                 Moment(moment[_TRACK], moment["place"], moment["text"], moment["guilty"])
-                for moment in each["timeline"]
+                for moment in witness["timeline"]
             ),
         )
-        for each in document["witnesses"]
+        for witness in document["witnesses"]
     )
     return CheckResult(**{**document, "outcome": Outcome(document["outcome"]), "witnesses": witnesses})
 

@@ -86,7 +86,7 @@ def path_of(name: str) -> Path:
         return Path(name)
     path = CATALOG / f"{name}.yaml"
     if not _NAME.fullmatch(name) or not path.exists():
-        known = ", ".join(sorted(each.stem for each in CATALOG.glob("*.yaml")))
+        known = ", ".join(sorted(file.stem for file in CATALOG.glob("*.yaml")))
         raise ConfigError(
             f"there is no scenario {name!r}", where=str(CATALOG), remedy=f"name one of: {known}"
         )
@@ -141,8 +141,8 @@ class _Reader:
 
     def faults(self, node: yaml.Node, at: str) -> tuple[FaultSpec, ...]:
         found = [
-            self._object(each, FaultSpec, _FAULT, f"{at}[{number}]", "options")
-            for number, each in enumerate(self._items(node, at), 1)
+            self._object(child, FaultSpec, _FAULT, f"{at}[{number}]", "options")
+            for number, child in enumerate(self._items(node, at), 1)
         ]
         return tuple(fault for fault in found if fault is not None)
 
@@ -177,10 +177,10 @@ class _Reader:
         return bool(self._scalar(node, at, bool, "true or false"))
 
     def wholes(self, node: yaml.Node, at: str) -> tuple[int, ...]:
-        return tuple(self.whole(each, f"{at}[{n}]") for n, each in enumerate(self._items(node, at), 1))
+        return tuple(self.whole(child, f"{at}[{n}]") for n, child in enumerate(self._items(node, at), 1))
 
     def texts(self, node: yaml.Node, at: str) -> tuple[str, ...]:
-        return tuple(self.text(each, f"{at}[{n}]") for n, each in enumerate(self._items(node, at), 1))
+        return tuple(self.text(child, f"{at}[{n}]") for n, child in enumerate(self._items(node, at), 1))
 
     def checks(self, node: yaml.Node, at: str) -> tuple[str, ...]:
         found = self.texts(node, at)
@@ -191,7 +191,7 @@ class _Reader:
 
     def engines(self, node: yaml.Node, at: str) -> tuple[str, ...]:
         found = self.texts(node, at)
-        wrong = [each for each in found if each not in get_args(Engine)]
+        wrong = [engine for engine in found if engine not in get_args(Engine)]
         if wrong or not found:
             self._problem(
                 node, at, f"{', '.join(wrong) or 'nothing'}: engines are {', '.join(get_args(Engine))}"
@@ -219,14 +219,14 @@ class _Reader:
     def words(self, node: yaml.Node, at: str) -> dict[str, str]:
         """A mapping of texts; numbers and flags as the file spells them, which is how a server takes them."""
         return {
-            name: each.value if isinstance(each, yaml.ScalarNode) else self.text(each, f"{at}.{name}")
-            for name, each in self._pairs(node, at)
+            name: value.value if isinstance(value, yaml.ScalarNode) else self.text(value, f"{at}.{name}")
+            for name, value in self._pairs(node, at)
         }
 
     def sections(self, node: yaml.Node, at: str) -> dict[str, dict[str, Any]]:
         return {
-            name: {key: self._plain(value) for key, value in self._pairs(each, f"{at}.{name}")}
-            for name, each in self._pairs(node, at)
+            name: {key: self._plain(value) for key, value in self._pairs(section, f"{at}.{name}")}
+            for name, section in self._pairs(node, at)
         }
 
     # -- nodes --------------------------------------------------------------------------------------------------
@@ -253,10 +253,10 @@ class _Reader:
                 self._problem(value, place, f"unknown key; there are {', '.join(readers)}")
         if rest is not None:
             values[rest] = options
-        for each in fields(kind):
-            needed = each.default is MISSING and each.default_factory is MISSING and each.name in readers
-            if needed and each.name not in values:
-                self._problem(node, f"{at}.{each.name}" if at else each.name, "is missing")
+        for field in fields(kind):
+            needed = field.default is MISSING and field.default_factory is MISSING and field.name in readers
+            if needed and field.name not in values:
+                self._problem(node, f"{at}.{field.name}" if at else field.name, "is missing")
         return values
 
     def _pairs(self, node: yaml.Node, at: str) -> list[tuple[str, yaml.Node]]:

@@ -64,9 +64,9 @@ class FaultPlan:
         self._keep = keep
         self._busy = threading.RLock()
         self._at: dict[tuple[str, int], list[Planned]] = {}
-        for each in self.faults:
-            if each.spec.at:
-                self._at.setdefault(parse_point(each.spec.at), []).append(each)
+        for planned in self.faults:
+            if planned.spec.at:
+                self._at.setdefault(parse_point(planned.spec.at), []).append(planned)
         points.on(CAPTURE_BEGINS, 1, self._begun)
         for (point, count), due in self._at.items():
             if point != APPLIED and (point, count) != (CAPTURE_BEGINS, 1):
@@ -76,32 +76,34 @@ class FaultPlan:
     def environment(self) -> dict[str, str]:
         """Variables for the pipeline: its points, and what faults need."""
         found = dict(self._points.environment())
-        for each in self.faults:
-            found.update(_joined(found, each.placed.environment()))
+        for planned in self.faults:
+            found.update(_joined(found, planned.placed.environment()))
         return found
 
     def prepare(self) -> None:
         """Prepares every fault, then fires those with neither ``at`` nor ``after_changes``: there from the
         start."""
-        for each in self.faults:
-            each.placed.prepare()
+        for planned in self.faults:
+            planned.placed.prepare()
         self.environment()  # makes what the pipeline is to be started with: a fault fired at once needs it as well
-        self._fire_all([each for each in self.faults if not each.spec.at and not each.spec.after_changes])
+        self._fire_all(
+            [planned for planned in self.faults if not planned.spec.at and not planned.spec.after_changes]
+        )
 
     def tick(self, changes: int) -> None:
         """Fires what is due after so many row changes, heals what is due by time. Raises a fault's own failure."""
         self._points.raise_failure()
-        for each in self.faults:
-            spec = each.spec
-            if each.fired_us is None and spec.after_changes and changes >= spec.after_changes:
-                self._fire_all([each])
-            ill = each.fired_us is not None and each.healed_us is None
+        for planned in self.faults:
+            spec = planned.spec
+            if planned.fired_us is None and spec.after_changes and changes >= spec.after_changes:
+                self._fire_all([planned])
+            ill = planned.fired_us is not None and planned.healed_us is None
             if (
                 ill
                 and spec.heal_after_s is not None
-                and time.monotonic() >= each.fired_at_s + spec.heal_after_s
+                and time.monotonic() >= planned.fired_at_s + spec.heal_after_s
             ):
-                self._heal(each)
+                self._heal(planned)
 
     def quiet(self, action: Callable[[], None]) -> None:
         """Does something while no fault is being placed; nothing if one is."""
@@ -113,36 +115,36 @@ class FaultPlan:
 
     def all_fired(self) -> bool:
         """Returns whether every fault was fired (it may still wait for its byte)."""
-        return all(each.fired_us is not None for each in self.faults)
+        return all(planned.fired_us is not None for planned in self.faults)
 
     def all_happened(self) -> bool:
         """Returns whether every fault was fired and has done something: healed now, none would be taken back
         unseen."""
-        return all(each.fired for each in self.faults)
+        return all(planned.fired for planned in self.faults)
 
     def heal(self) -> None:
         """Heals everything that was fired and not healed."""
         self._points.raise_failure()
-        for each in self.faults:
-            if each.fired_us is not None and each.healed_us is None:
-                self._heal(each)
+        for planned in self.faults:
+            if planned.fired_us is not None and planned.healed_us is None:
+                self._heal(planned)
 
     def close(self) -> None:
         """Gives back what faults hold, whatever happened."""
-        for each in self.faults:
-            each.placed.close()
+        for planned in self.faults:
+            planned.placed.close()
 
     def table(self) -> pa.Table:
         """The history's table of faults."""
         return table_of(
             "faults",
             {
-                "name": [each.spec.do for each in self.faults],
-                "point": [each.spec.at for each in self.faults],
-                "fired": [each.fired for each in self.faults],
-                "fired_us": [each.fired_us for each in self.faults],
-                "healed_us": [each.healed_us for each in self.faults],
-                "detail": [each.placed.effect() for each in self.faults],
+                "name": [planned.spec.do for planned in self.faults],
+                "point": [planned.spec.at for planned in self.faults],
+                "fired": [planned.fired for planned in self.faults],
+                "fired_us": [planned.fired_us for planned in self.faults],
+                "healed_us": [planned.healed_us for planned in self.faults],
+                "detail": [planned.placed.effect() for planned in self.faults],
             },
         )
 
@@ -162,14 +164,14 @@ class FaultPlan:
         if not due:
             return  # a fault being placed may wait for the very process that would be held here
         with self._busy:
-            for each in due:
-                each.fired_us, each.fired_at_s = self._world.now_us(), time.monotonic()
-                each.placed.fire()
+            for planned in due:
+                planned.fired_us, planned.fired_at_s = self._world.now_us(), time.monotonic()
+                planned.placed.fire()
 
-    def _heal(self, each: Planned) -> None:
+    def _heal(self, planned: Planned) -> None:
         with self._busy:
-            each.healed_us = self._world.now_us()
-            each.placed.heal()
+            planned.healed_us = self._world.now_us()
+            planned.placed.heal()
 
 
 def _joined(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:

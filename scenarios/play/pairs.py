@@ -22,10 +22,12 @@ def pairs(scenarios: Sequence[Scenario], count: int, seed: int) -> list[Scenario
     the same workload, share an engine, and not set one thing of a server or of the project twice.
     """
     able = [
-        each for each in scenarios if each.expect.ending == RESUMES and each.faults and not each.waits_for
+        scenario
+        for scenario in scenarios
+        if scenario.expect.ending == RESUMES and scenario.faults and not scenario.waits_for
     ]
     found = [
-        made for one, other in itertools.combinations(able, 2) if (made := _pair(one, other)) is not None
+        pair for one, other in itertools.combinations(able, 2) if (pair := _pair(one, other)) is not None
     ]
     return random.Random(f"{seed}/pairs").sample(found, min(count, len(found)))
 
@@ -78,5 +80,5 @@ def _flat(document: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
+        return {str(key): _plain(member) for key, member in value.items()}
+    return [_plain(member) for member in value] if isinstance(value, tuple | list) else value

@@ -59,9 +59,13 @@ def refused(pipeline: PipelineProcess, accepted: Callable[[], bool]) -> tuple[st
 def untouched(stage: Stage) -> Traces:
     """Looks at everything a run would touch first: target tables, ledger, slot, publication, old tables."""
     found = []
-    for each in stage.workload.tracked:
-        found.append((f"rows of the new table {each.new.table}", _count(stage.target.direct, each.new.table)))
-        found.append((f"rows of the old table {each.old.table}", _count(stage.source.direct, each.old.table)))
+    for sides in stage.workload.tracked:
+        found.append(
+            (f"rows of the new table {sides.new.table}", _count(stage.target.direct, sides.new.table))
+        )
+        found.append(
+            (f"rows of the old table {sides.old.table}", _count(stage.source.direct, sides.old.table))
+        )
     ledger = "SELECT count(*) FROM migrator.ledger WHERE segment > 0"
     found.append(("segments applied by the ledger", _ask(stage.target.direct, ledger, "none")))
     if stage.source.direct.kind == "postgresql":

@@ -226,7 +226,7 @@ class _Play:
             scenario=self._scenario.name,
             engine=self._stage.source.direct.kind,
             seed=self._order.seed,
-            tables=tuple(each.table for each in self._stage.workload.tracked),
+            tables=tuple(sides.table for sides in self._stage.workload.tracked),
             drained=ended.drained,
             halted=ended.error if ended.ending == HALTS else "",
             versions=self._findings.versions,
@@ -235,7 +235,7 @@ class _Play:
         return self._recorders.history(description, operations(report.writes), self._plan.table(), delivered)
 
     def _counts(self, report: WriterReport, delivered: Deliveries, history: History) -> dict[str, int]:
-        fired = sum(each.fired for each in self._plan.faults)
+        fired = sum(planned.fired for planned in self._plan.faults)
         return {
             "row changes": report.row_changes,
             "client transactions": report.commits,
@@ -261,7 +261,7 @@ class _Play:
         self._pipeline.close()
         self._plan.heal()
         self._findings.checks = (before.compared(untouched(self._stage)),)
-        self._findings.counts = {"faults fired": sum(each.fired for each in self._plan.faults)}
+        self._findings.counts = {"faults fired": sum(planned.fired for planned in self._plan.faults)}
 
     def _environment(self) -> dict[str, str]:
         return {**self._stage.environment, **self._plan.environment()}
