@@ -66,7 +66,7 @@ class BinlogRecorder:
     def __init__(self, database: Database, tracked: Sequence[Tracked], clock: RunClock):
         self.log = SourceLog()
         self._database = database
-        self._tracked = {each.old.table: each for each in tracked}
+        self._tracked = {sides.old.table: sides for sides in tracked}
         self._clock = clock
         self._stopping = Stopping()
         self._goal: Place | None = None
@@ -79,8 +79,8 @@ class BinlogRecorder:
         """See ``SourceLogRecorder``. Nobody may write during this call."""
         self._place = self._present()
         self._columns = {table: self._column_names(table) for table in self._tracked}
-        for each in self._tracked.values():
-            self.log.initial(each.table.name, rows_of(self._database, each.old))
+        for sides in self._tracked.values():
+            self.log.initial(sides.table.name, rows_of(self._database, sides.old))
         self._thread = self._stopping.thread("log recorder", self._run)
 
     def stop(self) -> None:

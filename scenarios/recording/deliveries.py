@@ -130,7 +130,7 @@ class Deliveries:
 
 def deliveries(folder: Path, tracked: Sequence[Tracked]) -> Deliveries:
     """Reads kept segments. Raises ``VerifyError`` for one that can't be read."""
-    wanted = {each.table.name: each for each in tracked}
+    wanted = {sides.table.name: sides for sides in tracked}
     parts: list[pa.Table] = []
     numbers, epochs = [], set()
     chunks = dropped = 0
@@ -203,7 +203,7 @@ def _laid_out(
     columns, count = tracked.old, rows.num_rows
     log = origin == LOG
     value = rows[columns.value] if columns.value and columns.value in rows.column_names else None
-    made = {
+    values = {
         "segment": pa.repeat(pa.scalar(segment, pa.int64()), count),
         "origin": pa.repeat(origin, count),
         "order": rows["__position"] if log else None,
@@ -217,7 +217,7 @@ def _laid_out(
     }
     schema = SCHEMAS["deliveries"]
     arrays = [
-        pa.nulls(count, field.type) if made[field.name] is None else pc.cast(made[field.name], field.type)
+        pa.nulls(count, field.type) if values[field.name] is None else pc.cast(values[field.name], field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)

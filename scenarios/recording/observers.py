@@ -52,7 +52,7 @@ class Observers:
         self._seed = seed
         self._names = [f"observer-{number}" for number in range(1, threads + 1)]
         self._totals = _totals(tracked)
-        self._rows = [(each.table.name, each.new.keys, *select(each.new)) for each in tracked]
+        self._rows = [(sides.table.name, sides.new.keys, *select(sides.new)) for sides in tracked]
         self._seen = GrowingTable("observations")
         self._lock = threading.Lock()
         self._snapshots = 0
@@ -149,10 +149,12 @@ class Observers:
 def _totals(tracked: Sequence[Tracked]) -> list[tuple[str, str]]:
     """Per group of tables with a constant total: its name and the SELECT of the sum over all of them."""
     groups: dict[str, list[str]] = {}
-    for each in tracked:
-        if each.table.total and each.new.value:
-            part = f"SELECT coalesce(sum({quoted(each.new.value)}), 0) AS part FROM {quoted(each.new.table)}"
-            groups.setdefault(each.table.total, []).append(part)
+    for sides in tracked:
+        if sides.table.total and sides.new.value:
+            part = (
+                f"SELECT coalesce(sum({quoted(sides.new.value)}), 0) AS part FROM {quoted(sides.new.table)}"
+            )
+            groups.setdefault(sides.table.total, []).append(part)
     return [
         (group, f"SELECT sum(part)::bigint FROM ({' UNION ALL '.join(parts)}) AS parts")
         for group, parts in groups.items()

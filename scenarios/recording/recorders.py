@@ -71,9 +71,9 @@ class Recorders:
 
     def start(self) -> None:
         """Starts all. Nobody may write to the source during this call."""
-        for each in (self.log, self.commits, self.segments, self.observers):
-            each.start()
-            self._running.append(each.stop)
+        for recorder in (self.log, self.commits, self.segments, self.observers):
+            recorder.start()
+            self._running.append(recorder.stop)
 
     def stop(self) -> None:
         """Records what is there now and ends; raises the first failure once all have ended. May be called again."""

@@ -88,7 +88,9 @@ class SlotRecorder:
         us."""
         try:
             with self._database.postgres(autocommit=True) as connection:
-                tables = sql.SQL(", ").join(sql.Identifier(each.schema, each.table) for each in self._tables)
+                tables = sql.SQL(", ").join(
+                    sql.Identifier(published.schema, published.table) for published in self._tables
+                )
                 name = sql.Identifier(self._name)
                 connection.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, tables))
                 lasting = sql.SQL(", failover => true" if self._failover else "")

@@ -61,7 +61,7 @@ class MysqlLogRecorder(BinlogRecorder):
 def counts(text: str) -> GtidCounts:
     """A set of GTIDs as the server writes it. Raises ``VerifyError`` for one with gaps or tags."""
     last: dict[str, int] = {}
-    for part in filter(None, (each.strip() for each in text.split(","))):
+    for part in filter(None, (part.strip() for part in text.split(","))):
         server, _, numbers = part.partition(":")
         first, _, end = numbers.partition("-")
         if first != "1" or not (end or first).isdecimal():

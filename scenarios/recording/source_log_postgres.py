@@ -25,15 +25,15 @@ class PostgresLogRecorder:
         self.log = SourceLog()
         self._database = database
         self._tracked = tracked
-        tables = [Published(database.schema, each.old.table) for each in tracked]
+        tables = [Published(database.schema, sides.old.table) for sides in tracked]
         taker = _Taker(self.log, database.schema, tracked, clock)
         self._slot = SlotRecorder(database, NAME, tables, taker, failover=True)
 
     def start(self) -> None:
         """See ``SourceLogRecorder``. Nobody may write between the slot's creation and the end of this call."""
         self._slot.start()
-        for each in self._tracked:
-            self.log.initial(each.table.name, rows_of(self._database, each.old))
+        for sides in self._tracked:
+            self.log.initial(sides.table.name, rows_of(self._database, sides.old))
 
     def stop(self) -> None:
         """See ``SourceLogRecorder``."""
@@ -44,7 +44,7 @@ class _Taker:
     def __init__(self, log: SourceLog, schema: str, tracked: Sequence[Tracked], clock: RunClock):
         self._log = log
         self._clock = clock
-        self._wanted = {(schema, each.old.table): each for each in tracked}
+        self._wanted = {(schema, sides.old.table): sides for sides in tracked}
         self._known: dict[int, tuple[str, RowShape]] = {}
 
     def relation(self, relation: Relation) -> None:

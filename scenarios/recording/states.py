@@ -43,8 +43,8 @@ def rows_of(database: Database, columns: Columns) -> Iterator[RowVersion]:
 def final_state(database: Database, tracked: Sequence[Tracked], side: Literal["old", "new"]) -> pa.Table:
     """The history's table of one side's state as it is now."""
     state = GrowingTable("final_source")  # both sides have one layout
-    for each in tracked:
-        for row in rows_of(database, each.old if side == "old" else each.new):
-            state.add((each.table.name, row.key, row.session, row.number, PUT, row.value))
+    for sides in tracked:
+        for row in rows_of(database, sides.old if side == "old" else sides.new):
+            state.add((sides.table.name, row.key, row.session, row.number, PUT, row.value))
         state.settle()
     return state.table()

@@ -62,7 +62,7 @@ class TargetCommitRecorder:
         self._database = database
         self._tracked = tracked
         self._taker = _Taker(database.schema, migration, tracked, clock)
-        tables = [Published(database.schema, each.new.table) for each in tracked]
+        tables = [Published(database.schema, sides.new.table) for sides in tracked]
         self._slot = SlotRecorder(database, NAME, [*tables, Published(*_LEDGER)], self._taker)
 
     @property
@@ -74,8 +74,8 @@ class TargetCommitRecorder:
         """Begins at the target's present end of log. Raises ``VerifyError``."""
         try:
             with self._database.postgres(autocommit=True) as connection:
-                for each in self._tracked:
-                    table = sql.Identifier(self._database.schema, each.new.table)
+                for sides in self._tracked:
+                    table = sql.Identifier(self._database.schema, sides.new.table)
                     connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table))
         except psycopg.Error as error:
             raise VerifyError("the target's tables can't be recorded", cause=str(error).strip()) from error
@@ -97,8 +97,8 @@ class _Taker:
         self.commits = 0
         self._clock = clock
         self._migration = migration
-        self._wanted = {(schema, each.new.table): each for each in tracked}
-        self._sources = tuple(each.table.name for each in tracked)
+        self._wanted = {(schema, sides.new.table): sides for sides in tracked}
+        self._sources = tuple(sides.table.name for sides in tracked)
         self._known: dict[int, tuple[str, RowShape]] = {}
         self._ledger_oid = 0
         self._ledger_columns: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ class _Taker:
 
 def _covered(checkpoint: str | None, sources: Sequence[str]) -> str:
     """Per source table: null before its first chunk, the last dumped key, or true after its dump."""
-    dumps = {} if checkpoint is None else {each["table"][1]: each for each in json.loads(checkpoint)["dumps"]}
+    dumps = {} if checkpoint is None else {dump["table"][1]: dump for dump in json.loads(checkpoint)["dumps"]}
     covered: dict[str, object] = {}
     for source in sources:
         dump = dumps.get(source)
