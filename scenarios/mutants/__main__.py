@@ -17,7 +17,9 @@ from scenarios.mutants.catalog import MUTANTS, mutant
 def run() -> None:
     """Breaks the rule named first, then is the ``migrator`` command."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        names = "\n".join(f"  {each.name:28} {each.broken}" for each in MUTANTS if each.on_servers)
+        names = "\n".join(
+            f"  {variant.name:28} {variant.broken}" for variant in MUTANTS if variant.on_servers
+        )
         click.echo(f"usage: python -m scenarios.mutants NAME COMMAND ...\n\n{names}")
         sys.exit(0 if len(sys.argv) > 1 else 2)
     try:

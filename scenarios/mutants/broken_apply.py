@@ -53,7 +53,7 @@ def net_to_first_image(
 ) -> tuple[pa.Table, pa.Table]:
     """Nets several changes of a key wrongly: the first after image wins."""
     before, after = net_images(schema, images, every_before)
-    rows = images.filter(pc.equal(images[SIGN], 1)).drop_columns([each.name for each in IMAGE_FIELDS])
+    rows = images.filter(pc.equal(images[SIGN], 1)).drop_columns([field.name for field in IMAGE_FIELDS])
     wanted = set(zip(*[after[name].to_pylist() for name in schema.key], strict=True))
     places, keys = [], zip(*[rows[name].to_pylist() for name in schema.key], strict=True)
     for place, key in enumerate(keys):

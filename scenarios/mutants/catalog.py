@@ -63,7 +63,7 @@ class Mutant:
             raise ConfigError(
                 f"the mutant {self.name} exists in the simulation only",
                 where=self.name,
-                remedy=f"name one of: {', '.join(each.name for each in MUTANTS if each.on_servers)}",
+                remedy=f"name one of: {', '.join(variant.name for variant in MUTANTS if variant.on_servers)}",
             )
         for patch in (*self.shared, *self.servers()):
             setattr(patch.owner, patch.name, patch.value)
@@ -156,11 +156,11 @@ MUTANTS = (
 
 def mutant(name: str) -> Mutant:
     """Finds a mutant by name. Raises ``ConfigError`` naming all of them."""
-    for each in MUTANTS:
-        if each.name == name:
-            return each
+    for variant in MUTANTS:
+        if variant.name == name:
+            return variant
     raise ConfigError(
         f"there is no mutant {name!r}",
         where=name,
-        remedy=f"name one of: {', '.join(each.name for each in MUTANTS)}",
+        remedy=f"name one of: {', '.join(variant.name for variant in MUTANTS)}",
     )

@@ -126,7 +126,9 @@ def tried(trial: Trial, first: int, play: Callable[[Trial, int], RunResult]) -> 
             killer, caught = seed, violated(result)
             break
         why.append(f"seed {seed}: {_instead(result)}")
-    outcome = next((each for each in (Outcome.HOLDS, Outcome.UNKNOWN) if each in judged), Outcome.VIOLATED)
+    outcome = next(
+        (outcome for outcome in (Outcome.HOLDS, Outcome.UNKNOWN) if outcome in judged), Outcome.VIOLATED
+    )
     return TrialRow(
         trial.mutant, broken.broken, broken.must_catch, trial.scenario, trial.engine, caught, killer,
         len(why) + (killer is not None), trial.runs, round(elapsed_s, 1), outcome, tuple(why),
@@ -141,7 +143,7 @@ def violated(result: RunResult) -> tuple[str, ...]:
 def overall(rows: Sequence[TrialRow]) -> Outcome:
     """A survivor before an unknown before all killed; of no trials it is unknown."""
     found = {row.outcome for row in rows} or {Outcome.UNKNOWN}
-    return next(each for each in (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS) if each in found)
+    return next(outcome for outcome in (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS) if outcome in found)
 
 
 def heading() -> str:
@@ -159,11 +161,11 @@ def lines(row: TrialRow) -> list[str]:
         f"{row.mutant:{_WIDTH}} {row.scenario:25} {row.engine:10} {' '.join(row.must_catch):10}"
         f" {SAID[row.outcome]:8} {' '.join(row.caught_by) or 'nobody':17} {runs:>6} {row.elapsed_s:>6.1f}"
     )
-    return [first, *(f"    {each}" for each in row.why)]
+    return [first, *(f"    {reason}" for reason in row.why)]
 
 
 SAID = {Outcome.HOLDS: "killed", Outcome.VIOLATED: "SURVIVED", Outcome.UNKNOWN: "unknown"}
-_WIDTH = max(len(each.name) for each in MUTANTS)
+_WIDTH = max(len(variant.name) for variant in MUTANTS)
 
 
 def _instead(result: RunResult) -> str:

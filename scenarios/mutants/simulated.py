@@ -53,13 +53,13 @@ def _seeds(seeds: int, first: int, broken: Mutant | None) -> tuple[Outcome, Mapp
         if tally.failed is not None:
             break
     elapsed_s = time.monotonic() - started
-    for each in tally.lines():
-        click.echo(each)
+    for text in tally.lines():
+        click.echo(text)
     click.echo(f"  {tally.seeds / elapsed_s:.0f} seeds/s")
     if tally.failed is not None:
         click.echo("")
-        for each in explained(tally.failed[0], broken.apply() if broken else setup_of(tally.failed[0])):
-            click.echo(each)
+        for text in explained(tally.failed[0], broken.apply() if broken else setup_of(tally.failed[0])):
+            click.echo(text)
     document = {
         "outcome": tally.outcome.value,
         "mutant": broken.name if broken else "",
@@ -83,12 +83,14 @@ def _seeds(seeds: int, first: int, broken: Mutant | None) -> tuple[Outcome, Mapp
 def _table(seeds: int, first: int) -> tuple[Outcome, Mapping[str, Any]]:
     rows: list[KillRow] = []
     click.echo(heading())
-    for each in MUTANTS:
-        rows.append(kill_row(each, seeds, first))
+    for variant in MUTANTS:
+        rows.append(kill_row(variant, seeds, first))
         click.echo(line(rows[-1]))
     for row in judge_rows(good_history()):
         rows.append(row)
         click.echo(line(row))
     outcomes = {row.outcome for row in rows}
-    outcome = next((each for each in (Outcome.VIOLATED, Outcome.UNKNOWN) if each in outcomes), Outcome.HOLDS)
+    outcome = next(
+        (outcome for outcome in (Outcome.VIOLATED, Outcome.UNKNOWN) if outcome in outcomes), Outcome.HOLDS
+    )
     return outcome, {"outcome": outcome.value, "first": first, "mutants": [row.document() for row in rows]}

@@ -27,7 +27,7 @@ _LARGE = 2**53
 _TABLE = "register"
 
 
-def _each(history: History, change: Callable[[pa.Table], pa.Table], *names: str) -> History:
+def _with_tables_changed(history: History, change: Callable[[pa.Table], pa.Table], *names: str) -> History:
     """The history with some of its tables changed."""
     return replace(history, **{name: change(getattr(history, name)) for name in names})
 
@@ -40,7 +40,9 @@ _VALUES = tuple(name for name, schema in SCHEMAS.items() if "value" in schema.na
 
 
 def _nothing(history: History) -> History:
-    return _each(history, lambda table: table.slice(0, 0), *(name for name in SCHEMAS if name != "faults"))
+    return _with_tables_changed(
+        history, lambda table: table.slice(0, 0), *(name for name in SCHEMAS if name != "faults")
+    )
 
 
 def _as_doubles(history: History) -> History:
@@ -51,7 +53,7 @@ def _as_doubles(history: History) -> History:
         )
         return table.set_column(table.schema.get_field_index("value"), table.schema.field("value"), doubles)
 
-    return _each(history, lossy, *_VALUES)
+    return _with_tables_changed(history, lossy, *_VALUES)
 
 
 def _without_values(history: History) -> History:
@@ -59,7 +61,7 @@ def _without_values(history: History) -> History:
         nulls = pa.nulls(table.num_rows, pa.int64())
         return table.set_column(table.schema.get_field_index("value"), table.schema.field("value"), nulls)
 
-    return _each(history, blind, *_VALUES)
+    return _with_tables_changed(history, blind, *_VALUES)
 
 
 def _without_deletes(history: History) -> History:
@@ -70,7 +72,7 @@ def _without_deletes(history: History) -> History:
     left = [row for row in history.final_target.to_pylist() if (row["table"], row["key"]) in rows]
     columns = {name: [row[name] for row in left] for name in SCHEMAS["final_target"].names}
     history = replace(history, final_target=table_of("final_target", columns))
-    return _each(history, puts, "log", "changes", "deliveries", "operations")
+    return _with_tables_changed(history, puts, "log", "changes", "deliveries", "operations")
 
 
 def _source_twice(history: History) -> History:
@@ -210,7 +212,7 @@ def good_history() -> History:
         history = simulate(seed, WITNESS)
         outcomes = [result.outcome for result in judge(history)]
         if outcomes.count(Outcome.HOLDS) == len(outcomes) and _deleted_for_good(history) is not None:
-            return _each(history, _enlarged, *_VALUES)
+            return _with_tables_changed(history, _enlarged, *_VALUES)
     raise VerifyError("no seed makes a history that the judges can be tried on")
 
 
@@ -235,7 +237,7 @@ def judge_rows(history: History) -> tuple[KillRow, ...]:
             if missed
             else "a good history doesn't hold",
         )
-    return tuple(_row(each, wrong_on(each, history)) for each in JUDGES)
+    return tuple(_row(broken, wrong_on(broken, history)) for broken in JUDGES)
 
 
 def wrong_on(broken: BrokenJudge, history: History) -> tuple[str, ...]:

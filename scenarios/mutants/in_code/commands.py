@@ -38,9 +38,10 @@ def code_mutants(
     """
     mutants = chosen(words)
     if list_:
-        for each in mutants:
+        for mutant in mutants:
             click.echo(
-                f"{each.path}: {each.name}" + (f" (equivalent: {each.equivalent})" if each.equivalent else "")
+                f"{mutant.path}: {mutant.name}"
+                + (f" (equivalent: {mutant.equivalent})" if mutant.equivalent else "")
             )
         click.echo(f"{len(mutants)} mutants")
         return
@@ -66,7 +67,7 @@ def code_mutants(
             "outcome": outcome.value,
             "mutants": [row.document() for row in rows],
             "equivalent": [
-                {"name": each.name, "why": each.equivalent} for each in mutants if each.equivalent
+                {"name": mutant.name, "why": mutant.equivalent} for mutant in mutants if mutant.equivalent
             ],
         }
         json_file.write(path, document)
@@ -77,9 +78,9 @@ def chosen(words: tuple[str, ...]) -> tuple[CodeMutant, ...]:
     """The mutants with one of these words in path or name; all without words. Raises ``ConfigError`` if none
     has."""
     found = tuple(
-        each
-        for each in CODE_MUTANTS
-        if not words or any(word in each.path or word in each.name for word in words)
+        mutant
+        for mutant in CODE_MUTANTS
+        if not words or any(word in mutant.path or word in mutant.name for word in words)
     )
     if not found:
         raise ConfigError(

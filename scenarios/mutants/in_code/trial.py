@@ -129,14 +129,14 @@ def tried(
         return row
 
     with ThreadPoolExecutor(workers, thread_name_prefix="mutant") as pool:
-        return list(pool.map(attempt, [each for each in mutants if not each.equivalent]))
+        return list(pool.map(attempt, [mutant for mutant in mutants if not mutant.equivalent]))
 
 
 def unbroken(
     mutants: Sequence[CodeMutant], run: Callable[[Path, Sequence[str]], TestsRun] = outcome_of
 ) -> TestsRun:
     """Runs every test that the mutants name on the code as it is: where one fails, a kill would prove nothing."""
-    tests = dict.fromkeys(test for each in mutants if not each.equivalent for test in each.tests)
+    tests = dict.fromkeys(test for mutant in mutants if not mutant.equivalent for test in mutant.tests)
     return run(ROOT, list(tests))
 
 
