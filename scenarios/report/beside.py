@@ -31,12 +31,12 @@ def tables_beside(out: Path) -> Tables:
     )
 
 
-def _read(path: Path, made: Any) -> Table | None:
+def _read(path: Path, table_of: Any) -> Table | None:
     if not path.exists():
         return None
     try:
         measured = f"Measured {datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC."
-        table: Table = made(json.loads(path.read_text()), measured)
+        table: Table = table_of(json.loads(path.read_text()), measured)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise VerifyError(
             "a table of the report can't be read",
@@ -49,16 +49,16 @@ def _read(path: Path, made: Any) -> Table | None:
 
 def _kill_table(document: Mapping[str, Any], measured: str) -> Table:
     rows = []
-    for each in document["mutants"]:
-        outcome = Outcome(each["outcome"])
-        caught = [f"{code} {number:,}" for code, number in sorted(each["caught_by"].items())]
-        caught += [f"halted {each['halted']:,}"] if each["halted"] else []
+    for mutant in document["mutants"]:
+        outcome = Outcome(mutant["outcome"])
+        caught = [f"{code} {number:,}" for code, number in sorted(mutant["caught_by"].items())]
+        caught += [f"halted {mutant['halted']:,}"] if mutant["halted"] else []
         cells = (
-            f"{_SAID[outcome]}: {each['mutant']}",
-            each["broken"],
-            ", ".join(each["must_catch"]),
-            "–" if each["first"] is None else f"{each['first']:,}",
-            f"{each['rate']:.1%} of {each['seeds']:,}",
+            f"{_SAID[outcome]}: {mutant['mutant']}",
+            mutant["broken"],
+            ", ".join(mutant["must_catch"]),
+            "–" if mutant["first"] is None else f"{mutant['first']:,}",
+            f"{mutant['rate']:.1%} of {mutant['seeds']:,}",
             ", ".join(caught) or "nobody",
         )
         rows.append(Row(cells, outcome))
@@ -79,16 +79,16 @@ def _kill_table(document: Mapping[str, Any], measured: str) -> Table:
 
 def _kill_table_on_servers(document: Mapping[str, Any], measured: str) -> Table:
     rows = []
-    for each in document["mutants"]:
-        outcome = Outcome(each["outcome"])
+    for mutant in document["mutants"]:
+        outcome = Outcome(mutant["outcome"])
         cells = (
-            f"{_SAID[outcome]}: {each['mutant']}",
-            each["broken"],
-            f"{each['scenario']} [{each['engine']}]",
-            " or ".join(each["must_catch"]),
-            ", ".join(each["caught_by"]) or "nobody" + "".join(f"; {why}" for why in each["why"]),
-            f"{each['runs']} of {each['budget']}",
-            f"{each['elapsed_s']:.0f}",
+            f"{_SAID[outcome]}: {mutant['mutant']}",
+            mutant["broken"],
+            f"{mutant['scenario']} [{mutant['engine']}]",
+            " or ".join(mutant["must_catch"]),
+            ", ".join(mutant["caught_by"]) or "nobody" + "".join(f"; {why}" for why in mutant["why"]),
+            f"{mutant['runs']} of {mutant['budget']}",
+            f"{mutant['elapsed_s']:.0f}",
         )
         rows.append(Row(cells, outcome))
     note = (
@@ -104,12 +104,12 @@ def _code_mutants(document: Mapping[str, Any], measured: str) -> Table:
     mutants = document["mutants"]
     outcome = Outcome(document["outcome"])
     rows = [Row((f"{_SAID[outcome]}: all files", *_counted(mutants)), outcome)]
-    for path in dict.fromkeys(each["path"] for each in mutants):
-        rows.append(Row((path, *_counted([each for each in mutants if each["path"] == path]))))
-    for each in mutants:
-        if Outcome(each["outcome"]) is not Outcome.HOLDS:
-            said = _SAID[Outcome(each["outcome"])]
-            rows.append(Row((f"{said}: {each['path']}", "", "", f"{each['name']} ({each['said']})")))
+    for path in dict.fromkeys(mutant["path"] for mutant in mutants):
+        rows.append(Row((path, *_counted([mutant for mutant in mutants if mutant["path"] == path]))))
+    for mutant in mutants:
+        if Outcome(mutant["outcome"]) is not Outcome.HOLDS:
+            said = _SAID[Outcome(mutant["outcome"])]
+            rows.append(Row((f"{said}: {mutant['path']}", "", "", f"{mutant['name']} ({mutant['said']})")))
     note = (
         f"Single changes to the code; the fast tests must notice each. {len(document['equivalent'])} more change"
         f" nothing that could be noticed. {measured}"
@@ -118,7 +118,7 @@ def _code_mutants(document: Mapping[str, Any], measured: str) -> Table:
 
 
 def _counted(mutants: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
-    killed = sum(Outcome(each["outcome"]) is Outcome.HOLDS for each in mutants)
+    killed = sum(Outcome(mutant["outcome"]) is Outcome.HOLDS for mutant in mutants)
     return f"{len(mutants):,}", f"{killed:,}", ""
 
 
@@ -127,9 +127,12 @@ def _simulation(document: Mapping[str, Any], measured: str) -> Table:
     rows = []
     for code, counts in document["checks"].items():
         outcome = next(
-            (each for each in (Outcome.VIOLATED, Outcome.HOLDS) if counts[each.value]), Outcome.UNKNOWN
+            (outcome for outcome in (Outcome.VIOLATED, Outcome.HOLDS) if counts[outcome.value]),
+            Outcome.UNKNOWN,
         )
-        numbers = [f"{counts[each.value]:,}" for each in (Outcome.HOLDS, Outcome.VIOLATED, Outcome.UNKNOWN)]
+        numbers = [
+            f"{counts[outcome.value]:,}" for outcome in (Outcome.HOLDS, Outcome.VIOLATED, Outcome.UNKNOWN)
+        ]
         rows.append(Row((f"{outcome.value}: {code}", *numbers, f"{counts['checked']:,}"), outcome))
     failed = document["failed"]
     said = (
@@ -151,16 +154,16 @@ def _simulation(document: Mapping[str, Any], measured: str) -> Table:
 def _torture(document: Mapping[str, Any], measured: str) -> Table:
     """Another tool's violations are its own: rows without an outcome, which don't colour this report's verdict."""
     rows = []
-    for each in document["rows"]:
-        ended = each["ended"]
+    for row in document["rows"]:
+        ended = row["ended"]
         cells = (
-            f"{each['hazard']}: {each['title']}",
-            f"{each['tool']} on {each['server']}",
-            f"{each['rows_read']:,}",
-            f"{each['stale_reads']:,}",
-            f"{each['stale_events']:,}",
-            "not comparable" if ended else f"{each['wrong_keys']:,}",
-            each["verdict"] + (f"; ended by itself: {ended}" if ended else ""),
+            f"{row['hazard']}: {row['title']}",
+            f"{row['tool']} on {row['server']}",
+            f"{row['rows_read']:,}",
+            f"{row['stale_reads']:,}",
+            f"{row['stale_events']:,}",
+            "not comparable" if ended else f"{row['wrong_keys']:,}",
+            row["verdict"] + (f"; ended by itself: {ended}" if ended else ""),
         )
         rows.append(Row(cells))
     note = (

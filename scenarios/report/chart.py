@@ -95,9 +95,9 @@ def _bands(faults: Sequence[FaultFact], scale: float, bottom: int) -> list[str]:
         x = _LEFT + fault.fired_s * scale
         healed_s = fault.fired_s if fault.healed_s is None else fault.healed_s
         width = max((healed_s - fault.fired_s) * scale, _LEAST_BAND)
-        told = escape(f"{number}: {fault.name} {fault.point} {fault.detail}".strip())
+        tooltip = escape(f"{number}: {fault.name} {fault.point} {fault.detail}".strip())
         parts.append(
-            f'<g><title>{told}</title><rect class="band" x="{x:.1f}" y="{_TOP}" width="{width:.1f}" '
+            f'<g><title>{tooltip}</title><rect class="band" x="{x:.1f}" y="{_TOP}" width="{width:.1f}" '
             f'height="{bottom - _TOP}"/><line class="onset" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>'
             f'<text class="fault" x="{x:.1f}" y="{_TOP - 8}" text-anchor="middle">{number}</text></g>'
         )

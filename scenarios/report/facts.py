@@ -165,7 +165,7 @@ def _seconds(moment_us: int | None) -> float | None:
 def _series(history: History) -> Series | None:
     written_s = _times(history.operations.filter(pc.equal(history.operations["outcome"], OK)), "ended_us")
     commit_s, rows, lag_ms = _commits(history)
-    ends = [float(each.max()) for each in (written_s, commit_s) if each.size]
+    ends = [float(times.max()) for times in (written_s, commit_s) if times.size]
     if not ends:
         return None
     bin_s = max(_LEAST_BIN_S, max(ends) / _BINS)

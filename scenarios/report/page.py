@@ -66,7 +66,9 @@ def _head(facts: Sequence[Fact], outcome: Outcome, made_at: str, version: str) -
     proper = in_order(facts)
     counted = Counter(fact.run.outcome for fact in proper)
     said = [
-        f'<span class="{each.value}">{counted[each]} {each.value}</span>' for each in ORDER if counted[each]
+        f'<span class="{shown.value}">{counted[shown]} {shown.value}</span>'
+        for shown in ORDER
+        if counted[shown]
     ]
     tried = controls(facts)
     if tried:
@@ -121,8 +123,9 @@ def _cell(check: CheckResult | None) -> str:
     if check is None:
         return '<td class="c">–</td>'
     number = check.violations if check.outcome is Outcome.VIOLATED else check.checked
-    told = f"{check.title}: {check.checked:,} {check.unit}"
-    return f'<td class="c {check.outcome.value}" title="{escape(told)}">{SIGNS[check.outcome]} {_short(number)}</td>'
+    tooltip = f"{check.title}: {check.checked:,} {check.unit}"
+    sign = SIGNS[check.outcome]
+    return f'<td class="c {check.outcome.value}" title="{escape(tooltip)}">{sign} {_short(number)}</td>'
 
 
 def _short(number: int) -> str:

@@ -53,7 +53,7 @@ class Tables:
     def all(self) -> tuple[Table, ...]:
         """Lists the tables in the order of the report."""
         found = (self.kill, self.servers, self.code, self.simulation, self.torture, self.waiting)
-        return tuple(each for each in found if each is not None)
+        return tuple(table for table in found if table is not None)
 
     def outcomes(self) -> set[Outcome]:
         """Collects the outcomes of all rows that have one."""

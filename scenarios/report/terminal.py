@@ -44,7 +44,10 @@ def text(facts: Sequence[Fact], tables: Tables) -> str:
     for row in tables.waiting.rows if tables.waiting else ():
         lines.append(f"waits     {row.cells[0]}: {row.cells[2]}")
     counted = Counter(fact.run.outcome for fact in proper)
-    said = ", ".join(f"{counted[each]} {each.value}" for each in ORDER if counted[each]) or "nothing was run"
+    said = (
+        ", ".join(f"{counted[outcome]} {outcome.value}" for outcome in ORDER if counted[outcome])
+        or "nothing was run"
+    )
     lines.append(f"{verdict([fact.run for fact in facts], tables).value.upper()}: {said}")
     return "\n".join(lines)
 

@@ -16,7 +16,9 @@ _NOTE = (
 def waiting(catalog: Iterable[Scenario]) -> Table | None:
     """The table of all that wait; None when nobody does."""
     rows = [
-        Row((each.name, each.title, each.waits_for, each.until_then)) for each in catalog if each.waits_for
+        Row((scenario.name, scenario.title, scenario.waits_for, scenario.until_then))
+        for scenario in catalog
+        if scenario.waits_for
     ]
     if not rows:
         return None
