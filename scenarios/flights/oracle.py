@@ -102,9 +102,9 @@ def expected_rows(old: Database, scratch: Database) -> dict[str, tuple[tuple[str
     """
     with scratch.postgres() as session:
         _prepare(old, session)
-        made = {match[1]: _expected(session, match[2]) for match in _TARGET.finditer(_oracle())}
+        expected = {match[1]: _expected(session, match[2]) for match in _TARGET.finditer(_oracle())}
         session.rollback()
-    return made
+    return expected
 
 
 def _oracle() -> str:

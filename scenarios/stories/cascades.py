@@ -16,7 +16,7 @@ def show_deletes(old: Database) -> int:
     if old.kind != "mariadb":
         return 0
     connection = old.connect(autocommit=True)
-    made = 0
+    triggers = 0
     try:
         for key in read_foreign_keys(connection, old.database):
             if key.trigger():
@@ -24,7 +24,7 @@ def show_deletes(old: Database) -> int:
                 connection.cursor().execute(
                     f"CREATE TRIGGER {name} BEFORE DELETE ON {quote_table(key.parent)} FOR EACH ROW {key.trigger()}"
                 )
-                made += 1
+                triggers += 1
     finally:
         connection.close()
-    return made
+    return triggers

@@ -55,21 +55,23 @@ def series(first: int, last: int, kind: str) -> str:
     if kind == "postgresql":
         return f"generate_series({first}, {last}) AS series(n)"
     if kind == "mysql":  # its connections allow as many recursions
-        made = f"SELECT CAST({first:d} AS SIGNED) UNION ALL SELECT n + 1 FROM made WHERE n < {last:d}"
-        return f"(WITH RECURSIVE made (n) AS ({made}) SELECT n FROM made) AS series"
+        numbers = f"SELECT CAST({first:d} AS SIGNED) UNION ALL SELECT n + 1 FROM numbers WHERE n < {last:d}"
+        return f"(WITH RECURSIVE numbers (n) AS ({numbers}) SELECT n FROM numbers) AS series"
     return f"(SELECT seq AS n FROM seq_{first}_to_{last}) AS series"
 
 
 def _statements(table: OldTable, kind: str) -> list[str]:
     name = f'"{table.name}"'
     if kind == "postgresql":
-        made = [
+        statements = [
             f"CREATE TABLE {name} ({table.columns})",
             f"ALTER TABLE {name} REPLICA IDENTITY FULL",
         ]
     else:
         # Binary collation: text keys then order and compare as PostgreSQL's do.
-        made = [f"CREATE TABLE {name} ({table.columns}) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE=utf8mb4_bin"]
+        statements = [
+            f"CREATE TABLE {name} ({table.columns}) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+        ]
     if table.rows:
-        made.append(f"INSERT INTO {name} SELECT {table.fill} FROM {series(1, table.rows, kind)}")
-    return made
+        statements.append(f"INSERT INTO {name} SELECT {table.fill} FROM {series(1, table.rows, kind)}")
+    return statements

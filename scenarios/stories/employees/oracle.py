@@ -180,10 +180,10 @@ def _departments(staff: Staff) -> dict[str, Table]:
     members: dict[str, list[int]] = {}
     for number, row in staff.department_of.items():
         members.setdefault(row["dept_no"], []).append(number)
-    made, stats = [], []
+    departments, stats = [], []
     for row in staff.rows["department"]:
         manager = staff.manager_of.get(row["dept_no"])
-        made.append(
+        departments.append(
             (
                 _dept(row["dept_no"]), row["dept_no"], row["dept_name"],
                 _person(manager["emp_no"] if manager else None),
@@ -200,7 +200,7 @@ def _departments(staff: Staff) -> dict[str, Table]:
             )
         )  # fmt: skip
     return {
-        "department": table("dept_id code name manager_person_id", made),
+        "department": table("dept_id code name manager_person_id", departments),
         "department_stats": table("dept_id headcount payroll_cents title_mix first_hire_on", stats),
     }
 
@@ -280,7 +280,7 @@ def _decimal(value: Fraction, digits: int) -> Decimal:
 
 
 def _salaries(staff: Staff) -> Table:
-    made: list[tuple[Any, ...]] = []
+    salaries: list[tuple[Any, ...]] = []
     for number, rows in staff.salaries.items():
         before: int | None = None
         for row in sorted(rows, key=lambda row: row["from_date"]):
@@ -288,15 +288,15 @@ def _salaries(staff: Staff) -> Table:
             if before:
                 change = _decimal(rounded(Fraction((row["amount"] - before) * 100, before), 2), 2)
             before = row["amount"]
-            made.append((_person(number), row["from_date"], _until(row), row["amount"] * 100, change))
-    return table("person_id valid_from valid_to amount_cents change_pct", made)
+            salaries.append((_person(number), row["from_date"], _until(row), row["amount"] * 100, change))
+    return table("person_id valid_from valid_to amount_cents change_pct", salaries)
 
 
 def _cohorts(staff: Staff) -> Table:
     groups: dict[tuple[int, str], list[int]] = {}
     for number, row in staff.employees.items():
         groups.setdefault((row["hire_date"].year, row["gender"]), []).append(number)
-    made = []
+    cohorts = []
     for key, people in groups.items():
         starts = [
             min(staff.salaries[number], key=lambda row: row["from_date"])["amount"] * 100
@@ -304,5 +304,5 @@ def _cohorts(staff: Staff) -> Table:
             if number in staff.salaries
         ]
         mean = _decimal(rounded(Fraction(sum(starts), len(starts)), 4), 4) if starts else None
-        made.append((*key, len(people), sum(number in staff.department_of for number in people), mean))
-    return table("hire_year gender_code hired still_employed avg_start_cents", made)
+        cohorts.append((*key, len(people), sum(number in staff.department_of for number in people), mean))
+    return table("hire_year gender_code hired still_employed avg_start_cents", cohorts)

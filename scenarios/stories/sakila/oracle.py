@@ -246,20 +246,21 @@ def _people(shop: Shop) -> dict[str, Table]:
 def _addresses(shop: Shop) -> Table:
     cities = {row["city_id"]: row for row in shop.rows["city"]}
     countries = {row["country_id"]: row for row in shop.rows["country"]}
-    made = []
+    addresses = []
     for row in shop.rows["address"]:
         city = cities[row["city_id"]]
         country = countries[city["country_id"]]
         texts = [_blank_to_none(row[name]) for name in ("address2", "district", "postal_code", "phone")]
         latest = max(part["last_update"] for part in (row, city, country))
-        made.append(
+        addresses.append(
             (
                 row["address_id"], row["address"], texts[0], texts[1], city["city"], country["country"], texts[2],
                 texts[3], row["x"], row["y"], utc(latest),
             )
         )  # fmt: skip
     return table(
-        "address_id line1 line2 district city country postal_code phone longitude latitude updated_at", made
+        "address_id line1 line2 district city country postal_code phone longitude latitude updated_at",
+        addresses,
     )
 
 
@@ -335,14 +336,14 @@ def _sales(shop: Shop) -> dict[str, Table]:
 
 def _rentals(shop: Shop) -> Table:
     paid = shop.by("payment", "rental_id")
-    made = []
+    rentals = []
     for row in shop.rows["rental"]:
         film = shop.films[shop.items[row["inventory_id"]]["film_id"]]
         rented_at, returned_at = shop.rented_at(row), shop.rented_at(row, "return_date")
         assert rented_at is not None
         due_at = rented_at + timedelta(hours=24 * film["rental_duration"])
         days_late = None if returned_at is None else max((returned_at - due_at).days, 0)
-        made.append(
+        rentals.append(
             (
                 row["inventory_id"], rented_at, _id("customer", row["customer_id"]), row["rental_id"],
                 _id("staff", row["staff_id"]), returned_at, due_at, days_late,
@@ -353,7 +354,7 @@ def _rentals(shop: Shop) -> Table:
     return table(
         "inventory_id rented_at person_id legacy_rental_id handled_by returned_at due_at days_late paid_cents"
         " updated_at",
-        made,
+        rentals,
     )
 
 
@@ -363,11 +364,11 @@ def _payments(shop: Shop) -> dict[str, Table]:
     for row in shop.rows["payment"]:
         store, amount = shop.staff_stores[row["staff_id"]], cents(row["amount"])
         people = _id("customer", row["customer_id"]), _id("staff", row["staff_id"])
-        made = (row["payment_id"], *people, amount, at_store(row["payment_date"], store))
+        payment = (row["payment_id"], *people, amount, at_store(row["payment_date"], store))
         if row["rental_id"] is None:
-            others.append(made)
+            others.append(payment)
         else:
-            allocated.append((*made, row["rental_id"]))
+            allocated.append((*payment, row["rental_id"]))
         written = naive(row["payment_date"])
         assert written is not None
         sales.setdefault((store, written.date().replace(day=1)), []).append(amount)

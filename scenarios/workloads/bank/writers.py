@@ -60,13 +60,13 @@ class Bank:
 
     def create(self, old: Database, spec: WorkloadSpec) -> None:
         """Half of ``spec.keys`` in either table, all with the same balance."""
-        each = max(spec.keys // 2, 2)
+        accounts = max(spec.keys // 2, 2)
         opening = f"n, concat('Owner No. ', n), {OPENING_BALANCE}, 0"
         create_tables(
             old,
             [
-                OldTable("checking", _ACCOUNT, f"{opening}, n", each),
-                OldTable("savings", _ACCOUNT, f"{opening}, n + {each}", each),
+                OldTable("checking", _ACCOUNT, f"{opening}, n", accounts),
+                OldTable("savings", _ACCOUNT, f"{opening}, n + {accounts}", accounts),
                 OldTable("journal", _JOURNAL),
             ],
         )
@@ -85,8 +85,8 @@ class Bank:
 
 
 class _Writers:
-    def __init__(self, each: int, hot_percent: int):
-        self._each = each
+    def __init__(self, accounts: int, hot_percent: int):
+        self._accounts = accounts
         self._hot_percent = hot_percent
 
     def transfer(self, session: Session) -> None:
@@ -96,7 +96,7 @@ class _Writers:
 
     def save(self, session: Session) -> None:
         """Between the two accounts of one owner."""
-        owner = some_key(session.rng, self._each, self._hot_percent)
+        owner = some_key(session.rng, self._accounts, self._hot_percent)
         amount = session.rng.randint(-500, 500)
         if amount:
             _pay(session, "save", {(_CHECKING, owner): -amount, (_SAVINGS, owner): amount})
@@ -115,7 +115,7 @@ class _Writers:
         """A savings account that an owner does not have yet (else the server refuses); the money is from
         checking."""
         rng = session.rng
-        owner, fresh = some_key(rng, self._each), some_key(rng, self._each * 2)
+        owner, fresh = some_key(rng, self._accounts), some_key(rng, self._accounts * 2)
         amount = rng.randint(1, 500)
         _change_balance(session, (_CHECKING, owner), -amount)
         _TABLES[_SAVINGS].insert(session, fresh, amount, owner=f"Owner No. {fresh}")
@@ -123,7 +123,7 @@ class _Writers:
 
     def close(self, session: Session) -> None:
         """All money goes to checking, and the account away."""
-        heir, closed = some_key(session.rng, self._each), some_key(session.rng, self._each * 2)
+        heir, closed = some_key(session.rng, self._accounts), some_key(session.rng, self._accounts * 2)
         if _TABLES[_CHECKING].lock(session, heir) is None:
             return
         stamp = _TABLES[_SAVINGS].delete(session, closed)
@@ -137,14 +137,17 @@ class _Writers:
 
     def _account(self, session: Session) -> Account:
         table = session.rng.choice((_CHECKING, _SAVINGS))
-        return table, some_key(session.rng, self._each, self._hot_percent)
+        return table, some_key(session.rng, self._accounts, self._hot_percent)
 
 
 def _pay(session: Session, kind: str, amounts: dict[Account, int]) -> None:
     """Changes all balances by their amounts, which sum to zero; undone if an account is missing or lacks money."""
     for account in sorted(amounts):
         _change_balance(session, account, amounts[account])
-    payer, payee = min(amounts, key=lambda each: amounts[each]), max(amounts, key=lambda each: amounts[each])
+    payer, payee = (
+        min(amounts, key=lambda account: amounts[account]),
+        max(amounts, key=lambda account: amounts[account]),
+    )
     _note_in_journal(session, kind, payer[1], payee[1], amounts[payee])
 
 

@@ -121,6 +121,9 @@ def old_tables(size: Size) -> list[OldTable]:
     ]
 
 
-def _nth(number: str, each: int) -> str:
-    """Writes the group of ``each`` that a number from 1 belongs to, from 1; whole on both engines."""
-    return f"(({number} - 1 - mod({number} - 1, {each})) / {each} + 1)"
+def _nth(number: str, size: int) -> str:
+    """Writes the SQL for the group of ``size`` numbers that ``number`` belongs to.
+
+    Numbers and groups count from 1. The result is a whole number on every engine.
+    """
+    return f"(({number} - 1 - mod({number} - 1, {size})) / {size} + 1)"
