@@ -14,8 +14,8 @@ from verify.history.judge import ALL, judge
 from verify.history.result import CheckResult, Outcome
 from verify.history.timeline import text
 
-_TOLD = 40
-"""Steps of a shrunk run that are told."""
+_STEPS_SHOWN = 40
+"""Steps of a shrunk run that are printed; of the rest only the number is."""
 STUCK = "the target never came to hold everything"
 
 
@@ -89,9 +89,9 @@ def explained(seed: int, setup: Setup) -> Iterator[str]:
     results = judge(history)
     yield f"seed {seed}, setup {setup.name}: {failure(history, results)}"
     yield f"shrunk from {len(decisions(seed, setup))} decisions to {len(small)}; what they and the drain did:"
-    yield from (f"  {line}" for line in steps[:_TOLD])
-    if len(steps) > _TOLD:
-        yield f"  ... and {len(steps) - _TOLD} more steps of the drain"
+    yield from (f"  {line}" for line in steps[:_STEPS_SHOWN])
+    if len(steps) > _STEPS_SHOWN:
+        yield f"  ... and {len(steps) - _STEPS_SHOWN} more steps of the drain"
     for result in results:
         if result.outcome is Outcome.VIOLATED:
             yield ""

@@ -175,6 +175,39 @@ def naming_nothing(source: str) -> list[str]:
     ]
 
 
+# Words that name no value: each says only that there is one, or where it came from.
+EMPTY_NAMES = frozenset({"each", "made", "told", "given", "mention", "mentions"})
+
+# Packages that are free of such names, and stay so.
+WELL_NAMED = ("scenarios", "transforms")
+
+
+def empty_names(source: str) -> list[str]:
+    """Variables, parameters, attributes, functions and classes whose name says nothing, and where they stand."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case (
+                ast.Name(id=name, ctx=ast.Store())
+                | ast.Attribute(attr=name, ctx=ast.Store())
+                | ast.arg(arg=name)
+            ):
+                found.append((node.lineno, name))
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.append((node.lineno, name))
+            case (
+                ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+            ):
+                found.append((node.lineno, name))
+            case ast.MatchMapping(rest=str(name)):
+                found.append((node.lineno, name))
+            case ast.alias(asname=str(name)):
+                found.append((node.lineno, name))
+    return [f"line {line}: {name}" for line, name in sorted(found) if name.strip("_").lower() in EMPTY_NAMES]
+
+
 # Where connections to PostgreSQL are made. A session that isn't made there isn't pinned.
 CONNECTING = re.compile(
     r"\b(?:psycopg|adbc|dbapi|Connection|AsyncConnection|PGconn)\.connect(?:_start)?\(|\bcreate_(?:async_)?engine\(|\bAdbcDatabase\("
@@ -335,6 +368,46 @@ class Slot:
         "line 3: Of all rows.",
         "line 7: As the server prints it.",
         "line 9: Whether: it is ours.",
+    ]
+
+
+def test_a_name_says_which_value_it_holds() -> None:
+    assert set(WELL_NAMED) <= set(PACKAGES)
+    found = broken_by(empty_names)
+    assert {name: places for name, places in found.items() if name.partition("/")[0] in WELL_NAMED} == {}
+
+
+def test_a_name_that_says_nothing_is_noticed() -> None:
+    source = """import json as given
+class Slot:
+    def __init__(self, told, *made, **each):
+        self._made = told.mention(each)
+        self.rows = [row.given for row in made]
+    def mention(self):
+        return {key: _each for key, _each in self.made}
+async def mentions(rows):
+    try:
+        rows = (given := read(each=1))
+    except OSError as made:
+        match rows:
+            case [told, *each] | {"a": told, **each}:
+                pass
+"""
+    assert empty_names(source) == [
+        "line 1: given",
+        "line 3: each",
+        "line 3: made",
+        "line 3: told",
+        "line 4: _made",
+        "line 6: mention",
+        "line 7: _each",
+        "line 8: mentions",
+        "line 10: given",
+        "line 11: made",
+        "line 13: each",
+        "line 13: each",
+        "line 13: told",
+        "line 13: told",
     ]
 
 
