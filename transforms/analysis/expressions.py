@@ -1,4 +1,4 @@
-"""Expressions of a mapping's columns, read from the analysed plan: one text of the JVM's, not a call a node."""
+"""Expressions of a mapping's columns, read from the analysed plan: one text from the JVM, not one call per node."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _KEEPING = {
     "RebalancePartitions",
     "ResolvedHint",
 }
-"""Nodes whose expressions are all in their JSON; of other nodes some may be left out of it."""
+"""Nodes whose JSON has all their expressions; the JSON of other nodes may leave some out."""
 _LEAF = "LogicalRDD"
 _INSTEAD = "replacement"
 """The field of an expression that stands for another one."""
 _DEEPEST = 100
-"""Levels of an expression that is read. Whoever reads one calls itself for each, some five calls deep, and Python
-ends that at a thousand; a loop of ``withColumn`` makes hundreds."""
+"""The deepest expression that is read, in levels. The readers recurse, with some five calls per level, and Python
+allows a thousand calls; a loop of ``withColumn`` makes hundreds of levels."""
 
 Node = dict[str, Any]
 
@@ -57,7 +57,7 @@ class Expression:
 
 
 _DEEP = Expression("TooDeep")
-"""The stand-in for an expression that has more levels than are read; what is made of it has few again."""
+"""The stand-in for an expression that is too deep to be read; expressions built on it start at one level again."""
 
 
 class _TooDeep(Exception):
@@ -69,8 +69,8 @@ class Projection:
     """A plan that makes one row of each row of one leaf.
 
     Attributes:
-        columns: its output in order, by name, and how it is made of the leaf's columns.
-        text: what it was read from: every class and every literal of the plan.
+        columns: names of the output columns in order, each with its expression over the leaf's columns.
+        text: the plan's JSON, with every class and every literal of the plan.
     """
 
     columns: Sequence[tuple[str, Expression]]
@@ -78,7 +78,7 @@ class Projection:
 
 
 def projection(plan: Any) -> Projection | None:
-    """A plan read in one call; None where it isn't such a plan.
+    """Reads a plan in one call to the JVM; None if it has other nodes than projections over one leaf.
 
     Args:
         plan: a ``LogicalPlan`` of the JVM, analysed.
@@ -103,7 +103,7 @@ def projection(plan: Any) -> Projection | None:
 
 
 def _named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str, Expression]:
-    """The number and the name of a projected column, and how it is made of the leaf's columns."""
+    """The number, the name and the expression (over the leaf's columns) of a projected column."""
     try:
         expression, end = _read(tree, 0, known)
         assert end == len(tree)
@@ -117,7 +117,10 @@ def _named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str,
 def _read(
     tree: list[Node], place: int, known: Mapping[int, Expression], above: int = 0
 ) -> tuple[Expression, int]:
-    """The expression that begins at a place of the list, nodes before their children; and where the next begins."""
+    """The expression that begins at a place of the list, and the place where the next one begins.
+
+    A node comes before its children in the list.
+    """
     if above > _DEEPEST:
         raise _TooDeep
     node, end = tree[place], place + 1

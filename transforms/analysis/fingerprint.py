@@ -1,6 +1,6 @@
-"""The fingerprint of a mapping: a short text that is another one once the mapping makes other rows.
+"""The fingerprint of a mapping: a short text that changes when the mapping would make other rows.
 
-It is taken of the plan as Spark has analysed it. So layout, comments, names of variables and of columns in between
+It is made from the plan as Spark has analysed it. So layout, comments, names of variables and of columns in between
 make no difference, nor do source columns that nothing reads. A function that Spark can't look into is known by its
 byte code, and by the functions of the project that it calls.
 """
@@ -33,7 +33,7 @@ from transforms.frames import marked_frame
 
 _TRANSPARENT = {"SubqueryAlias", "View", "ResolvedHint"}
 _BY_NAME = {"Project", "Filter", "Join", "Aggregate", "Window", "Sort", "Generate", "WithCTE", "LateralJoin"}
-"""Nodes that say which columns of their children they mean; all others mean all of them, in their order."""
+"""Nodes that name the columns they take from their children; all other nodes take all columns, in their order."""
 _MARKS = {
     "num-children",
     "metadata",
@@ -48,10 +48,10 @@ _NAMED = {"Alias", "AttributeReference", "NamedLambdaVariable", "PythonUDF"}
 _BOOKKEEPING = {"class", "num-children", "id", "cteId", "originStats", "stats", "alias", "numSlices"}
 """Fields of a node that don't change what it gives."""
 _HIDDEN = re.compile("|".join([*SUBQUERIES, "Python"]))
-"""Words in an expression's JSON of which parts are elsewhere."""
+"""Words in an expression's JSON that show that some of its parts are written elsewhere."""
 _CLASS = re.compile(r'"class":"([^"]+)"')
 _LEFT_OUT = re.compile(r"^options: .*\.Map$|(Enumeration\$Value|EvalMode|EvalContext)$")
-"""Fields by name and type. Other maps are of numbers that Spark gives anew each time."""
+"""Maps from a field's name to its type. All other maps hold numbers that Spark chooses anew each time."""
 _ADDRESS = re.compile(r"@[0-9a-f]+\b|#\d+L?|\$\$Lambda[^\s,)]*")
 """Parts of a text that differ from process to process."""
 _BYTES = re.compile(r"\[B@[0-9a-f]+")
@@ -77,7 +77,7 @@ class Fingerprint:
 
 
 UNKNOWN = Fingerprint("", "")
-"""The fingerprint of a mapping that can't be written down."""
+"""The fingerprint of every mapping whose content can't be read."""
 
 
 def fingerprint(spark: SparkSession, plan: MappingPlan) -> Fingerprint:

@@ -40,9 +40,9 @@ _OF_CLASSES = {
     "__dataclass_fields__", "__dataclass_params__", "__firstlineno__", "__static_attributes__", "__parameters__",
     "__orig_bases__", "_abc_impl",
 }  # fmt: skip
-"""Attributes of classes that say nothing, or what other attributes say."""
+"""Attributes of classes that tell nothing, or only what other attributes tell."""
 _LOADED = re.compile(r"\bmigration_mapping_\d+\b")
-"""The name of a mapping's module, which counts how often it was loaded."""
+"""The name of a mapping's module, which contains a count of the times it was loaded."""
 
 
 class Unreadable(Exception):

@@ -1,7 +1,7 @@
-"""The values of a computed grain, as numbers: what the user's function makes of rows, hashed.
+"""The values of a computed grain, as numbers: hashes of what the user's function returns for the rows.
 
-Rows whose values are equal get the same number. Different values may share one: then more rows are looked at
-than had to be, which changes nothing.
+Rows whose values are equal get the same number. Different values may share a number: then more rows are mapped
+again than necessary, and the result is the same.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NUMBER = "~number"
 
 
 def numbered(target: TargetMapping, reach: Reach, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The key columns of the grain's table and the grain's ``NUMBER``, a row for each of its rows.
+    """The key columns and the grain's ``NUMBER`` of every row of the grain's table.
 
     Args:
-        target: with a computed grain.
-        reach: of that grain.
+        target: a target with a computed grain.
+        reach: the reach of that grain.
         frames: rows by table name, at least of the grain function's parameters.
 
     Raises ``MappingError`` when the function can't be called, or gives no columns.

@@ -1,4 +1,4 @@
-"""Values that a mapping computes from single rows, to be linked by and to be grains: ``values=``.
+"""Values that a mapping computes from single rows, for use in links and grains: ``values=``.
 
     values={"title.code": lambda title: slug(title.title)}
 
@@ -60,7 +60,7 @@ class ValueColumn:
 
 
 def value_columns(target: TargetMapping, table: str) -> tuple[ValueColumn, ...]:
-    """The values that a mapping declares of a source table."""
+    """The values that a mapping declares for a source table."""
     return tuple(
         ValueColumn(value_column(target.name, name), target, f"{table}.{name}")
         for of, name, _ in target.values
@@ -69,7 +69,7 @@ def value_columns(target: TargetMapping, table: str) -> tuple[ValueColumn, ...]:
 
 
 def hashed(rows: DataFrame, values: Sequence[ValueColumn], *keep: str) -> DataFrame:
-    """The columns ``keep`` and the hash of each value, a row for each row."""
+    """The rows with only the columns ``keep`` and a column with the hash of each value."""
     kept = [rows[name].alias(name) for name in keep]
     return rows.select(*kept, *(F.xxhash64(value.of(rows)).alias(value.column) for value in values))
 
@@ -77,7 +77,7 @@ def hashed(rows: DataFrame, values: Sequence[ValueColumn], *keep: str) -> DataFr
 def with_hashes(
     spark: SparkSession, schema: TableSchema, values: Sequence[ValueColumn], rows: pa.Table
 ) -> pa.Table:
-    """The rows in their order, with a column more for each value. Runs a Spark job."""
+    """The rows in their order, with one more column for the hash of each value. Runs a Spark job."""
     numbered = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
     wider = replace(schema, columns=(*schema.columns, Column(_ROW, "int64", False, "bigint")))
     found = hashed(arrow_frame(spark, numbered, wider), values, _ROW).toArrow().sort_by(_ROW)

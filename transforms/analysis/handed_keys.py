@@ -1,8 +1,8 @@
-"""Targets whose keys are known without mapping a row: there before images needn't go through Spark.
+"""Targets whose keys can be read from source rows: their before images need not go through Spark.
 
-All that is made of a row-wise mapping's before images is the keys of target rows that were there. Where each source
-row makes exactly one target row, and that row's key is columns of the source row as they are, these keys are in the
-images already.
+A row-wise mapping's before images serve one purpose: they give the keys of the target rows that existed before.
+Where each source row makes exactly one target row, and the key of that row consists of unchanged columns of the
+source row, the images hold these keys already.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from transforms.frames import arrow_schema, marked_frame, spark_schema
 
 @dataclass(frozen=True, slots=True)
 class HandedKey:
-    """The key of one such target.
+    """The key of a target, as unchanged columns of its source table.
 
     Attributes:
         source: the one table that its mapping reads.
-        columns: by key column of the target the source column that it is.
+        columns: maps each key column of the target to the source column that it copies.
     """
 
     source: TableSchema
@@ -49,7 +49,7 @@ class HandedKey:
 
 
 def handed_key(spark: SparkSession, plan: MappingPlan) -> HandedKey | None:
-    """Returns how a target's keys are told from source rows alone, or None if they can't be. Runs no job."""
+    """Returns the source columns that make a target's key, or None if source rows don't hold it. Runs no job."""
     if plan.kind is not MappingKind.ROW_WISE or len(plan.schemas) != 1:
         return None
     ((name, schema),) = plan.schemas.items()

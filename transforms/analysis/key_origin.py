@@ -1,8 +1,8 @@
-"""The way from keys of target rows back to source rows: which source columns a target's key columns are, unchanged.
+"""The way from keys of target rows back to source rows: the source columns that a target's key columns copy.
 
 Read from the analysed plan, so that it holds for every row that the function could ever see. What isn't
-simply handed through (a computed key, a cast that folds values) has no origin here: then only all source rows
-will do.
+simply handed through (a computed key, a cast that folds values) has no origin here: then all source rows must be
+read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WHOLE = {"byte", "short", "integer", "long"}
 def key_origin(
     spark: SparkSession, target: TargetMapping, schema: TableSchema, key: Sequence[str]
 ) -> tuple[str, ...] | None:
-    """The source column that each of the target's key columns is; None unless that is so for all of them.
+    """The source column that each of the target's key columns copies; None unless every key column copies one.
 
     Args:
         spark: a running session.
@@ -50,11 +50,11 @@ class HandedColumns:
     """The columns that a mapping of one source table hands through.
 
     Attributes:
-        columns: by output column the source column that it is.
-        computed: output columns that are no source column.
-        row_wise: whether each target row comes of one source row.
+        columns: maps output columns to the source columns that they copy.
+        computed: output columns that copy no source column.
+        row_wise: whether each target row comes from one source row.
         one_to_one: whether, beyond that, each source row makes exactly one target row.
-        expressions: where it does, how output columns are made of the source's.
+        expressions: if so, the expressions of the output columns over the source's columns; else empty.
     """
 
     columns: Mapping[str, str]
@@ -65,7 +65,10 @@ class HandedColumns:
 
 
 def handed_columns(spark: SparkSession, target: TargetMapping, schema: TableSchema) -> HandedColumns:
-    """Reads it from the analysed plan; runs no job. ``target`` takes the table of ``schema`` only."""
+    """Reads from the analysed plan which columns a mapping hands through; runs no job.
+
+    ``schema`` is that of the one table that ``target`` reads.
+    """
     marker = f"origin {uuid.uuid4()}"
     frame, leaf = marked_frame(spark, schema, marker)
     result = call(target, {target.sources[0]: frame})
@@ -93,16 +96,16 @@ def key_of_each_row(result: DataFrame, leaf: int, schema: TableSchema) -> dict[s
     empty.
 
     Args:
-        result: what a mapping made of one table's marked frame.
-        leaf: of that frame.
-        schema: of that table.
+        result: the frame that a mapping returned for one table's marked frame.
+        leaf: the id of the marked frame's leaf.
+        schema: the schema of that table.
     """
     simple = _projection_of(result._jdf.queryExecution().analyzed(), leaf)
     return {} if simple is None else _of_projection(simple, schema)
 
 
 def _projection_of(plan: Any, leaf: int) -> Projection | None:
-    """The plan as a chain of projections over the marked leaf, if that is all that it is."""
+    """The plan as a projection of the marked leaf; None if the plan does more than that."""
     simple = projection(plan)
     return simple if simple is not None and plan.collectLeaves().head().rdd().id() == leaf else None
 
@@ -112,7 +115,7 @@ def _of_projection(simple: Projection, schema: TableSchema) -> dict[str, str]:
 
 
 def _by_name(places: Sequence[tuple[str, int | None]], schema: TableSchema) -> dict[str, str]:
-    """Source columns by output column, of those whose names come once."""
+    """Source columns by output column, without output columns whose names occur twice."""
     names = [name for name, _ in places]
     return {
         name: schema.names()[place] for name, place in places if place is not None and names.count(name) == 1
@@ -120,7 +123,7 @@ def _by_name(places: Sequence[tuple[str, int | None]], schema: TableSchema) -> d
 
 
 def _place(expression: Expression) -> int | None:
-    """See ``_handed``; the place of that column in the source table."""
+    """The place in the source table of the column that an expression copies (see ``_handed``)."""
     if expression.kind == "Cast" and {expression.type, expression.children[0].type} <= _WHOLE:
         return _place(expression.children[0])
     return expression.column
@@ -129,7 +132,8 @@ def _place(expression: Expression) -> int | None:
 def _origins(node: Any, leaf: int) -> dict[int, int]:
     """Maps each output column of a subtree to its place in the source table, if it has one.
 
-    One walk for all columns: each look at Spark's tree is a call into the JVM, and a tenth of a millisecond.
+    There is one walk for all columns, because each look at Spark's tree is a call into the JVM and takes a tenth of a
+    millisecond.
     """
     kind = _kind(node)
     if kind == "LogicalRDD":
@@ -151,7 +155,7 @@ def _ids(node: Any) -> list[int]:
 
 
 def _handed(expression: Any) -> int | None:
-    """The column that an expression is, renamed or cast from one whole number to another at most."""
+    """The column that an expression copies: renamed, or cast from one type of whole numbers to another, at most."""
     kind = _kind(expression)
     if kind == "AttributeReference":
         return int(expression.exprId().id())

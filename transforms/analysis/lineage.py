@@ -1,4 +1,4 @@
-"""Target columns that are source columns, unchanged: for the generators of their values on either side."""
+"""Target columns that copy source columns. Needed to carry generators of values (sequences) from one to the other."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PASSING = frozenset({"Cast", "Alias"})
 def unchanged(spark: SparkSession, plan: MappingPlan) -> dict[str, frozenset[tuple[str, str]]]:
     """The source columns, as (table, column), that each target column is a copy of, in all or some of its rows.
 
-    Read from the analysed plan: renamed, cast, passed through joins, unions, filters and groupings. What is
-    computed is no copy. Runs no job.
+    A copy may be renamed, cast, and passed through joins, unions, filters and groupings. A computed value is no
+    copy. The analysed plan tells; runs no job.
     """
     leaves: dict[int, str] = {}
     frames = {}

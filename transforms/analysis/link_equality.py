@@ -21,11 +21,11 @@ _POSTGRES_TEXT = re.compile(r"text|character varying(\(\d+\))?|name")
 _SPELT_ONE_WAY = re.compile(
     r"uuid|bytea|time(\(\d+\))? without time zone|character(\(\d+\))?|datetime(\(\d\))?"
 )
-"""Types of which a server prints equal values alike, where both columns have one length."""
+"""Types whose equal values a server prints alike, if both columns have the same length."""
 _BINARY = re.compile(r"(binary|varbinary)\(\d+\)")
 _PADDED = re.compile(r"char\(\d+\)")
 _VARYING = re.compile(r"varchar\(\d+\)")
-"""Blanks at its end belong to a value, and only some collations compare them."""
+"""Types whose values keep blanks at their end; only some collations compare these blanks."""
 
 
 def compared_exactly(child: Column, parent: Column) -> bool:

@@ -1,7 +1,7 @@
-"""The match of old columns to new ones, as far as names and types say it. Pure.
+"""The match of old columns to new ones by name and type. Pure.
 
-Only conversions that keep every value, or are the one reading of an engine's type, are chosen; whatever needs to be
-known about the data is a gap.
+A conversion is chosen only if it keeps every value, or if the engine's type has no other reading. A column is a gap
+if one must know the data to fill it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The way one target column is filled.
+    """The source of one target column's values.
 
     Attributes:
         target: the column.
-        source: the old column; None where none has its name.
-        call: what of ``transforms.columns`` converts it: ``flag``, ``mysql_date``, ``mysql_datetime``, ``utc`` (an
-            instant from a TIMESTAMP of the MySQL family), or empty for the column as it is.
-        gap: why nothing fills it; empty if something does.
+        source: the old column; None if no old column has the target column's name.
+        call: the function of ``transforms.columns`` that converts it: ``flag``, ``mysql_date``, ``mysql_datetime``,
+            ``utc`` (an instant from a TIMESTAMP of the MySQL family); empty for the column as it is.
+        gap: the reason why nothing fills it; empty if something does.
     """
 
     target: TargetColumn
@@ -50,9 +50,9 @@ class Matched:
 
     Attributes:
         target: the table.
-        source: the old table of its name.
-        columns: of every column that needs a value.
-        left: columns that the target fills by itself, and that no old column has the name of.
+        source: the old table of the same name.
+        columns: one for every target column that needs a value.
+        left: columns that the target fills by itself, and whose name no old column has.
         unread: old columns that nothing reads.
     """
 

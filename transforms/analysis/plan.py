@@ -44,7 +44,7 @@ _WHOLE = (
 
 
 class MappingKind(enum.Enum):
-    """The way a target is kept in step with its sources."""
+    """The two ways in which a target is kept in step with its sources."""
 
     ROW_WISE = "row-wise"
     GRAIN = "joined"
@@ -61,7 +61,7 @@ class MappingPlan:
         schemas: schema of every source table of the function, by table name.
         reads: columns read of each source table, by table name, in the source's order; a table that the
             function ignores is absent. A change to any other column can't change the target.
-        reaches: of a joined target, what each of its grains reaches; empty for a row-wise one.
+        reaches: the reach of each grain of a joined target; empty for a row-wise one.
     """
 
     target: TargetMapping
@@ -144,7 +144,7 @@ def depends_on(
 
     Raises:
         MappingError: the function fails when called.
-        GrainProblem: it is neither, or its reach can't be derived.
+        GrainProblem: the mapping is neither row-wise nor joined, or its reach can't be derived.
     """
     sources: dict[int, str] = {}
     marker, frames = f"what makes {target.name} {uuid.uuid4()}", {}
@@ -161,8 +161,7 @@ def depends_on(
 
 
 def _between(references: Sequence[Reference], walk: PlanWalk) -> list[Reference]:
-    """Leaves out a table's references to itself if it is met once: it isn't joined with itself, whatever it refers
-    to."""
+    """The references without those of a table to itself, if the plan reads the table once: no join is with itself."""
     return [one for one in references if one.child != one.parent or walk.tables[one.child.name] > 1]
 
 

@@ -38,7 +38,7 @@ _SUSPICIOUS = re.compile(
 _PLAIN = re.compile(
     r"plans\.logical\.SubqueryAlias|physical\.UnknownPartitioning|expressions\.Nulls(First|Last)\$"
 )
-"""Classes that only look so."""
+"""Harmless classes whose names look like those above."""
 _WORDS = {"Deduplicate": "Distinct", "GlobalLimit": "Limit", "LocalLimit": "Limit"}
 _BY_CHANCE = {"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample", "LimitAndOffset"}
 """Nodes whose kept rows depend on all rows of the table, or on their order: no grain can hold that."""
@@ -46,7 +46,7 @@ _SORTED = {"SortArray", "ArraySort"}
 _BY_ORDER = {"CollectList", "CollectSet", "First", "Last", "AnyValue"}
 """Aggregates that show in which order rows came, whatever Spark says of their determinism."""
 _OF_WINDOWS = {"RowNumber", "NTile", "NthValue", "Lag", "Lead"}
-"""The same of windows without an order, or with one by a constant."""
+"""Functions that show the order of rows in windows that have no order, or are ordered by a constant."""
 _LEFT_SIDE = {"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}
 _RIGHT_SIDE = {"INNER", "CROSS", "RIGHT OUTER"}
 
@@ -59,7 +59,7 @@ class PlanWalk:
     Attributes:
         tables: source tables met, and how often: a table met once isn't joined with itself.
         grains: what keeps the function from being row-wise, e.g. ``Aggregate over flights``.
-        never: those of them that no grain could help, e.g. ``Limit over flights``.
+        never: those among them that no grain could allow, e.g. ``Limit over flights``.
         unrepeatable: expressions that give another value when rows are replayed, e.g. ``rand``.
     """
 
@@ -103,7 +103,7 @@ class PlanWalk:
         return over
 
     def _whole(self, node: Any, kind: str) -> bool:
-        """Tells whether a node looks at all rows at once. Inside a correlated subquery they are those of one outer
+        """Tells whether a node looks at all rows at once. In a correlated subquery these are the rows of one outer
         row."""
         if kind == "Aggregate":
             return not self._correlated and node.groupingExpressions().size() == 0
@@ -177,7 +177,7 @@ class PlanWalk:
 
 
 def columns_read(optimised: Any, sources: dict[int, str]) -> dict[str, set[int]]:
-    """Indexes of the columns that an optimised plan needs of each source table.
+    """Indexes of the columns that an optimised plan needs, for each source table.
 
     The optimiser has pruned what nothing uses; what is left is referenced by a node, passed on by a union
     (which refers to its inputs by place), or handed out by the whole plan.
@@ -224,7 +224,7 @@ def surely_repeatable(tree: Any, text: str | None = None) -> bool:
 
 
 def _takes_any(expression: Any, kind: str) -> bool:
-    """``listagg`` and ``mode`` (where several are as frequent) have an order of their own, but needn't."""
+    """Tells whether ``listagg`` or ``mode`` was called without an order: then several results are possible."""
     if kind == "ListAgg":
         return bool(expression.orderExpressions().isEmpty())
     return kind == "Mode" and bool(expression.reverseOpt().isEmpty())

@@ -1,4 +1,4 @@
-"""Keeps Spark and signals apart: Spark ends when we let it, and our handlers stay ours."""
+"""Keeps signals away from Spark: Spark ends when we end it, and Spark doesn't replace our handlers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyspark.java_gateway
 
 
 class Apart(dict[str, Any]):
-    """Options of a process that no signal to our group, terminal or container reaches: Spark ends when we let it.
+    """Options of a process that no signal to our group, terminal or container reaches.
 
     It must not end before the work that we finish when we are told to stop. PySpark sets ``preexec_fn`` itself, and
     has SIGINT alone ignored; a JVM leaves a signal ignored that was so when it started.
@@ -32,7 +32,7 @@ def _deaf() -> None:
 
 @contextmanager
 def started_apart(log: IO[bytes]) -> Iterator[Apart]:
-    """Options for PySpark's start of its JVM, which ends with us when that is interrupted.
+    """Options for PySpark's start of its JVM. The JVM ends with us when the start is interrupted.
 
     PySpark removes the folder in which it waits for the JVM's address. A JVM that can't write there has no main
     thread left that would notice our end, and stays for ever.
@@ -62,7 +62,7 @@ def started_apart(log: IO[bytes]) -> Iterator[Apart]:
 
 @contextmanager
 def handlers_kept() -> Iterator[None]:
-    """PySpark's context replaces the handler of SIGINT by one that raises wherever the main thread is."""
+    """Keeps our handler of SIGINT: PySpark's context sets one that raises wherever the main thread is."""
     module: Any = pyspark.core.context
     theirs, module.signal = module.signal, SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
     try:

@@ -1,7 +1,7 @@
-"""The check that a cluster's executors can do what jobs will ask of them: one small job before the first real one.
+"""The check that a cluster's executors can run our jobs: one small job before the first real one.
 
-What would otherwise fail in the middle of a batch, or wait for ever without a word, is refused here by name: no
-executor at all, another Python, missing modules, a state folder that is not the driver's.
+It refuses by name what would fail in the middle of a batch, or would wait for ever without a word: no executor at
+all, another Python, missing modules, a state folder that is not the driver's.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _failed(spark: SparkSession, error: BaseException) -> ClusterError:
 
 
 def _refuse_surroundings(spark: SparkSession, tasks: int) -> None:
-    """The same rows would mean one thing in the driver and another in executors."""
+    """Refuses executors with other surroundings: rows would mean one thing to them and another to the driver."""
     with named_jvm_end():
         wrong = wrong_in_executors(spark, tasks)
     if wrong:

@@ -1,5 +1,5 @@
-"""The description of a checked mapping in words: kind, grain, links, where a change in a source table goes, open
-columns."""
+"""The description of a checked mapping in words: kind, grain, links, the way of a change in a source table, and
+columns that nothing fills."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _named(reach: Reach, index: int) -> list[str]:
 
 
 def links(reach: Reach) -> list[tuple[Node, str]]:
-    """The nodes that are linked, each with its link as it is declared."""
+    """The linked nodes, each with its link written as one declares it."""
     return [(node, link(reach, node)) for node in reach.nodes if node.above is not None]
 
 

@@ -1,13 +1,12 @@
 """Many targets' standing plans as one Spark job.
 
-A small batch often touches every target by a few rows. As a job for each target it costs each what Spark does
-around a job: it describes the plan for a page nobody looks at, makes its code again, schedules, starts a
-task. So what every standing plan does is kept as an RDD that gives Arrow record batches; those of a batch's
-targets are united and run by one task, or by several if there are many rows. Whose a record batch is, is told
-by its first column.
+A small batch often changes a few rows of every target. One job per target would cost Spark's overhead per target:
+Spark describes the plan for a page nobody looks at, generates code again, schedules, and starts a task. So each
+standing plan is kept as an RDD of Arrow record batches. The RDDs of a batch's targets are united and run by one
+task, or by several if there are many rows. The first column of a record batch tells its target.
 
-Such a job isn't one of Spark SQL's, which hand the session's settings to their tasks. This one does so itself, else
-functions that look at settings while they run would see Spark's defaults.
+Jobs of Spark SQL hand the session's settings to their tasks. This job is none of them and does so itself. Otherwise
+functions that read settings while they run would see Spark's defaults.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ _FIRST = pa.schema([(SIDE, pa.int16())])
 
 
 class OneJob:
-    """The standing mappings of a migration, made over the same slots.
+    """The standing mappings of a migration over the same slots, run as one job.
 
     Args:
         spark: the session.
-        standing: by target table; made with their places in this order as numbers. Those whose plans can't be run
-            again as they are are left out.
-        slots: where their rows are.
+        standing: the mappings by target table; their numbers are their places in this order. Mappings whose plans
+            can't be run again unchanged are left out.
+        slots: the slots that hold the rows.
     """
 
     def __init__(self, spark: SparkSession, standing: Mapping[str, StandingMapping], slots: Slots):

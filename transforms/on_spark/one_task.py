@@ -23,8 +23,8 @@ def on_executor(spark: SparkSession | None, work: Callable[[], bytes], limit_s: 
 
     Args:
         spark: the session; None while there is none.
-        work: can be pickled. What it raises fails the task, so it should return its errors.
-        limit_s: the job is cancelled then, waiting for a free slot included.
+        work: a function that can be pickled. An error that it raises fails the task, so it should return its errors.
+        limit_s: seconds after which the job is cancelled; waiting for a free slot counts.
 
     Raises:
         ClusterError: the task failed (retryable), or didn't end in time (not retryable).
@@ -42,9 +42,8 @@ def on_executor(spark: SparkSession | None, work: Callable[[], bytes], limit_s: 
             context.cancelJobGroup(group)
 
     def task(numbers: Iterable[int]) -> Iterator[bytes]:
-        for _ in (
-            numbers
-        ):  # read to its end: a worker with input left over isn't used again, and importing takes long
+        # Read to the input's end: Spark doesn't reuse a worker that has input left, and a new one imports for long.
+        for _ in numbers:
             yield work()
 
     timer = threading.Timer(limit_s, cancel)

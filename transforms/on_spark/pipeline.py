@@ -49,7 +49,7 @@ class FailingRow:
 
 
 def map_rows(spark: SparkSession, plan: MappingPlan, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """f(frames), cast to the plan's columns. A source without a frame has no rows.
+    """Calls the mapping and casts the result to the plan's columns. A source without a frame has no rows.
 
     Nothing runs until the result is collected; a value that does not fit its target column fails that job.
 
@@ -94,18 +94,18 @@ def map_delta(
     after: Mapping[str, DataFrame],
     number: int = 0,
 ) -> DataFrame:
-    """f(before) and f(after) in one DataFrame, told apart by :data:`SIDE`, so that one Spark job serves both.
+    """Maps before and after images into one DataFrame with a column :data:`SIDE`, so that one Spark job serves both.
 
-    Of a row-wise mapping's f(before) only the target's key is computed, the other columns are NULL: all that
-    happens to these rows is that they vanish. Half the work of an update is saved by that.
+    Rows of before images are only deleted from the target. So of a row-wise mapping's before images only the target's
+    key is computed, and the other columns are NULL. That saves half the work of an update.
 
     Args:
         spark: a running session.
         plan: the checked mapping.
-        before: net before images by source table; absent means none. None where they aren't mapped
+        before: net before images by source table; absent means none. None if they aren't mapped
             (``handed_keys``).
         after: net after images by source table; absent means none.
-        number: put above the lowest bit of ``SIDE``, to tell this mapping's rows from others'.
+        number: the mapping's number; ``SIDE`` holds it above the lowest bit, to tell rows of several mappings apart.
     """
     there = _on_side(map_rows(spark, plan, after), 2 * number + 1)
     if before is None:

@@ -37,13 +37,12 @@ from transforms.on_spark.unstarted import last_line, remedy_for
 
 _EXIT_S = 20.0
 _DYING_S = 10.0
-"""Seconds for which a JVM whose connections have broken may still be on its way out."""
+"""Seconds that a JVM gets to exit after its connections have broken."""
 _HEAP_MAX_BYTES = 3 << 30
 _HEAP_MIN_BYTES = 512 << 20
 _PAGE = "4m"
-"""Spark's hash tables take memory by this much at a time. By itself it takes 64 MiB for each broadcast, however few
-rows that has; a joined batch has several, and what they held stays until the collector has been through the
-heap."""
+"""The size of the pages of memory that Spark's hash tables take. Spark's default is 64 MiB for each broadcast, even
+of few rows. A joined batch has several broadcasts, and their memory is free only after a garbage collection."""
 _LOG_END_BYTES = 1 << 20
 """An overflown stack is printed with its innermost 1,024 calls."""
 _UNCAUGHT = re.compile(r"SparkUncaughtExceptionHandler: .*Uncaught exception in thread .*\n(.{1,500})")
@@ -113,7 +112,7 @@ def spark_session(
 
 
 def _differing(wanted: tuple[tuple[str, str], ...], running: tuple[tuple[str, str], ...]) -> str:
-    """Names only: a value may be a secret."""
+    """The names of settings that differ. Values aren't shown, because one may be a secret."""
     return ", ".join(sorted({name for name, _ in set(wanted) ^ set(running)})) or "none"
 
 
@@ -163,7 +162,7 @@ def stop_session(exit_s: float = _EXIT_S) -> None:
 
 
 def _stop(session: SparkSession) -> None:
-    """Stops it on both sides, or on ours where the JVM has ended: PySpark gives up halfway then."""
+    """Stops the session in the JVM and in Python. If the JVM has ended, PySpark stops halfway, and we do the rest."""
     context = session.sparkContext
     with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         session.stop()
@@ -175,11 +174,10 @@ def _stop(session: SparkSession) -> None:
 
 @contextmanager
 def named_jvm_end() -> Iterator[None]:
-    """Failures of Spark because it has ended become one error that says so; all others pass unchanged.
+    """Turns failures of calls to a Spark that has ended into one error that says so; other failures pass unchanged.
 
-    The driver's Python process outlives the JVM, and the JVM a cluster that has given the application up.
-    Every call then fails, in some way or other, and none of them is the fault of the row or the mapping at
-    hand.
+    The driver's Python process outlives the JVM, and the JVM outlives a cluster that has given the application up.
+    Then every call fails in some way, and neither a row nor a mapping is at fault.
     """
     try:
         yield
@@ -201,7 +199,7 @@ def named_jvm_end() -> Iterator[None]:
 
 
 def _ended(code: int, died_of: str) -> MigratorError:
-    """The error for a JVM that ended: by itself when one of its threads died, see ``_end_with_a_thread``."""
+    """The error for a JVM that ended. It ends by itself when one of its threads dies, see ``_end_with_a_thread``."""
     if died_of.startswith("java.lang.StackOverflowError"):
         return MigratorError(
             "a mapping is too deep for Spark: its plan overflows the stack",
@@ -224,7 +222,7 @@ def _ended(code: int, died_of: str) -> MigratorError:
 def _died_of() -> str:
     """The error, as the log has it, of the thread with which the JVM has ended; empty if it ended otherwise.
 
-    Earlier JVMs wrote to the same log; what they died of is another matter.
+    Earlier JVMs wrote to the same log; their errors are ignored.
     """
     if _running is None or not _running.log_path.is_file():
         return ""
@@ -376,10 +374,10 @@ def _start(settings: SparkConf, java_home: Path | None, log_path: Path) -> Spark
 
 
 def _end_with_a_thread(jvm: Any) -> None:
-    """The JVM ends when one of its threads dies of an error, as Spark's executors do.
+    """Makes the JVM end when one of its threads dies of an error, as Spark's executors do.
 
-    Why: results reach us through a thread of their own. One that dies of what Scala doesn't catch (no room for more
-    compiled code, a stack that is too deep) leaves us waiting for a promise that nobody keeps.
+    A thread of the JVM brings us results. If it dies of an error that Scala doesn't catch (no room for more compiled
+    code, a stack that is too deep), we would wait for them for ever.
     """
     handler = jvm.org.apache.spark.util.SparkUncaughtExceptionHandler(True)
     jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)

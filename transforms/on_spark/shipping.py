@@ -23,7 +23,7 @@ from migrator.errors import ConfigError, MigratorError
 OWN_PACKAGES = ("migrator", "transforms", "verify")
 PY_FILES = (".py", ".zip", ".egg", ".whl")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The same files make the same archive, whenever they were written."""
+"""The time of all files in an archive: the same files make the same archive, whenever they were written."""
 
 
 def ship(
@@ -36,7 +36,7 @@ def ship(
         mapping: the mapping file; the modules and packages of its folder go along.
         passed_over: folders below it that hold no modules of the mapping (state, revisions).
         py_files: further files of the user's, see ``PY_FILES``.
-        to: folder where archives are put; made when missing.
+        to: folder for the archives; created if missing.
 
     Raises ``ConfigError`` for a file that can't be shipped, ``MigratorError`` when the disk refuses.
     """
@@ -56,7 +56,7 @@ def ship(
     path = list(sys.path)
     for file in files:
         spark.sparkContext.addPyFile(str(file))
-    sys.path[:] = path  # addPyFile puts them on ours as well, where they would hide what is installed
+    sys.path[:] = path  # addPyFile adds them to our own path as well, where they would hide installed modules
 
 
 def mapping_modules(mapping: Path, passed_over: Sequence[Path]) -> Mapping[str, bytes]:

@@ -15,8 +15,8 @@ def staged_parts(
 ) -> tuple[tuple[str, ...], int]:
     """Runs ``stage`` over each partition; returns the receipts of the attempts that Spark counted, and their rows.
 
-    Spark counts one attempt of each partition, whatever was retried or run twice: the others' receipts are
-    lost, and with them whatever they wrote. ``stage`` must be such that this does no harm.
+    Spark counts one attempt of each partition, even if it ran the partition twice. The receipts of the other attempts
+    are lost, so nobody knows what these attempts wrote. ``stage`` must be a function where this does no harm.
     """
     columns = list(rows.columns)
 

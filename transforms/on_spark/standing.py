@@ -1,15 +1,14 @@
 """A mapping planned once and run for every batch.
 
-Calling a mapping function and planning its DataFrame costs far more than mapping a few thousand rows: every
+To call a mapping function and plan its DataFrame costs far more than to map a few thousand rows: every
 ``F.col`` is a call to the JVM, and the plan is analysed, optimised and compiled. So the plan is made once,
 over Parquet files whose content is replaced before each run, and every batch executes the same plan again.
 
 A planned scan keeps the length that its file had when the plan was made. So these files, the slots, always have the
-same length: what the rows leave is a hole before the footer, which takes no room on disk and no time. There are two
-sizes. The smaller one, for few rows, is read by one task (of a joined mapping: by one a side at least); the
-larger by
-several: its row groups are spread over the whole length, because a scan is divided among tasks by places in
-    the file.
+same length. Between the rows and the footer is a hole in the file, which takes no room on disk and no time to read.
+There are two sizes. The smaller one, for few rows, is read by one task (of a joined mapping, by at least one per
+side). The larger one is read by several tasks: its row groups are spread over the whole length, because Spark
+divides a scan among tasks by places in the file.
 
 They lie in a folder that driver and executors share (the state folder, next to the event log).
 """
@@ -41,14 +40,14 @@ from transforms.on_spark.pipeline import SIDE, map_delta
 SIDES = ("before", "after")
 _SHUFFLE = re.compile("(?<!Broadcast)Exchange ")
 _SHARED = re.compile("Adaptive|Reused|[Ss]ubquery|InMemory(?!FileIndex)")
-"""Nodes of a plan that aren't copied with it, but stand for something the original knows."""
+"""Nodes that a copy of a plan shares with the original, because they refer to something in it."""
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 SLOT_BYTES = 4 << 20
-"""Spark counts a file as 4 MiB at least when it divides a scan: up to here it makes one task."""
+"""The size of a small slot. Spark counts a file as at least 4 MiB when it divides a scan: so this makes one task."""
 LARGE_SLOT_BYTES = 64 << 20
 SIZES = (SLOT_BYTES, LARGE_SLOT_BYTES)
 _ROW_GROUPS = 16
-"""Row groups of a large slot: among so many tasks it can be divided."""
+"""Row groups of a large slot, which is the number of tasks that can share it."""
 _HOLE = bytes(LARGE_SLOT_BYTES // _ROW_GROUPS)
 
 _Content = tuple[tuple[int, bytes], ...]
@@ -64,7 +63,7 @@ class Slots:
     One thread fills them, and not before the jobs of the batch before have ended.
 
     Args:
-        folder: made when missing; slots left over from another run are emptied.
+        folder: the folder of the slots, created if missing; slots left over from another run are emptied.
         schemas: the source tables by name.
 
     Making and filling them raises ``MigratorError`` when the disk refuses.
@@ -102,7 +101,8 @@ class Slots:
                 are not named are emptied.
 
         Returns:
-            In slots of which size; 0, and nothing is changed, if the rows of a table fit into none.
+            The size of the slots that hold the rows; 0 if a table has too many rows for the largest size, and nothing
+            was changed.
         """
         for size in SIZES:
             contents = self._contents(rows, size)
@@ -157,7 +157,7 @@ def _refused(path: Path, error: OSError) -> MigratorError:
 
 
 class _Pieces(io.RawIOBase):
-    """Takes what is written, and knows its place; while ``skipping``, of a hole only the length."""
+    """A file that keeps the written pieces with their places; while ``skipping``, it only counts bytes, of a hole."""
 
     def __init__(self) -> None:
         self.pieces: list[tuple[int, bytes]] = []
@@ -209,8 +209,8 @@ class StandingMapping:
     Args:
         spark: the session.
         plan: the checked mapping.
-        slots: where its rows will be.
-        number: told in ``SIDE`` by the rows of small slots, see ``map_delta``.
+        slots: the slots that will hold the rows.
+        number: the mapping's number; ``SIDE`` holds it in rows of small slots, see ``map_delta``.
         after_only: whether before images aren't mapped (``handed_keys``).
 
     The physical plan of most row-wise mappings is executed again as it is. One with a shuffle, or with a
@@ -286,7 +286,7 @@ class StandingMapping:
                 for side in self._sides
             }
             frame = map_delta(self._spark, self._plan, frames.get(SIDES[0]), frames[SIDES[1]], self._number)
-            # Few rows cost less than a task does, so one task maps both sides.
+            # A task costs more than a few rows do, so one task maps both sides.
             together = size == SLOT_BYTES and self._plan.kind is MappingKind.ROW_WISE
             frame = frame.coalesce(1) if together else frame
             physical = frame._jdf.queryExecution().executedPlan().toString()
@@ -297,7 +297,7 @@ class StandingMapping:
 def hand_settings_on(spark: SparkSession) -> None:
     """Hands the session to this thread's plans, and its settings to the tasks of its jobs, as Spark SQL does.
 
-    Else functions that look at settings while they run see Spark's defaults. Once a thread is enough.
+    Otherwise functions that read settings while they run see Spark's defaults. Each thread needs this once.
     """
     context = spark.sparkContext
     if getattr(_handed_on, "context", None) is not context:
@@ -310,7 +310,7 @@ def hand_settings_on(spark: SparkSession) -> None:
 
 
 def side_alone(mapped: pa.Table) -> pa.Table:
-    """Mapped rows whose ``SIDE`` tells the side only, no number."""
+    """The mapped rows with the mapping's number removed from ``SIDE``."""
     place = mapped.column_names.index(SIDE)
     side = pc.bit_wise_and(mapped[SIDE], pa.scalar(1, mapped[SIDE].type))
     return mapped.set_column(place, mapped.schema.field(place), side)
@@ -319,7 +319,7 @@ def side_alone(mapped: pa.Table) -> pa.Table:
 def _remembers(physical: str) -> bool:
     """Tells whether a plan keeps slots' rows after its first run: in a shuffle, or in a broadcast.
 
-    Spark broadcasts the source's side of a join with constants if it takes that for the smaller one.
+    Spark broadcasts the source's side of a join with constants if it holds this side to be the smaller one.
     """
     if _SHUFFLE.search(physical) is not None:
         return True

@@ -16,18 +16,21 @@ from migrator.errors import ConfigError
 
 _ENVIRONMENT: Mapping[str, str] = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
 EXECUTORS: Mapping[str, str] = {f"spark.executorEnv.{name}": value for name, value in _ENVIRONMENT.items()}
-"""Settings that say the same to a cluster's executors; what options of their JVMs say otherwise is refused."""
+"""Settings that give a cluster's executors the same surroundings. Executors whose JVM options differ are refused."""
 LOCALE, ZONE, ENCODING = "en_US", "UTC", "UTF-8"
 
 
 def pin_process() -> None:
-    """Gives this process and what it starts the surroundings; Spark reads naive datetimes in the process's zone."""
+    """Gives the surroundings to this process and its children; Spark reads naive datetimes in the process's zone."""
     os.environ.update(_ENVIRONMENT)
     time.tzset()
 
 
 def pin_jvm(jvm: Any) -> None:
-    """Gives a JVM these, before Spark begins in it. Raises ``ConfigError`` for its encoding, which can't be set."""
+    """Gives a JVM the surroundings before Spark begins in it.
+
+    Raises ``ConfigError`` for a JVM with another encoding, which can't be changed any more.
+    """
     jvm.java.util.Locale.setDefault(jvm.java.util.Locale.forLanguageTag(LOCALE.replace("_", "-")))
     jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone(ZONE))
     found = str(jvm.java.nio.charset.Charset.defaultCharset().name())
@@ -42,8 +45,7 @@ def pin_jvm(jvm: Any) -> None:
 
 
 def wrong_in_executors(spark: Any, tasks: int) -> list[str]:
-    """Returns what executors' JVMs have otherwise, as the options that say so; asked by one job of that many
-    tasks."""
+    """Returns the JVM options in which executors differ from the driver. Runs one job of that many tasks."""
     asked = spark.range(0, tasks, 1, tasks).selectExpr(
         "java_method('java.util.Locale', 'getDefault') AS locale",
         "java_method('java.time.ZoneId', 'systemDefault') AS zone",

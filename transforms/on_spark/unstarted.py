@@ -1,4 +1,4 @@
-"""The reasons why Spark's JVM didn't start, and what helps: the machine, the Java, or what the JVM printed last."""
+"""The remedies for a JVM of Spark's that didn't start. The cause is the machine, Java, or in the JVM's last words."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def remedy_for(error: Exception, printed: str) -> str:
 
 
 def last_line(printed: str) -> str:
-    """The last thing that was said."""
+    """The last line of the log that isn't empty."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     return lines[-1] if lines else ""
