@@ -93,7 +93,7 @@ class ZooKeeperKill(ZooKeeperFault):
 
 
 class ZooKeeperPartition(ZooKeeperFault):
-    """The leader is cut off, and a stand-in that isn't stands by and takes over, on the same event log.
+    """The leader is cut off. A stand-in whose connection works stands by and takes over, on the same event log.
 
     Healing waits until the stand-in has written, heals the line, waits until the first one stands by, has ended or
     has written in its turn (which the checkers judge), and kills the stand-in, so that the first one leads again.

@@ -15,7 +15,7 @@ _AGAIN_S = 0.1
 class Sql(Fault):
     """Runs ``sql`` (a text or a list) on one connection in autocommit mode; it may open transactions itself.
 
-    Option ``insist: true``: again and again, until the last statement changes a row. Option ``undo``: more of them,
+    Option ``insist: true``: repeats them until the last statement changes a row. Option ``undo``: statements to run
     when healed.
     """
 

@@ -1,5 +1,4 @@
-"""The interface of every fault: made from its options, fired at a world, healed; and options that are checked by
-name."""
+"""The interface of every fault, which is created from its options, fired in a world, and healed; and the options."""
 
 from __future__ import annotations
 
@@ -32,21 +31,21 @@ class Options:
         return cast(SideName, self.choice("side", ("source", "target"), default))
 
     def choice(self, name: str, allowed: Iterable[str], default: str | None = None) -> str:
-        """One of some words."""
+        """Reads a word, which must be one of those allowed."""
         value = self.text(name, default)
         if value not in tuple(allowed):
             raise self._wrong(name, value, f"one of {', '.join(allowed)}")
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text; must be there if there is no default."""
+        """Reads a text. Without a default the option must be there."""
         value = self._take(name, default)
         if not isinstance(value, str):
             raise self._wrong(name, value, "a text")
         return value
 
     def texts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """A text or a list of texts, at least one; must be there if there is no default."""
+        """Reads a text, or a list of at least one text. Without a default the option must be there."""
         value = self._take(name, default)
         if value is default:
             return default or ()
@@ -56,28 +55,28 @@ class Options:
         return tuple(values)
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
+        """Reads true or false."""
         value = self._take(name, default)
         if not isinstance(value, bool):
             raise self._wrong(name, value, "true or false")
         return value
 
     def number(self, name: str, default: float | None = None, *, least: float = 0.0) -> float:
-        """A number not below ``least``."""
+        """Reads a number, which must not be below ``least``."""
         value = self._take(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
             raise self._wrong(name, value, f"a number from {least:g} on")
         return float(value)
 
     def whole(self, name: str, default: int | None = None, *, least: int = 0) -> int:
-        """A whole number not below ``least``."""
+        """Reads a whole number, which must not be below ``least``."""
         value = self._take(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self._wrong(name, value, f"a whole number from {least} on")
         return value
 
     def end(self) -> None:
-        """All options must have been read by now."""
+        """Raises ``ConfigError`` for options that nobody has read by now."""
         if self._unread:
             unknown = ", ".join(sorted(self._unread))
             raise ConfigError(
@@ -103,11 +102,10 @@ class Options:
 class Fault:
     """Something that goes wrong. A subclass reads its options in ``__init__``.
 
-    A fault that can't be placed raises a named error from ``prepare`` or ``fire``; it never passes for one
-    that was.
+    If a fault can't be placed, ``prepare`` or ``fire`` raises a named error, so that it never counts as placed.
 
     Attributes:
-        needs_proxy: the pipeline must reach this side through a proxy; None for any way.
+        needs_proxy: the side that the pipeline must reach through a proxy; None if it may reach both directly.
         needs_zookeeper: a ZooKeeper must say who leads.
         needs_cluster: Spark must run on a cluster of its own processes.
         needs_replica: a second server must follow the source.
@@ -126,25 +124,25 @@ class Fault:
         return {}
 
     def prepare(self, world: World) -> None:
-        """Called once before the pipeline starts for the first time, the project being there."""
+        """Prepares the fault. Called once: the project is there, the pipeline hasn't been started yet."""
 
     def fire(self, world: World) -> None:
-        """Makes it happen. Called while the pipeline is held at a point, or at any time; returns soon."""
+        """Makes the fault happen. Called while the pipeline is held at a point, or at any time; returns soon."""
         raise AssertionError(f"{self.name} doesn't say how it fires")
 
     def heal(self, world: World) -> None:
-        """Undoes what is to be undone. Called once at most after ``fire``; may also be all that is left to do."""
+        """Undoes the fault, or does its last part. Called once at most, after ``fire``."""
 
     def effect(self) -> str:
         """Tells the effect that is known; empty while nothing has happened, e.g. a reset that waits for its byte."""
         return ""
 
     def close(self) -> None:
-        """Gives back what it holds of the machine. Called at the scenario's end in any case; safe to call twice."""
+        """Releases the machine's resources that the fault holds. Called at the scenario's end; safe to call twice."""
 
 
 class PlacedFault:
-    """A fault in its world: what the runner holds."""
+    """A fault together with its world, as the runner uses it."""
 
     def __init__(self, fault: Fault, spec: FaultSpec, world: World):
         self._fault = fault

@@ -229,9 +229,9 @@ class LimitFault(Fault):
 
 
 class Descriptors(LimitFault):
-    """A limit on file descriptors: none from ``limit`` on can be opened any more; those that are open stay open.
+    """A limit on file descriptors: none with a number from ``limit`` on can be opened; open ones stay open.
 
-    All below it must be open, or the next ones to be opened would find room there.
+    All numbers below must be in use, or the next files would be opened under those.
     """
 
     limit = resource.RLIMIT_NOFILE

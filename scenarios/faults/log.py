@@ -1,4 +1,4 @@
-"""Faults of the source's log: rotated, purged, its slot dropped. And of our own: old segments, delivered again."""
+"""Faults of the source's log (rotated, purged, slot dropped) and of our event log (old segments delivered again)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLL_S = 0.02
 
 
 class LogFault(Fault):
-    """Something about the source's log. Option ``side`` may only be ``source``."""
+    """A fault of the source's log. Option ``side`` may only be ``source``."""
 
     def __init__(self, options: Options):
         super().__init__(options)
@@ -49,8 +49,9 @@ class RotateLog(LogFault):
 class PurgeLog(LogFault):
     """The pipeline is killed, the log goes on, the part it needs is thrown away, and it is started again.
 
-    The writers must go on: what isn't there can't be missed. PostgreSQL: the pipeline's slot is moved to the end of
-    the log (``max_slot_wal_keep_size`` would take other slots as well). MariaDB, MySQL: ``PURGE BINARY LOGS``.
+    The writers must go on, so that the purged part holds changes that the pipeline needs. PostgreSQL: the pipeline's
+    slot is moved to the end of the log (``max_slot_wal_keep_size`` would take other slots as well). MariaDB, MySQL:
+    ``PURGE BINARY LOGS``.
     """
 
     def fire(self, world: World) -> None:
@@ -130,7 +131,7 @@ class DropSlot(LogFault):
 
 
 class OldSegments(Fault):
-    """Keeps what the event log once held, to bring it back. A thread links every file as soon as it appears."""
+    """Keeps old files of the event log, to bring them back. A thread links every file as soon as it appears."""
 
     def __init__(self, options: Options):
         super().__init__(options)
@@ -170,7 +171,7 @@ class OldSegments(Fault):
                                 (kept / folder / path.name).hardlink_to(path)
 
     def _restored(self, event_log: Path, wanted: range) -> int:
-        """Puts the kept files of these segment numbers back; how many segments they are."""
+        """Puts back the kept files of these segment numbers; returns the number of segments."""
         kept = self._kept
         if kept is None:
             raise impossible(self.name, "nothing was kept: it wasn't prepared before the pipeline started")
@@ -185,9 +186,9 @@ class OldSegments(Fault):
 
 
 class Redeliver(OldSegments):
-    """The last ``segments`` applied ones are in the event log again, as if they had never been released.
+    """The event log holds the last ``segments`` applied segments again, as if they had never been released.
 
-    The pipeline is killed for it and started again: it must skip what the ledger holds already.
+    The pipeline is killed for it and started again: it must skip segments that the ledger holds already.
     """
 
     def __init__(self, options: Options):

@@ -46,7 +46,7 @@ class Refuse(NetworkFault):
 
 
 class Latency(NetworkFault):
-    """Everything arrives ``ms`` later, and up to ``jitter_ms`` more."""
+    """All data arrives ``ms`` later, plus up to ``jitter_ms``."""
 
     def __init__(self, options: Options):
         super().__init__(options)
@@ -129,7 +129,7 @@ class SwitchUpstream(NetworkFault):
 
 
 class Once(NetworkFault):
-    """Something that waits for its moment on one connection. Option ``stream``: any, log, or session."""
+    """A fault that waits for its moment on one connection. Option ``stream``: any, log, or session."""
 
     def __init__(self, options: Options):
         super().__init__(options)

@@ -29,7 +29,7 @@ class Reached:
 
     Attributes:
         point: its name.
-        count: the how manieth time, from 1 on, over all processes of the run.
+        count: the number of times it was reached so far, this one included, over all processes of the run.
         at_s: ``time.monotonic()`` of its arrival.
         pid: the process that reached it.
     """
@@ -123,7 +123,7 @@ class PointServer:
             return tuple(sorted(self._callbacks))
 
     def wait(self, point: str, count: int, timeout_s: float) -> bool:
-        """Waits until the point has been reached that often; False when it wasn't in time."""
+        """Waits until the point has been reached ``count`` times; returns False if that took too long."""
         with self._changed:
             return self._changed.wait_for(lambda: self._counts[point] >= count, timeout_s)
 

@@ -66,7 +66,7 @@ def alive(pid: int) -> bool:
 
 
 def send(pids: Iterable[int], number: signal.Signals) -> int:
-    """Sends a signal to each process that still exists; how many got it."""
+    """Sends a signal to each process that still exists; returns how many got it."""
     reached = 0
     for pid in pids:
         try:

@@ -19,7 +19,7 @@ _POLL_S = 0.02
 
 
 class KillPipeline(Fault):
-    """SIGKILL to the process and all below it. Healing starts it again, unless somebody did."""
+    """SIGKILL to the pipeline's process and all below it. Healing starts it again, unless it runs already."""
 
     def __init__(self, options: Options):
         super().__init__(options)
@@ -222,7 +222,7 @@ class KillExecutor(Fault):
 
 
 class KernelsVictim(KillChild):
-    """SIGKILL to that process of the pipeline which the kernel would kill if memory ran out now.
+    """SIGKILL to the process of the pipeline that the kernel would kill if memory ran out now.
 
     The kernel's own choice (``oom_score``, see proc(5)) and its own signal; memory doesn't run out, for on a
     machine that is not ours alone it would take others with it.
@@ -243,7 +243,7 @@ def running_pid(world: World, fault: str) -> int:
 
 
 def await_true(condition: Callable[[], bool], what: str, timeout_s: float = _DEADLINE_S) -> None:
-    """Waits for a condition. Raises ``MigratorError`` naming it when it doesn't hold in time."""
+    """Waits until a condition holds. Raises ``MigratorError`` with its description if that takes too long."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:

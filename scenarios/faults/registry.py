@@ -35,9 +35,9 @@ def fault(spec: FaultSpec, world: World) -> PlacedFault:
 
 
 def check(spec: FaultSpec) -> None:
-    """Checks that the spec can be placed as far as its words go: name, options, point.
+    """Checks the words of a spec: name, options, point.
 
-    Raises ``ConfigError`` naming what is wrong. Needs no world: for whoever reads or writes a scenario.
+    Raises ``ConfigError`` for the wrong one. Needs no world, so that a scenario can be checked when it is read.
     """
     _fault(spec)
     if spec.at:

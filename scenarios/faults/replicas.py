@@ -9,14 +9,14 @@ from scenarios.faults.session import query
 from scenarios.world import Replica, Side, World
 
 _BATCHES_BEFORE = 3
-"""Batches in the target before anything happens: what nobody has seen can't be judged."""
+"""Batches that must be in the target before the fault: without applied rows there would be nothing to judge."""
 _BATCHES_BEHIND = 3
 """Batches that reach the target after the replica fell behind; one may have been under way."""
 _BATCHES_TIMEOUT_S = 120.0
 
 
 class ReplicaFault(LogFault):
-    """Something about the server that follows the source."""
+    """A fault of the server that follows the source."""
 
     needs_replica = True
 
@@ -38,7 +38,7 @@ class ReplicaFault(LogFault):
 
 
 class PromoteReplica(ReplicaFault):
-    """The primary is killed, its replica promoted, and everybody is led there.
+    """The primary is killed, its replica is promoted, and all clients are led to the replica.
 
     ``keep_log: true`` (the default): the replica has all that the primary had, and its log can be read on from:
     clients are cut off, the replica catches up, the primary is killed. PostgreSQL: its slots were copied.

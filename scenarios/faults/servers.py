@@ -24,7 +24,7 @@ _RESTART_TIMEOUT_S = 120.0
 
 
 class ServerFault(Fault):
-    """Something about one server. Option ``side``."""
+    """A fault of one server. Option ``side``."""
 
     def __init__(self, options: Options):
         super().__init__(options)
@@ -53,7 +53,7 @@ class KillServer(ServerFault):
 
 
 class RestartServer(ServerFault):
-    """A clean stop and start. It happens beside the run: a clean stop may wait for whom a point holds.
+    """A clean stop and start, in a thread of its own: the stop may wait for a session of a process held at a point.
 
     Healing waits until the server is there again.
     """
@@ -90,7 +90,7 @@ class RestartServer(ServerFault):
 
 
 class LimitConnections(ServerFault):
-    """Somebody else takes every free connection, also those that the pipeline loses: its sessions are cut once."""
+    """Another client takes every free connection, also those of the pipeline, whose sessions are cut once."""
 
     def __init__(self, options: Options):
         super().__init__(options)
@@ -143,7 +143,7 @@ class LimitConnections(ServerFault):
 
     def _keep_taking(self, database: Database) -> None:
         while not self._ending.wait(0.01):
-            with suppress(MigratorError):  # the server is in its way down: another fault's doing
+            with suppress(MigratorError):  # another fault is stopping the server
                 self._take_all(database)
 
 
@@ -228,7 +228,7 @@ class RotatePassword(ServerFault):
 class Deadlock(ServerFault):
     """A competing session and the pipeline's target transaction wait for each other, and the pipeline loses.
 
-    To be placed at ``target.begun``: the transaction holds the ledger's row by then and no row of a table. The
+    Place it at ``target.begun``: by then the transaction holds the ledger's row, and no row of a table. The
     competing session locks every table of the target's schema, then asks for the ledger.
     """
 
@@ -305,7 +305,7 @@ def user_sessions(database: Database, user: str) -> list[int]:
 
 
 def end_sessions(database: Database, sessions: list[int]) -> int:
-    """Ends sessions by their numbers; how many there were."""
+    """Ends sessions by their numbers; returns how many there were."""
     ended = 0
     connection = database.connect(autocommit=True)
     try:

@@ -16,7 +16,7 @@ SERVER_ERRORS = (psycopg.Error, pymysql.err.MySQLError)
 
 
 def execute(database: Database, statements: Sequence[str]) -> int:
-    """Runs statements one by one on one connection in autocommit mode; how many rows the last one was about.
+    """Runs statements one by one on one connection in autocommit mode; returns the number of rows of the last one.
 
     They may open transactions of their own. Raises ``MigratorError`` naming the statement that failed.
     """
@@ -40,7 +40,7 @@ def query(database: Database, statement: str, parameters: Sequence[Any] = ()) ->
 
 
 def run(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """One statement's rows, none where it has no result. Raises ``MigratorError`` with the server's words."""
+    """The rows of one statement; none if it has no result. Raises ``MigratorError`` with the server's words."""
     return _run(connection, statement, parameters)[0]
 
 
@@ -64,8 +64,8 @@ class HeldTransaction:
     """A transaction that a thread opens, keeps open and ends.
 
     Args:
-        database: where.
-        statements: run in it, in order; they may have to wait for locks.
+        database: the database to connect to.
+        statements: run in the transaction, in order; they may have to wait for locks.
         seconds: how long to stay open after the last statement; 0 until ``end``.
         commit: how it ends.
     """

@@ -73,7 +73,7 @@ class StandIn:
             )
 
     def await_lead(self, world: World) -> None:
-        """Waits until it has brought some batches of its own into the target: by then the ledger is its.
+        """Waits until it has brought some batches of its own into the target: by then it holds the ledger.
 
         Some, since the first of them may be the very one that the stopped process holds. Raises ``MigratorError``
         with the end of its output if that doesn't come.
