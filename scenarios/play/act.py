@@ -51,7 +51,7 @@ class _Patience:
         self._seen_at = self._began = time.monotonic()
 
     def left(self) -> bool:
-        """Returns whether a sign of life is recent enough to go on waiting."""
+        """Returns whether the last sign of life is recent enough to go on waiting."""
         now, seen = time.monotonic(), self._signs()
         if seen != self._seen:
             self._seen, self._seen_at = seen, now
@@ -59,7 +59,7 @@ class _Patience:
 
 
 class Act:
-    """Drives one run; ``write`` first, then ``drain`` unless the run has ended.
+    """The main part of one run: call ``write`` first, then ``drain`` unless the run has ended.
 
     Args:
         scenario: what is played.
@@ -203,7 +203,7 @@ class Act:
 
     @staticmethod
     def _asked(question: Callable[[], bool]) -> bool:
-        """The answer, or no while a fault keeps a server from answering."""
+        """The answer of a question to a server; False while a fault keeps the server from answering."""
         try:
             return question()
         except (MigratorError, psycopg.Error):

@@ -1,4 +1,4 @@
-"""A run as one folder: all that is needed to judge it again, without servers.
+"""A run as one folder, which holds everything needed to judge it again without servers.
 
 ::
 
@@ -51,7 +51,7 @@ def create(out: Path, name: str, engine: str, seed: int, mutant: str, yaml: str)
 
 
 def command(name: str, engine: str, seed: int, mutant: str) -> str:
-    """Runs the same again."""
+    """The command that runs the same scenario again."""
     broken = f" --mutant {mutant}" if mutant else ""
     return f"migrator scenario run {name} --engine {engine} --seed {seed}{broken}"
 

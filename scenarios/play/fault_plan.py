@@ -85,13 +85,14 @@ class FaultPlan:
         start."""
         for planned in self.faults:
             planned.placed.prepare()
-        self.environment()  # makes what the pipeline is to be started with: a fault fired at once needs it as well
+        # Makes the files that the pipeline's variables name: a fault that is fired at once needs them as well.
+        self.environment()
         self._fire_all(
             [planned for planned in self.faults if not planned.spec.at and not planned.spec.after_changes]
         )
 
     def tick(self, changes: int) -> None:
-        """Fires what is due after so many row changes, heals what is due by time. Raises a fault's own failure."""
+        """Fires faults that are due after so many changes; heals those whose time is over. Raises a fault's error."""
         self._points.raise_failure()
         for planned in self.faults:
             spec = planned.spec
@@ -106,7 +107,7 @@ class FaultPlan:
                 self._heal(planned)
 
     def quiet(self, action: Callable[[], None]) -> None:
-        """Does something while no fault is being placed; nothing if one is."""
+        """Calls a function unless a fault is being placed, and lets none be placed meanwhile."""
         if self._busy.acquire(blocking=False):
             try:
                 action()
@@ -130,7 +131,7 @@ class FaultPlan:
                 self._heal(planned)
 
     def close(self) -> None:
-        """Gives back what faults hold, whatever happened."""
+        """Releases what the faults hold, also after a failure."""
         for planned in self.faults:
             planned.placed.close()
 
@@ -175,7 +176,7 @@ class FaultPlan:
 
 
 def _joined(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
-    """Lists of libraries and of points add up, everything else is replaced."""
+    """Joins variables: lists of libraries and of points are added up, other values are replaced."""
     return {
         name: f"{below[name]}:{value}" if name == "LD_PRELOAD" and below.get(name) else value
         for name, value in above.items()

@@ -18,8 +18,8 @@ from scenarios.toml_text import merged
 def pairs(scenarios: Sequence[Scenario], count: int, seed: int) -> list[Scenario]:
     """Draws ``count`` different pairs under a seed; fewer if there aren't so many.
 
-    Both must go on by themselves when alone (what follows from a halt isn't known for two), have faults and
-    the same workload, share an engine, and not set one thing of a server or of the project twice.
+    Both scenarios must expect a run that goes on by itself (nobody knows what two halts would lead to), have faults
+    and the same workload, share an engine, and not set the same option of a server or of the project.
     """
     able = [
         scenario
@@ -73,7 +73,7 @@ def _clash(one: Scenario, other: Scenario) -> bool:
 
 
 def _flat(document: dict[str, Any]) -> dict[str, Any]:
-    """``options`` stand beside the other keys in a file; what is left out has its default."""
+    """Puts ``options`` beside the other keys, as in a file, and leaves out values that are the default."""
     options = document.pop("options")
     return {**{k: _plain(v) for k, v in document.items() if v not in ("", None)}, **_plain(options)}
 

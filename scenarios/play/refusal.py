@@ -1,4 +1,4 @@
-"""Runs that must be refused: by name, and before anything is written on either side."""
+"""Runs that must be refused, with a named error, and before they write anything on either side."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OF_A_RUN = {
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """The traces that a run would leave behind: name and content of each thing that was looked at."""
+    """The traces that a run would leave behind: the name and the content of each place that was looked at."""
 
     found: tuple[tuple[str, str], ...]
 
     def compared(self, after: Traces) -> CheckResult:
-        """The verdict: whether nothing changed from these traces to those."""
+        """Compares with later traces: the verdict is that nothing changed, or what did."""
         before, now = dict(self.found), dict(after.found)
         changed = [name for name in now if now[name] != before.get(name)]
         cases = tuple(
@@ -44,7 +44,7 @@ class Traces:
 
 
 def refused(pipeline: PipelineProcess, accepted: Callable[[], bool]) -> tuple[str, str]:
-    """Waits for a started run to end, or to have been ``accepted``; its ending and its error."""
+    """Waits until a started run ends or is ``accepted``; returns its ending and its error."""
     deadline = time.monotonic() + _REFUSE_S
     waiting = Stopping()
     while (exited := pipeline.exited()) is None:

@@ -28,7 +28,7 @@ class Replay:
 def replay(folder: Path) -> Replay:
     """Judges a bundle again. Raises ``VerifyError`` for a folder that is no bundle or has no history.
 
-    What the history doesn't hold (the ending, missed segments, the verifier's answer) stays as recorded.
+    The ending, missed segments and the verifier's answer are not in the history: they stay as recorded.
     """
     recorded = bundle.read_result(folder)
     if recorded.ending == REFUSED:

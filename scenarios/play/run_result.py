@@ -23,7 +23,8 @@ FAILS: Final = "fails"
 nothing is known of the product."""
 
 _AS_GOOD = {(RESTARTS, RESUMES)}
-"""Expected and found: who may end by name and be started again may also do better and go on unaided."""
+"""Pairs of an expected ending and a better one that passes too: where a run may end with a named error and be
+started again, it may also go on by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ MISSED, SILENT = "segments missed", "faults silent"
 
 
 def doubts(expect: Expectation, counts: Mapping[str, int]) -> list[str]:
-    """Tells why the record may prove nothing, as far as the checkers that were asked for don't say it themselves."""
+    """Tells why the record may prove nothing, unless one of the expected checkers reports that itself."""
     missed, silent = counts.get(MISSED, 0), counts.get(SILENT, 0)
     found = [f"{missed} segments were released before they were recorded"] if missed else []
     if silent and "D8" not in expect.checks:
@@ -87,7 +88,7 @@ def doubts(expect: Expectation, counts: Mapping[str, int]) -> list[str]:
 
 
 def as_expected(expect: Expectation, ending: str) -> bool:
-    """Returns whether a run ended as it was to, or better."""
+    """Returns whether a run ended as expected, or better."""
     return ending == expect.ending or (expect.ending, ending) in _AS_GOOD
 
 
@@ -97,10 +98,10 @@ def verdict(
     """Violated before unknown before holds; an ending other than the expected one is a violation.
 
     Args:
-        expect: what must come of it.
-        ending, error: what came.
+        expect: the expected ending and checks.
+        ending, error: the run's ending, and its named error.
         checks: the checkers' verdicts.
-        doubts: why the record may prove nothing.
+        doubts: the reasons why the record may prove nothing.
     """
     if ending == FAILS:
         return Verdict(Outcome.UNKNOWN, error)
@@ -125,11 +126,11 @@ def judgement(result: RunResult, must_catch: Sequence[str]) -> Outcome:
     """Judges a broken variant by one run: killed (holds), survived (violated), or unknown.
 
     Args:
-        result: of the run.
-        must_catch: codes of the checkers of which one has to catch it.
+        result: the run's result.
+        must_catch: codes of checkers; one of them has to catch the variant.
 
-    Unknown is a run that couldn't be played or whose record has holes, and one in which no checker that has
-    to catch the variant had anything to compare. A stop or a stall without a violation is no kill.
+    A run is unknown if it couldn't be played, if its record has holes, or if none of these checkers had anything to
+    compare. A stop or a stall without a violation is no kill.
     """
     outcomes = {check.outcome for check in result.checks if check.code in must_catch}
     if result.outcome is Outcome.UNKNOWN or result.counts.get(MISSED, 0) or outcomes <= {Outcome.UNKNOWN}:

@@ -197,7 +197,7 @@ class _Play:
         self._end(ended, report)
 
     def _start_writers(self) -> None:
-        """The pipeline is held before its first record and chunk until some writes are in the log behind it."""
+        """Starts the writers; holds the pipeline before its first record and chunk until the log has some writes."""
         if self._scenario.expect.ending == REFUSED:
             return
         self._writers.start()

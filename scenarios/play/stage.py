@@ -44,7 +44,7 @@ _CHUNKS = 20
 _LEAST_CHUNK_ROWS = 5
 _SESSION_S = 4.0
 _BATCH_ROWS = (200, 2_000, 200_000)
-"""Many cuts, or few with much between them: each finds what the other can't; the seed chooses."""
+"""Rows of a batch; the seed chooses. Many small batches find other faults than few large ones do."""
 _PIPELINE_USER = "pipeline"
 _PASSWORD = "first-password"
 _PASSWORD_VARIABLES = {"source": "SCENARIO_SOURCE_PASSWORD", "target": "SCENARIO_TARGET_PASSWORD"}
@@ -111,13 +111,13 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
     wiring.upgrade_user_target(settings)
     make_logins(poor, source.direct, target.direct, _PASSWORD, scenario.grants)
     if scenario.expect.ending != "refused":
-        # As `migrator run` would: a recorder needs the table before the first run.
+        # `migrator run` would create the ledger's table later: a recorder needs it before the first run.
         _make_ledger(replace(target.direct, user=_PIPELINE_USER, password=_PASSWORD))
     return Stage(folder, config, settings, source, target, found, environment, zookeeper, cluster)
 
 
 def _spark(cluster: EmbeddedSparkCluster | None) -> dict[str, object]:
-    """Settings of a driver by itself, or beside its workers."""
+    """Settings of a driver in local mode, or of one that shares the machine with a cluster's workers."""
     if cluster is None:
         return {"master": "local[1]"}
     options = os.environ.get("SPARK_SUBMIT_OPTS", "").split()  # executors start as drivers do
@@ -201,7 +201,7 @@ def _project(
     zookeeper: ZooKeeperSide | None,
     spark: dict[str, object],
 ) -> Path:
-    """A copy of the workload's project; small chunks, so that even a small table has a dump worth the name."""
+    """Copies the workload's project, with small chunks, so that even a small table's dump has several of them."""
     config = make_project(folder / "project", source.via, target.via, found.project, MIGRATION)
     rows = max(_LEAST_CHUNK_ROWS, scenario.workload.keys // _CHUNKS)
     defaults: dict[str, dict[str, object]] = {

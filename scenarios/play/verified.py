@@ -1,5 +1,4 @@
-"""``migrator verify`` at the end of a run, for scenarios whose hazard no log tells of: it must name what
-differs."""
+"""``migrator verify`` at the end of a run, for hazards that leave no trace in a log: it must name the differences."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ def verified(
         config: the project's ``migration.toml``.
         report: where the command writes ``verify.json``.
         environment: variables over ours.
-        expected: its answer.
+        expected: the answer that the command must give.
         timeout_s: how long it may take.
 
     Unknown when the command fails, doesn't end in time, or itself doesn't know.
@@ -58,7 +57,7 @@ def verified(
 
 
 def judged(expected: Verified, document: Mapping[str, Any]) -> CheckResult:
-    """The verdict on the command's report: whether its answer is the expected one, over at least one row."""
+    """The verdict on the command's report: its answer must be the expected one, over at least one row."""
     tables = document["tables"]
     rows = sum(table["mapped_rows"] + table["target_rows"] for table in tables)
     if document["verdict"] == expected:
