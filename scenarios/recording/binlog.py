@@ -43,14 +43,14 @@ class Place(Protocol):
 
     @property
     def order(self) -> int:
-        """The number by which the pipeline orders it."""
+        """The number by which the pipeline orders the place."""
 
     @property
     def text(self) -> str:
         """The place in the server's notation."""
 
     def reaches(self, goal: Any) -> bool:
-        """Returns whether everything of that place is in this one."""
+        """Returns whether this place includes everything up to the other one."""
 
 
 class BinlogRecorder:
@@ -94,7 +94,7 @@ class BinlogRecorder:
         raise AssertionError(f"{type(self).__name__} doesn't say where the log ends")
 
     def _after(self, event: Any) -> Place | None:
-        """The place behind the transaction that this event begins; None for one that was read already."""
+        """The place behind the transaction that this event begins; None if the transaction was read already."""
         raise AssertionError(f"{type(self).__name__} doesn't know its GTIDs")
 
     def _run(self) -> None:

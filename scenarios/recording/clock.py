@@ -1,5 +1,4 @@
-"""The clock of a history: microseconds since the run's start. It tells people when, never checkers in which
-order."""
+"""The clock of a history: microseconds since the run's start. Times are for people; checkers never order by them."""
 
 from __future__ import annotations
 

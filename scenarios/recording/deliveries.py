@@ -1,5 +1,4 @@
-"""Rows that capture delivered, read from the event log's segments on disk, which are kept from being released
-unseen."""
+"""Rows that capture delivered, read from the event log's segments. Links keep the segments after their release."""
 
 from __future__ import annotations
 
@@ -28,9 +27,10 @@ _EVERY_S = 0.1
 class SegmentKeeper:
     """Keeps a hard link to every segment. ``keep`` is called before anything is released, and by a thread.
 
-    The apply loop announces ``apply.committed`` before it releases what it applied and waits for the answer;
-    whoever answers calls ``keep`` first. So nothing can be missed, however late the thread comes; it is there
-    for segments that are never applied. That nothing was missed shows in the numbers (``deliveries``).
+    The apply loop announces ``apply.committed``, waits for the answer, and only then releases the applied segments.
+    The receiver of the announcement calls ``keep`` before it answers. So no segment can be missed, however late the
+    thread comes. The thread is there for segments that are never applied. Gaps in the numbers would show a missed
+    segment (``deliveries``).
 
     Args:
         event_log: the event log's directory.
@@ -59,7 +59,7 @@ class SegmentKeeper:
 
     @property
     def manifests(self) -> int:
-        """The number of segments that are kept."""
+        """The number of kept segments."""
         return len(self._kept)
 
     def keep(self) -> None:
@@ -81,10 +81,10 @@ class SegmentKeeper:
                 self._kept[name] = inode
 
     def _drop_given_up(self) -> None:
-        """Drops what was set aside with a damaged event log (``<event log>.damaged``): nobody was delivered it.
+        """Drops segments that were set aside with a damaged event log (``<event log>.damaged``): nobody got them.
 
-        What the target had applied by then is in there as well, and stays: a segment was given up if the log
-        that was begun anew, under a higher epoch, took a number at or below its own.
+        Segments that the target had applied by then are in that folder as well, and stay here. A segment was given up
+        if the new log, under a higher epoch, has a number at or below the segment's.
         """
         damaged = Path(f"{self._event_log}.damaged") / "segments"
         newest_epoch = 0
@@ -114,7 +114,7 @@ class Deliveries:
     Attributes:
         table: the history's table.
         segments: how many segments there are.
-        missing: numbers of segments that were not kept; with any of them the history proves nothing.
+        missing: numbers of segments that were not kept; if there is one, the history proves nothing.
         chunks: chunks that the dump emitted.
         dropped_rows: rows of chunks that reconciliation dropped, as of the last segment.
         epochs: how many epochs wrote them.

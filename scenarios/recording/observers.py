@@ -127,7 +127,7 @@ class Observers:
         shape: RowShape,
         rng: random.Random,
     ) -> list[Any]:
-        """Some neighbours by key, from a seeded place on."""
+        """Reads a few rows that are neighbours by key, from a place that the seed chooses."""
         table = statement.rpartition(" FROM ")[2]
         count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
         start = rng.randrange(max(int(count[0]) if count else 0, 1))

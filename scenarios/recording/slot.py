@@ -1,8 +1,8 @@
 """Reads a PostgreSQL server's log through a slot and a publication of the recorder's own, by SQL functions.
 
-``pg_logical_slot_peek_binary_changes`` and, once what it gave is kept, ``pg_replication_slot_advance``: reading and
-forgetting are two steps, so that a server that is killed between them loses nothing. What it tells twice is told
-apart by the commit record's place.
+``pg_logical_slot_peek_binary_changes`` reads; ``pg_replication_slot_advance`` forgets, once everything that was read
+is kept. Because these are two steps, nothing is lost if the server is killed between them. A transaction that comes
+twice is recognised by the place of its commit record.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TransactionTaker(Protocol):
         """The transaction ends."""
 
     def abort(self) -> None:
-        """Reading broke off: forget the open transaction, it comes again."""
+        """Reading broke off. Forgets the open transaction, which comes again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class SlotRecorder:
     def _read_to_end(self) -> None:
         for attempt in range(_FINAL_TRIES):
             try:
-                # A commit with asynchronous commit may not be flushed; a flushed one behind it takes it along.
+                # An asynchronous commit may not be flushed; a later commit that is flushed flushes it as well.
                 self._connected().execute("SELECT pg_logical_emit_message(true, 'scenario', 'end', true)")
                 while self._read():
                     continue

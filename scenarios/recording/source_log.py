@@ -110,7 +110,7 @@ class SourceLog:
         self._rows.settle()
 
     def abort(self) -> None:
-        """The open transaction never was, or comes again."""
+        """Drops the open transaction, which was rolled back or comes again."""
         if self._mark is not None:
             self._rows.take_back(self._mark)
             self._mark = None

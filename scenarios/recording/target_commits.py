@@ -36,7 +36,7 @@ class _LedgerRow:
     checkpoint: str | None
 
     def moved_from(self, before: _LedgerRow | None) -> bool:
-        """Returns whether the row says something else about what is applied; a new epoch alone doesn't."""
+        """Returns whether the row shows that something was applied since; a new epoch alone shows nothing."""
         if before is None:
             return self.checkpoint is not None
         return (self.segment, self.order, self.checkpoint) != (
