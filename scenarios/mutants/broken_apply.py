@@ -69,7 +69,7 @@ def _nothing_emptied(self: Batch) -> set[TableId]:
 
 
 def _applied_unfenced(self: MemoryTarget, batch: TargetBatch) -> None:
-    """Whoever comes writes: neither the epoch nor the ledger's segment is looked at."""
+    """Every process may write: neither the epoch nor the ledger's segment is looked at."""
     database = self._database
     changed = {
         rows.table.id: _merge(database.rows.get(rows.table.id, {}), rows) for rows in _loose(batch).rows
@@ -147,13 +147,13 @@ def _commit_rows(self: MemoryTarget, batch: TargetBatch, segment: int, checkpoin
 
 
 def _chunk_merged_last(present: Any, rows: Any) -> Any:
-    """Within a batch chunk rows override what the log says of their keys."""
+    """Within a batch, chunk rows override rows of the log with the same keys."""
     delta = _merge(present, replace(rows, chunk=None))
     return delta | _merge(present, replace(rows, before=None, after=None))
 
 
 def _commit_anywhere(self: ApplyLoop, batch: TargetBatch) -> None:
-    """Commits without a look at where the ledger stands, which would stop some mutants before they do harm."""
+    """Commits without a look at the ledger's position: the check would stop some mutants before they do harm."""
     _commit(self, replace(batch, link=None))
 
 
@@ -183,7 +183,7 @@ FENCING_OFF = (
     Patch(MemoryTarget, "open", _opened_unfenced),
     Patch(MemorySegmentWriter, "_create", _created_unfenced),
 )
-SPLIT_BRAIN = FENCING_OFF  # the model's leases have no clock of their own: there is no more to break in it
+SPLIT_BRAIN = FENCING_OFF  # the model's leases have no clock of their own, so nothing else can be broken
 POSITION_APART = (Patch(MemoryTarget, "apply", _data_then_position),)
 POSITION_FIRST = (Patch(MemoryTarget, "apply", _position_then_data),)
 TABLES_APART = (Patch(MemoryTarget, "apply", _table_by_table),)

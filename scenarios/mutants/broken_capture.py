@@ -36,12 +36,12 @@ _start = SimulatedLogReader.start
 
 
 def _nothing_stale(self: Capture, chunk: Chunk) -> Stale:
-    """Chunk rows go out whatever happened beside the read."""
+    """Chunk rows go out even if the log has newer rows with their keys."""
     return Stale(frozenset(), reread=False)
 
 
 def _witness_ignored(self: Capture, chunk: Chunk) -> Stale:
-    """Plain DBLog, also where commits become visible late."""
+    """Uses plain DBLog, also where commits become visible late."""
     return _stale(self, replace(chunk, witness=None))
 
 
@@ -86,7 +86,7 @@ def _forgets_large(self: TouchedKeys, touched: Any) -> None:
 
 
 def _dumps_as_read(self: DumpPlan) -> tuple[TableDump, ...]:
-    """The dump's progress tells what was read, not what was emitted."""
+    """The dump's progress counts chunks as they are read, not as they are emitted."""
     return tuple(
         replace(dump, after=self._reading[job].after, done=self._reading[job].exhausted)
         for job, dump in self._dumps.items()
@@ -140,7 +140,7 @@ def _moves_by_half(self: SegmentBuilder, part: TransactionPart) -> None:
 
 
 def _acknowledged_first(self: CaptureSteps) -> None:
-    """The source is told to forget what is not durable yet."""
+    """The source is told to forget changes that are not durable yet."""
     checkpoint = self._core.checkpoint()
     self.log.acknowledge(checkpoint.position)
     self.log._acknowledge()

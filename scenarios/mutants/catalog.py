@@ -28,12 +28,12 @@ class Mutant:
     Attributes:
         name: for the command line.
         broken: the rule, and how it is broken.
-        must_catch: codes of the checkers of which each has to catch it.
+        must_catch: codes of the checkers; each of them has to catch it.
         seeds: the budget; a mutant that is not caught within it fails the build.
-        setup: in which the rule matters.
-        shared: what is broken in parts that the simulation and real servers share.
-        simulated: what is broken in the adapters in memory.
-        servers: what is broken in the adapters of real servers; None if it is broken in the simulation only.
+        setup: the setup in which the rule matters.
+        shared: patches of parts that the simulation and real servers share.
+        simulated: patches of the adapters in memory.
+        servers: returns patches of the adapters of real servers; None if the simulation alone is broken.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Mutant:
     servers: ServerPatches | None = tuple
 
     def apply(self, setup: Setup | None = None) -> Setup:
-        """The setup with this rule broken; without one, that in which the rule matters."""
+        """Breaks the rule in a setup; without one, in the setup in which the rule matters."""
         return replace(setup or self.setup, mutant=self.name, patches=(*self.shared, *self.simulated))
 
     @property
@@ -72,18 +72,18 @@ class Mutant:
 def _shared(
     name: str, must_catch: str, seeds: int, patches: Patches, broken: str, setup: Setup = WITNESS
 ) -> Mutant:
-    """Broken once, in parts that the simulation and real servers share."""
+    """A rule broken once, in parts that the simulation and real servers share."""
     return Mutant(name, broken, tuple(must_catch.split()), seeds, setup, shared=patches)
 
 
 def _apart(name: str, must_catch: str, seeds: int, module: ModuleType, patches: str, broken: str) -> Mutant:
-    """Broken twice under one name: by ``module`` in memory, by ``scenarios.mutants.servers`` on real servers."""
+    """A rule broken twice: by ``module`` in memory, by ``scenarios.mutants.servers`` on real servers."""
     codes = tuple(must_catch.split())
     return Mutant(name, broken, codes, seeds, simulated=getattr(module, patches), servers=_servers(patches))
 
 
 def _simulated(name: str, must_catch: str, seeds: int, patches: Patches, broken: str) -> Mutant:
-    """Broken in the simulation only."""
+    """A rule broken in the simulation only."""
     return Mutant(name, broken, tuple(must_catch.split()), seeds, simulated=patches, servers=None)
 
 

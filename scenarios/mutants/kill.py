@@ -21,10 +21,10 @@ class KillRow:
         mutant: its name.
         broken: what is broken.
         must_catch: checkers that have to catch it.
-        caught_by: of every checker, under how many seeds it did.
+        caught_by: for every checker that caught it, the number of seeds under which it did.
         halted: seeds under which the product itself stopped with a named error.
-        first: how many seeds it took until every checker that has to had caught it; None if some never did.
-        killed: seeds under which any checker that has to caught it.
+        first: the number of seeds until every checker of ``must_catch`` had caught it; None if one never did.
+        killed: seeds under which any checker of ``must_catch`` caught it.
         seeds: seeds run.
         outcome: holds: killed; violated: survived; unknown: nothing was judged.
     """
@@ -81,7 +81,7 @@ def kill_row(mutant: Mutant, least: int = 0, first: int = 0) -> KillRow:
 
 
 def heading() -> str:
-    """Above the lines of the table."""
+    """The heading above the lines of the table."""
     return f"{'mutant':30} {'must catch':10} {'verdict':8} {'after':>6} {'rate':>6}  caught by (seeds)"
 
 

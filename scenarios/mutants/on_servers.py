@@ -1,10 +1,10 @@
-"""Broken variants on real servers: in which scenario each dies most surely, and whether it does.
+"""Broken variants on real servers: the scenario in which each is caught most surely, and the trial in it.
 
 The simulation's kill table says that the checkers see a broken rule in a model of databases. This one says
 that they see it in a whole ``migrator run`` between servers, through recorders that share no code with the
 pipeline.
 
-A kill is a checker's: a variant that merely stops, hangs or can't be played was caught by nobody.
+Only a checker can kill a variant. One that merely stops, hangs or can't be played was caught by nobody.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from verify.history.result import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One broken variant and where it is tried.
+    """One broken variant, and the scenario in which it is tried.
 
     Attributes:
         mutant: its name in ``scenarios.mutants.catalog``.
@@ -141,13 +141,13 @@ def violated(result: RunResult) -> tuple[str, ...]:
 
 
 def overall(rows: Sequence[TrialRow]) -> Outcome:
-    """A survivor before an unknown before all killed; of no trials it is unknown."""
+    """Violated if any variant survived, else unknown if any trial is unknown or there was none; else holds."""
     found = {row.outcome for row in rows} or {Outcome.UNKNOWN}
     return next(outcome for outcome in (Outcome.VIOLATED, Outcome.UNKNOWN, Outcome.HOLDS) if outcome in found)
 
 
 def heading() -> str:
-    """Above the lines of the table."""
+    """The heading above the lines of the table."""
     return (
         f"{'mutant':{_WIDTH}} {'scenario':25} {'engine':10} {'must catch':10} {'verdict':8}"
         f" {'caught by':17} {'runs':>6} {'s':>6}"

@@ -99,7 +99,7 @@ def _replaced(source: Path, name: Path) -> bool:
 
 
 def _sure_of_itself(self: Lead) -> None:
-    """A leader that hears nothing writes on."""
+    """A leader that hears nothing from ZooKeeper writes on."""
 
 
 def _held_for_good(self: ZooKeeperLeadership) -> bool:
@@ -112,7 +112,7 @@ def _nothing_released(self: batch_reader.FileBatchReader, up_to: int) -> None:
 
 
 def _never_strict(plan: MappingPlan, known: Checkpoint | None) -> bool:
-    """A row that is new by the log may be there."""
+    """A row that is new according to the log may be in the target already."""
     return False
 
 
@@ -146,7 +146,7 @@ SPLIT_BRAIN = (
     *FENCING_OFF,
     Patch(Lead, "await_sure", _sure_of_itself),
     Patch(ZooKeeperLeadership, "held", _held_for_good),
-    # Else each would soon be stopped by what the other releases, numbers or inserts: by luck, not by a fence.
+    # Otherwise segments, numbers or rows of the other would soon stop each of them: by luck, not by a fence.
     Patch(transform_job, "_dumped", _never_strict),
     Patch(batch_reader.FileBatchReader, "release", _nothing_released),
 )

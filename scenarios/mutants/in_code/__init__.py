@@ -1,8 +1,7 @@
 """Single changes to the code of the product and its judge, each of which a test must notice.
 
-``change`` is one such change and the copy of the tree that it is made in, ``table`` gathers the tables of all
-stations,
-``trial`` runs the tests, ``commands`` is ``migrator scenario code-mutants``. Unlike the variants of
-``scenarios.mutants.catalog``, which the checkers judge by a recorded history, these are judged by the fast tests: a
-survivor is a line that could be lost without anybody's notice.
+``change`` is one such change and the copy of the tree in which it is made. ``table`` gathers the tables of all
+stations, ``trial`` runs the tests, ``commands`` is ``migrator scenario code-mutants``. The variants of
+``scenarios.mutants.catalog`` are judged by checkers that read a recorded history. These changes are judged by the
+fast tests: a survivor is a line of code that could be lost without any test failing.
 """

@@ -1,4 +1,4 @@
-"""Mutants of what makes segments and reads them: netting, the segment builder, the event log on files."""
+"""Mutants of the code that makes and reads segments: netting, the segment builder, the event log on files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of the judge (``verify``): what it may call equal, different, or settled."""
+"""Mutants of the judge (``verify``): its rules for values that are equal, different, or settled."""
 
 from __future__ import annotations
 

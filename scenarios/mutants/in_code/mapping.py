@@ -1,7 +1,7 @@
-"""Mutants of what may be run on changes alone (``transforms.analysis.row_wise``), and of what a change
-reaches (``mirror``).
+"""Mutants of the rules for mappings that may run on changes alone (``transforms.analysis.row_wise``), and of the
+reach of a change (``mirror``).
 
-Their tests start Spark or a server: the dearest of all.
+Their tests start Spark or a server, so they take longest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mutants of the loops: what is applied, released, acknowledged and taken up again after a crash."""
+"""Mutants of the loops that apply, release and acknowledge segments, and go on after a crash."""
 
 from __future__ import annotations
 

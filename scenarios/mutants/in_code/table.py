@@ -9,4 +9,4 @@ from scenarios.mutants.in_code.mapping import MAPPING
 from scenarios.mutants.in_code.run import RUN
 
 CODE_MUTANTS = (*CORE, *EVENT_LOG, *RUN, *JUDGE, *MAPPING)
-"""Every one of them; ``tests/unit/scenarios/test_code_mutants.py`` sees to it that each still fits the code."""
+"""The changes of all stations. ``tests/unit/scenarios/test_code_mutants.py`` checks that each still fits the code."""

@@ -1,8 +1,7 @@
 """Runs the tests that should notice a change, and says whether they did.
 
-Only a test that fails notices. A change that no module survives the import of, or tests that can't be
-collected, prove nothing (*unknown*); tests that never end do notice, by a bound that is several times what
-they take without a change.
+Only a failing test notices a change. Nothing is proved (*unknown*) if a changed module can't be imported, or if
+tests can't be collected. Tests that never end do notice: they may take several times as long as without a change.
 """
 
 from __future__ import annotations
