@@ -21,7 +21,7 @@ _SAID = {Outcome.HOLDS: "caught", Outcome.VIOLATED: "SURVIVED", Outcome.UNKNOWN:
 
 
 def tables_beside(out: Path) -> Tables:
-    """The tables there are. Raises ``VerifyError`` for a file that none of these commands has written."""
+    """The tables whose files exist. Raises ``VerifyError`` for a file that none of these commands has written."""
     return Tables(
         kill=_read(out / "mutants.json", _kill_table),
         servers=_read(out / "mutants_on_servers.json", _kill_table_on_servers),
@@ -100,7 +100,7 @@ def _kill_table_on_servers(document: Mapping[str, Any], measured: str) -> Table:
 
 
 def _code_mutants(document: Mapping[str, Any], measured: str) -> Table:
-    """A row for each file, then one for each survivor; those few that may survive don't colour the verdict."""
+    """A row for each file, then one for each survivor. Survivors below the limit don't change the verdict."""
     mutants = document["mutants"]
     outcome = Outcome(document["outcome"])
     rows = [Row((f"{_SAID[outcome]}: all files", *_counted(mutants)), outcome)]
@@ -152,7 +152,7 @@ def _simulation(document: Mapping[str, Any], measured: str) -> Table:
 
 
 def _torture(document: Mapping[str, Any], measured: str) -> Table:
-    """Another tool's violations are its own: rows without an outcome, which don't colour this report's verdict."""
+    """Rows about other tools. They have no outcome: another tool's violations don't change this report's verdict."""
     rows = []
     for row in document["rows"]:
         ended = row["ended"]

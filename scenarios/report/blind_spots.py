@@ -1,4 +1,4 @@
-"""The limits of a passing report: printed in every report, so that nobody reads more into it."""
+"""The limits of a passing report. Every report prints them, so that nobody takes it for more."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ BLIND_SPOTS: tuple[tuple[str, str], ...] = (
         " long. No verdict uses a clock.",
     ),
 )
-"""(what is not seen, why and who sees it instead)"""
+"""Pairs: a fault that the report can't see, and the reason with the test that sees it instead."""

@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 def document(facts: Sequence[Fact], tables: Tables, made_at: str, version: str) -> dict[str, Any]:
-    """The verdict, then every run with its checks, witnesses, faults, counts and replay command."""
+    """The document: the verdict, then every run with its checks, witnesses, faults, counts and replay command."""
     outcome = verdict([fact.run for fact in facts], tables)
     return {
         "format": FORMAT,

@@ -1,4 +1,4 @@
-"""The facts of one run for a page, a JUnit file or a terminal: its result, and what its history adds."""
+"""The facts of one run for a page, a JUnit file or a terminal: its result, and figures from its history."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST_BIN_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class FaultFact:
-    """A planned fault: whether, when and for how long it really worked. Times are seconds since the run's start."""
+    """A planned fault and the time during which it really worked, in seconds since the run's start."""
 
     name: str
     point: str
@@ -104,7 +104,7 @@ def facts(results: Sequence[RunResult]) -> list[Fact]:
 
 
 def recorded(folder: Path) -> Recorded:
-    """Reads the facts from the history of a bundle, or why there are none."""
+    """Reads the facts from the history of a bundle, or the reason why there are none."""
     history = folder / bundle.HISTORY
     if not history.is_dir():
         return Recorded(problem="no history was recorded")
@@ -183,7 +183,7 @@ def _times(table: pa.Table, column: str) -> Any:
 
 
 def _commits(history: History) -> tuple[Any, Any, Any]:
-    """Per target commit: its second, its row changes, and its lag in ms.
+    """The second, the row changes and the lag (ms) of every target commit.
 
     The lag is the age of the *oldest* source commit that it brings, so that a stall shows as long as it was;
     NaN for a commit that brings none (heartbeats, chunks). MariaDB's log counts whole seconds, cut off: there

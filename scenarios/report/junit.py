@@ -1,7 +1,7 @@
 """The report as JUnit XML: one suite a run, one test case a checker.
 
-JUnit knows passed, failed, error and skipped. Most readers show *skipped* in the colour of a pass, so
-*unknown* is an error here: nobody can take it for one.
+JUnit knows passed, failed, error and skipped. Most readers show *skipped* in the colour of a pass. So *unknown* is
+an error here, which nobody takes for a pass.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ class Row:
 
     Attributes:
         cells: texts, one per column.
-        outcome: colours the first cell, and counts for the verdict; None for what says nothing about this product.
+        outcome: colours the first cell, and counts for the verdict; None for rows that are not about this product.
     """
 
     cells: tuple[str, ...]

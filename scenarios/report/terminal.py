@@ -1,4 +1,4 @@
-"""The report as a few lines for a terminal: what is wrong first, then what held."""
+"""The report as a few lines for a terminal: first runs with violations, then the ones that hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One verdict for many runs, in the order in which a reader wants them: what is wrong comes first.
+"""One verdict for many runs, and the order in which a report shows them: violations come first.
 
 A broken variant (``mutant``) is a negative control: it is right if a checker caught it. A control that survived
 makes the whole report *violated*, since the passes beside it prove nothing; one that could not be judged makes it
@@ -27,7 +27,7 @@ def is_control(run: RunResult) -> bool:
 def control(run: RunResult) -> Outcome:
     """Judges a broken variant by its run: holds if any checker caught it, violated if it survived, or unknown.
 
-    An ending that nobody looked into is no catch.
+    An ending that no checker looked into is no catch.
     """
     return judgement(run, [check.code for check in run.checks])
 
@@ -41,12 +41,12 @@ def verdict(results: Sequence[RunResult], tables: Tables | None = None) -> Outco
 
 
 def in_order(facts: Sequence[Fact]) -> list[Fact]:
-    """Violated ones first, then unknown ones; by name among themselves. Controls are left out."""
+    """The runs without controls: violated ones first, then unknown ones, each group ordered by name."""
     proper = [fact for fact in facts if not is_control(fact.run)]
     return sorted(proper, key=lambda fact: (ORDER.index(fact.run.outcome), fact.name, fact.run.seed))
 
 
 def controls(facts: Sequence[Fact]) -> list[Fact]:
-    """The broken variants, survivors first, then those of which nothing is known."""
+    """The broken variants: survivors first, then unknown ones."""
     found = [fact for fact in facts if is_control(fact.run)]
     return sorted(found, key=lambda fact: (ORDER.index(control(fact.run)), fact.name))

@@ -1,4 +1,4 @@
-"""Scenarios that wait for work to come: none of them waits without being listed."""
+"""The list of scenarios that can't be played yet, because the product lacks something."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOTE = (
 
 
 def waiting(catalog: Iterable[Scenario]) -> Table | None:
-    """The table of all that wait; None when nobody does."""
+    """The table of the scenarios that wait; None if there is none."""
     rows = [
         Row((scenario.name, scenario.title, scenario.waits_for, scenario.until_then))
         for scenario in catalog
