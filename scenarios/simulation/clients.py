@@ -15,7 +15,7 @@ REGISTER_KEYS = range(1, 8)
 ACCOUNTS = range(1, 4)
 COUNTERS = range(1, 3)
 _ASIDE = 100
-"""Keys above are where a swap puts a row aside for a moment."""
+"""The highest ordinary key. A swap puts a row aside under a higher key for a moment."""
 _OPENING_BALANCE = 100
 
 
@@ -108,7 +108,7 @@ class Client:
         return Stored(self.session, self._number, self._number if value is None else value)
 
     def _present(self, table: TableId) -> list[int]:
-        """Keys of present rows that nobody has locked."""
+        """Keys of present rows without a lock."""
         locked = self.source.locked
         return [key for key in sorted(self.source.logged[table]) if (table, key) not in locked]
 
@@ -127,12 +127,12 @@ class Client:
     # -- transactions -------------------------------------------------------------------------------------------
 
     def put(self, dice: Dice) -> list[Write]:
-        """New values for a few rows of the register, present or not."""
+        """Inserts or updates a few rows of the register."""
         free = [*self._present(REGISTER.id), *self._absent()]
         return [self._put(key) for key in dice.some_of(free, 1 + dice.below(self.most_puts))]
 
     def delete(self, dice: Dice) -> list[Write]:
-        """Rows of the register vanish; others may put them back."""
+        """Deletes rows of the register; other clients may insert them again."""
         chosen = dice.some_of(self._present(REGISTER.id), 1 + dice.below(2))
         return [Write(REGISTER.id, self._image(REGISTER.id, key), None) for key in chosen]
 
@@ -149,7 +149,7 @@ class Client:
         return gone + [Write(table, None, (key, self._stored())) for key in back if gone]
 
     def move(self, dice: Dice) -> list[Write]:
-        """A row gets another key."""
+        """Gives a row another key."""
         present, absent = self._present(REGISTER.id), self._absent()
         if not present or not absent:
             return []
@@ -157,7 +157,7 @@ class Client:
         return [Write(REGISTER.id, self._image(REGISTER.id, old), (new, self._stored()))]
 
     def swap(self, dice: Dice) -> list[Write]:
-        """Two rows exchange their keys, the first one aside for a moment."""
+        """Exchanges the keys of two rows; the first row is put aside for a moment."""
         chosen = dice.some_of(self._present(REGISTER.id), 2)
         if len(chosen) < 2:
             return []

@@ -57,7 +57,7 @@ CRASH_POINTS = (
     "apply.released",
 )
 LOST, UNKNOWN = "target.merged", "target.committed"
-"""The points where the connection to the target may break: nothing was committed, or nobody told us."""
+"""The points where the connection to the target may break: before a COMMIT, or before its answer arrives."""
 
 
 class Crash(BaseException):
@@ -66,7 +66,7 @@ class Crash(BaseException):
 
 @dataclass(slots=True)
 class Shared:
-    """The things that outlive processes."""
+    """The objects that outlive processes."""
 
     source: Source
     election: MemoryElection

@@ -72,9 +72,9 @@ BOTH = Setup("both", watermarks=True)
 TRUNCATES = replace(WITNESS, name="truncates", truncates=True, requests=True)
 """A table is emptied now and then, also while it is dumped, or dumped again."""
 CHANGES = replace(TRUNCATES, name="changes", ordered=True, steps=360, most_puts=9, changes=True)
-"""Every start has other settings than the one before, wherever that was killed."""
+"""Every start has other settings than the one before; the one before may have been killed anywhere."""
 MAPPINGS = replace(TRUNCATES, name="mappings", mappings=True)
-"""Every start has another mapping than the one before, and whoever it refuses does what it says, or something else.
+"""Every start has another mapping than the one before. If it is refused, the operator follows the remedy or not.
 
 Not one of ``SETUPS``: a target that is emptied, or taken out for a while, is no image of the source meanwhile.
 """

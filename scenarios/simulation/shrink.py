@@ -1,8 +1,7 @@
 """Makes a failing run small: decisions are dropped for as long as one of its violations stays.
 
-First whole actors (every fault, every client), then stretches of decisions, from halves down to single ones
-(Zeller,
-Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002), then the choices within decisions.
+First whole actors (every fault, every client) are dropped, then stretches of decisions, from halves down to single
+ones (Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002), then the choices within decisions.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class Source:
         return entry
 
     def mark(self, token: str, kind: MarkKind) -> None:
-        """A watermark commits; it may become visible late like any other transaction, which nobody notices."""
+        """Commits a watermark. Like any other transaction it may become visible late, which no reader notices."""
         self._append(Entry(len(self.log) + 1, 0, 0, self.clock_us, (), WatermarkSeen(token, kind)))
         while self.ordered and self.hidden:
             self.reveal(0)  # on return of its commit it is visible, and so is all before it

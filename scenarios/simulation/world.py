@@ -180,7 +180,8 @@ class World:
     def _refused(self, process: Process, error: MappingError) -> None:
         """A start that an edited mapping ended: its operator empties the table, asks for its rows, or does neither.
 
-        What is left undone the next start finds. In the drain both is done: then the mapping is as it always was.
+        The next start finds what the operator left undone. In the drain the operator does both, because the mapping is
+        the original one again.
         """
         if not self._edits:
             self.halted = f"MappingError: {error}"

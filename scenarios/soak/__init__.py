@@ -1,1 +1,1 @@
-"""Hours of one migration under writers, kills and dump requests: nothing that it holds may grow for ever."""
+"""Hours of one migration under writers, kills and dump requests: no resource that it holds may grow for ever."""

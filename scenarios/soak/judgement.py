@@ -1,4 +1,4 @@
-"""The judgement whether what a migration holds stays bounded: a rule over samples, pure.
+"""The judgement whether a migration's resources stay bounded: a rule over samples. Pure.
 
 A series is judged by the growth that a straight line through it shows, over the stretch after the warm-up.
 The line's slope is the median of the slopes between all pairs of samples (Theil and Sen): a spike, or a saw's
@@ -37,7 +37,7 @@ class Bound:
     floor: float
 
     def allowed(self, level: float) -> float:
-        """The growth that is none."""
+        """The growth that counts as none."""
         return max(self.share * level, self.floor)
 
 
@@ -129,7 +129,7 @@ def _finding(figure: str, bound: Bound, samples: Sequence[Sample]) -> Finding:
 
 
 def _lives(figure: str, samples: Sequence[Sample]) -> list[list[tuple[float, float]]]:
-    """The figure's points, apart for each process where they are a process's."""
+    """The figure's points; if the figure belongs to a process, one list for each process."""
     lives: dict[int, list[tuple[float, float]]] = {}
     for sample in samples:
         if figure in sample.figures:

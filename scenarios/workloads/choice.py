@@ -6,7 +6,7 @@ import random
 
 
 def some_key(rng: random.Random, keys: int, hot_percent: int = 0) -> int:
-    """A key of 1 to ``keys``; the hot key, 1, in so many percent of the draws beside its ordinary share."""
+    """A key from 1 to ``keys``; ``hot_percent`` of the draws give the hot key, 1, beside its ordinary share."""
     if hot_percent and rng.randrange(100) < hot_percent:
         return 1
     return rng.randint(1, keys)

@@ -95,14 +95,14 @@ class _Writers:
             _pay(session, "transfer", {payer: -(amount := session.rng.randint(1, 500)), payee: amount})
 
     def save(self, session: Session) -> None:
-        """Between the two accounts of one owner."""
+        """Moves money between the two accounts of one owner."""
         owner = some_key(session.rng, self._accounts, self._hot_percent)
         amount = session.rng.randint(-500, 500)
         if amount:
             _pay(session, "save", {(_CHECKING, owner): -amount, (_SAVINGS, owner): amount})
 
     def collect(self, session: Session) -> None:
-        """Several pay one."""
+        """Moves money from several accounts to one."""
         payee = self._account(session)
         amounts = {
             account: -session.rng.randint(1, 100)
@@ -112,8 +112,7 @@ class _Writers:
             _pay(session, "collect", {**amounts, payee: -sum(amounts.values())})
 
     def open(self, session: Session) -> None:
-        """A savings account that an owner does not have yet (else the server refuses); the money is from
-        checking."""
+        """Opens a savings account with money from a checking account; the server refuses it if the account exists."""
         rng = session.rng
         owner, fresh = some_key(rng, self._accounts), some_key(rng, self._accounts * 2)
         amount = rng.randint(1, 500)
@@ -122,7 +121,7 @@ class _Writers:
         _note_in_journal(session, "open", owner, fresh, amount)
 
     def close(self, session: Session) -> None:
-        """All money goes to checking, and the account away."""
+        """Closes a savings account; its money goes to a checking account."""
         heir, closed = some_key(session.rng, self._accounts), some_key(session.rng, self._accounts * 2)
         if _TABLES[_CHECKING].lock(session, heir) is None:
             return

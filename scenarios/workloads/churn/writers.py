@@ -1,6 +1,6 @@
 """The old table ``ticket``: rows come, go and come back under the same keys.
 
-Whoever mixes up the order of a delete and an insert shows a row that is gone, or lacks one that is there.
+A pipeline that confuses the order of a delete and an insert keeps a deleted row, or lacks a present one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Churn:
         create_tables(old, [OldTable("ticket", _COLUMNS, fill, spec.keys)])
 
     def actions(self, spec: WorkloadSpec) -> Sequence[Action]:
-        """The server refuses the insert of a ticket that is there: a failed transaction."""
+        """The writers' transactions. The server refuses to insert a ticket that exists: that transaction fails."""
         writers = _Writers(spec.keys * 2, spec.hot_percent)
         return [
             Action("insert", 30, writers.insert),
