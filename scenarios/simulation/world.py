@@ -180,7 +180,7 @@ class World:
     def _refused(self, process: Process, error: MappingError) -> None:
         """A start that an edited mapping ended: its operator empties the table, asks for its rows, or does neither.
 
-        The next start finds what the operator left undone. In the drain the operator does both, because the mapping is
+        The next start finds what the operator left undone. In the drain the operator does both, for the mapping is
         the original one again.
         """
         if not self._edits:
