@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ class Bench:
         self.settings = settings_of(database, **changes)
         self.target = PostgresTargetWriter(self.settings)
         self.segment = self.target.open(1).segment
+        self._numbers = count(1)
 
     def part(
         self,
@@ -47,6 +49,12 @@ class Bench:
         """The next batch."""
         self.target.apply(TargetBatch(self.segment + 1, checkpoint(self.segment + 1, done), parts))
         self.segment += 1
+
+    def new_table(self, columns: str) -> str:
+        """Makes a table of its own for a case, beside those of others, and tells its name."""
+        name = f"t{next(self._numbers)}"
+        self.database.execute(f"CREATE TABLE {name} ({columns})")
+        return name
 
     def ledger_segment(self) -> int:
         """What the ledger says, read beside the writer."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
 from migrator.errors import TargetError
-from tests.integration.target_bench import bench, ints, texts
-from tests.servers import Database
+from tests.integration.target_bench import Bench, bench, ints, texts
+from tests.servers import Database, PostgresServer, fresh_database
 
 pytestmark = pytest.mark.integration
 
@@ -69,37 +70,43 @@ def table(value: str | None, rows: int = 30, at: int = 17) -> pa.Table:
     return pa.table({**ints("id", *range(rows)), **texts("tag", *["k"] * rows), **texts("v", *values)})
 
 
+@pytest.fixture(scope="module")
+def shared(postgres_target: PostgresServer) -> Iterator[Bench]:
+    """A writer on a database where each case makes a table of its own."""
+    with fresh_database(postgres_target, "new") as database, bench(database, *MADE) as made:
+        yield made
+
+
 @pytest.mark.parametrize(("kind", "kept", "lossy"), KINDS, ids=[f"{one[0]} {one[2][:9]}" for one in KINDS])
-def test_of_no_value_a_part_is_lost(new_pg: Database, kind: str, kept: tuple[str, ...], lossy: str) -> None:
-    create = f"CREATE TABLE t (id int, tag text, v {kind}, PRIMARY KEY (id, tag))"
-    with bench(new_pg, *MADE, create) as it:
-        for path in ("chunk", "after"):
-            with pytest.raises(TargetError, match="without loss") as raised:
-                it.apply(it.part("t", **{path: table(lossy)}))
-            assert "public.t" in raised.value.where
-            assert "id=17, tag='k', column v, value" in raised.value.where.replace("'17'", "17")
-            assert lossy[:20] in raised.value.where
-            assert new_pg.query("SELECT count(*) FROM t") == [(0,)]
-        for value in kept:
-            it.apply(it.part("t", chunk=table(value), strict=False))
-            it.apply(it.part("t", before=table(value), after=table(value)))
-    silently_kept(new_pg, kind, lossy)
+def test_of_no_value_a_part_is_lost(shared: Bench, kind: str, kept: tuple[str, ...], lossy: str) -> None:
+    name = shared.new_table(f"id int, tag text, v {kind}, PRIMARY KEY (id, tag)")
+    for path in ("chunk", "after"):
+        with pytest.raises(TargetError, match="without loss") as raised:
+            shared.apply(shared.part(name, **{path: table(lossy)}))
+        assert f"public.{name}" in raised.value.where
+        assert "id=17, tag='k', column v, value" in raised.value.where.replace("'17'", "17")
+        assert lossy[:20] in raised.value.where
+        assert shared.database.query(f"SELECT count(*) FROM {name}") == [(0,)]
+    for value in kept:
+        shared.apply(shared.part(name, chunk=table(value), strict=False))
+        shared.apply(shared.part(name, before=table(value), after=table(value)))
+    silently_kept(shared.database, name, kind, lossy)
 
 
-def silently_kept(database: Database, kind: str, lossy: str) -> None:
+def silently_kept(database: Database, name: str, kind: str, lossy: str) -> None:
     """The control: as the tool casts, or loads, the server takes it, and keeps another value."""
-    database.execute("DELETE FROM t")
+    database.execute(f"DELETE FROM {name}")
     (plain,) = database.query(
-        "SELECT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'v'"
+        "SELECT atttypid::regtype::text FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'v'",
+        [name],
     )[0]
     loaded = (
         "%s"
         if kind.startswith(("varchar", "name", "word")) and "[" not in kind
         else f"CAST(CAST(%s AS text) AS {plain})"
     )
-    with_value = f"INSERT INTO t SELECT 1, 'k', {loaded}"
-    database.query(f"{with_value} RETURNING v::text", [lossy])
-    [(kept,)] = database.query("SELECT v::text FROM t")
+    database.query(f"INSERT INTO {name} SELECT 1, 'k', {loaded} RETURNING v::text", [lossy])
+    [(kept,)] = database.query(f"SELECT v::text FROM {name}")
     assert kept != lossy
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -11,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from migrator.errors import TargetError
-from tests.integration.target_bench import bench, ints, texts
-from tests.servers import Database
+from tests.integration.target_bench import Bench, bench, ints, texts
+from tests.servers import Database, PostgresServer, fresh_database
 
 pytestmark = pytest.mark.integration
 
@@ -196,25 +197,33 @@ def names(case: Case) -> str:
     return f"{case.sql}-{str(case.values[0])[:12]}"
 
 
+@pytest.fixture(scope="module")
+def shared(postgres_target: PostgresServer) -> Iterator[Bench]:
+    """A writer on a database where each case makes a table of its own."""
+    with fresh_database(postgres_target, "new") as database, bench(database, *TYPES) as made:
+        yield made
+
+
 @pytest.mark.parametrize("case", CASES, ids=names)
-def test_values_arrive_exactly(new_pg: Database, case: Case) -> None:
+def test_values_arrive_exactly(shared: Bench, case: Case) -> None:
     expected = [*(case.texts or tuple(str(value) for value in case.values)), None]
-    with bench(new_pg, *TYPES, f"CREATE TABLE t (id int PRIMARY KEY, v {case.sql})") as it:
-        assert it.target.tables(["t"])[0].columns[1].spark_type == case.spark
-        rows = pa.table({**ints("id", *range(len(expected))), "v": case.array()})
-        it.apply(it.part("t", chunk=rows))
-        read = "SELECT v::text FROM t ORDER BY id"
-        assert [row[0] for row in new_pg.query(read)] == expected
-        it.apply(it.part("t", chunk=rows, strict=False))  # conflicts: staged, every row is the same
-        new_pg.execute("DELETE FROM t")
-        it.apply(it.part("t", after=rows))
-        assert [row[0] for row in new_pg.query(read)] == expected
-        images = new_pg.query("SELECT xmin::text FROM t")
-        it.apply(it.part("t", before=rows, after=rows))
-        assert new_pg.query("SELECT xmin::text FROM t") == images  # equal rows aren't rewritten
-        nothing = pa.table({**ints("id", *range(len(expected))), "v": pa.nulls(len(expected), case.arrow)})
-        it.apply(it.part("t", before=rows, after=nothing))
-        assert [row[0] for row in new_pg.query(read)] == [None] * len(expected)
+    it, query = shared, shared.database.query
+    name = it.new_table(f"id int PRIMARY KEY, v {case.sql}")
+    assert it.target.tables([name])[0].columns[1].spark_type == case.spark
+    rows = pa.table({**ints("id", *range(len(expected))), "v": case.array()})
+    it.apply(it.part(name, chunk=rows))
+    read = f"SELECT v::text FROM {name} ORDER BY id"
+    assert [row[0] for row in query(read)] == expected
+    it.apply(it.part(name, chunk=rows, strict=False))  # conflicts: staged, every row is the same
+    shared.database.execute(f"DELETE FROM {name}")
+    it.apply(it.part(name, after=rows))
+    assert [row[0] for row in query(read)] == expected
+    images = query(f"SELECT xmin::text FROM {name}")
+    it.apply(it.part(name, before=rows, after=rows))
+    assert query(f"SELECT xmin::text FROM {name}") == images  # equal rows aren't rewritten
+    nothing = pa.table({**ints("id", *range(len(expected))), "v": pa.nulls(len(expected), case.arrow)})
+    it.apply(it.part(name, before=rows, after=nothing))
+    assert [row[0] for row in query(read)] == [None] * len(expected)
 
 
 def test_random_decimals_arrive_exactly(new_pg: Database) -> None:
@@ -246,11 +255,11 @@ def test_random_decimals_arrive_exactly(new_pg: Database) -> None:
         ("timestamptz(0)", pa.array([-1], pa.int64()).cast(UTC)),
     ],
 )
-def test_what_would_be_rounded_is_refused(new_pg: Database, sql: str, values: pa.Array) -> None:
-    with bench(new_pg, f"CREATE TABLE t (id int PRIMARY KEY, v {sql})") as it:
-        with pytest.raises(TargetError, match=r"column v of public\.t .* without loss"):
-            it.apply(it.part("t", after=pa.table({**ints("id", 1), "v": values})))
-        assert new_pg.query("SELECT * FROM t") == []
+def test_what_would_be_rounded_is_refused(shared: Bench, sql: str, values: pa.Array) -> None:
+    name = shared.new_table(f"id int PRIMARY KEY, v {sql}")
+    with pytest.raises(TargetError, match=rf"column v of public\.{name} .* without loss"):
+        shared.apply(shared.part(name, after=pa.table({**ints("id", 1), "v": values})))
+    assert shared.database.query(f"SELECT * FROM {name}") == []
 
 
 @pytest.mark.parametrize(
@@ -262,7 +271,7 @@ def test_what_would_be_rounded_is_refused(new_pg: Database, sql: str, values: pa
         ("short", "ok", "never", "check constraint"),
         ("int[]", "{}", "{a}", "invalid input"),
         ("jsonb", "{}", "{", "json"),
-        ("text CHECK (v <> 'bad')", "good", "bad", "t_v_check"),
+        ("text CHECK (v <> 'bad')", "good", "bad", "{table}_v_check"),
         ("text NOT NULL", "x", None, "null value"),
         ('"odd ö""%s".mood', "sad", "glad", "glad"),
         ("numeric", "1", "one", "one"),
@@ -271,19 +280,19 @@ def test_what_would_be_rounded_is_refused(new_pg: Database, sql: str, values: pa
 )
 @pytest.mark.parametrize("path", ["chunk", "after"])
 def test_a_refused_row_is_named_by_its_key(
-    new_pg: Database, sql: str, good: str, bad: str | None, cause: str, path: str
+    shared: Bench, sql: str, good: str, bad: str | None, cause: str, path: str
 ) -> None:
-    with bench(new_pg, *TYPES, f"CREATE TABLE t (id int, tag text, v {sql}, PRIMARY KEY (id, tag))") as it:
-        rows = 50
-        values: list[str | None] = [good] * rows
-        values[37] = bad
-        table = pa.table({**ints("id", *range(rows)), **texts("tag", *["k"] * rows), **texts("v", *values)})
-        with pytest.raises(TargetError) as raised:
-            it.apply(it.part("t", **{path: table}))
-        assert "id=37, tag='k'" in raised.value.where
-        assert cause in raised.value.cause
-        assert new_pg.query("SELECT * FROM t") == []
-        assert it.ledger_segment() == 0
+    name = shared.new_table(f"id int, tag text, v {sql}, PRIMARY KEY (id, tag)")
+    rows = 50
+    values: list[str | None] = [good] * rows
+    values[37] = bad
+    table = pa.table({**ints("id", *range(rows)), **texts("tag", *["k"] * rows), **texts("v", *values)})
+    with pytest.raises(TargetError) as raised:
+        shared.apply(shared.part(name, **{path: table}))
+    assert "id=37, tag='k'" in raised.value.where
+    assert cause.replace("{table}", name) in raised.value.cause
+    assert shared.database.query(f"SELECT * FROM {name}") == []
+    assert shared.ledger_segment() == shared.segment
 
 
 ODD_NAMES = (
