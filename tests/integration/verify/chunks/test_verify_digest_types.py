@@ -96,6 +96,7 @@ def test_the_sign_of_zero_that_mysql_keeps_is_seen(old_pg: Database, old_mysql: 
     assert len(found[0]) == 2
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize(("old", "new"), PRINTED)
 def test_what_is_handed_on_as_a_text_agrees_if_it_is_printed_alike(

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transforms.analysis.expressions import Expression
 from transforms.analysis.key_origin import handed_columns
+from transforms.cause import spark_cause
 from transforms.frames import parquet_frame
-from transforms.registry import Mapping
+from transforms.registry import Mapping as Mappings
 from verify.readers.ports import SourceChunks
 from verify.tables.hashed_by_servers.sql_value import SqlValue
 
@@ -80,6 +82,7 @@ class Worded(ABC):
         chunks.read(where, folder / "rows.parquet")
         self._spark = spark
         self._frame = parquet_frame(spark, [folder / "rows.parquet"], self.schema)
+        self._in_plan = spark.createDataFrame(self._frame.toArrow(), self._frame.schema)
 
     @abstractmethod
     def by_server(self, made: SqlValue) -> tuple[dict[int, Any], set[int]]:
@@ -95,7 +98,7 @@ class Worded(ABC):
 
     def expression(self, said: Said) -> Expression | None:
         """What the plan of a mapping says of the column."""
-        mapping = Mapping()
+        mapping = Mappings()
 
         @mapping.target("made", key="k", sources=["r"])
         def mapped(r: DataFrame) -> DataFrame:
@@ -105,12 +108,63 @@ class Worded(ABC):
 
     def by_spark(self, said: Said, keys: set[int]) -> dict[int, Any]:
         """Values of rows, by key."""
-        frame = _again(self._frame).where(f"k IN ({', '.join(map(str, keys))})")
-        made = frame.select("k", said(frame).alias("made"))
-        kind = dict(made.dtypes)["made"]
-        if kind.startswith("timestamp"):
-            made = made.withColumn("made", self.plain_time(F.col("made")))
-        return {row["k"]: self.plain(row["made"], kind) for row in made.collect()}
+        return self._values({"made": said}, {"made": keys})["made"]
+
+    def together_by_spark(
+        self, said: Mapping[str, Said], keys: Mapping[str, set[int]]
+    ) -> dict[str, dict[int, Any]]:
+        """Values of several columns by name and key, each of rows of its own, by one query.
+
+        If that fails, an error names the column at fault.
+        """
+        try:
+            return self._values(said, keys)
+        except PySparkException:
+            for name in said:
+                try:
+                    self.by_spark(said[name], keys[name])
+                except PySparkException as error:
+                    raise AssertionError(f"{name}: {spark_cause(error)}") from error
+            raise
+
+    def fails_in_spark(self, said: Said, key: int) -> bool:
+        """Whether a value can't be computed. The row is part of the plan: that needs no job."""
+        frame = _again(self._in_plan).where(f"k = {key}")
+        made = frame.select(said(frame).alias("made"))
+        try:
+            rows = made.toArrow().num_rows
+        except PySparkException:
+            return True
+        assert rows == 1, "no such row"
+        return False
+
+    def _values(
+        self, said: Mapping[str, Said], keys: Mapping[str, set[int]]
+    ) -> dict[str, dict[int, Any]]:
+        wanted = sorted(set().union(*keys.values()))
+        frame = _again(self._frame).where(f"k IN ({', '.join(map(str, wanted))})")
+        made = frame.select(
+            "k",
+            *(
+                F.when(F.expr(f"k IN ({', '.join(map(str, keys[name]))})"), said[name](frame)).alias(f"c{n}")
+                for n, name in enumerate(said)
+            ),
+        )
+        kinds = [kind for _, kind in made.dtypes[1:]]
+        for n, kind in enumerate(kinds):
+            if kind.startswith("timestamp"):
+                made = made.withColumn(f"c{n}", self.plain_time(F.col(f"c{n}")))
+        rows = {row[0]: row[1:] for row in made.collect()}
+        return {
+            name: {key: self.plain(rows[key][n], kinds[n]) for key in keys[name] if key in rows}
+            for n, name in enumerate(said)
+        }
+
+
+def in_groups(said: Mapping[str, Said], size: int = 20) -> list[list[str]]:
+    """The columns' names, so many at a time as one query computes."""
+    names = list(said)
+    return [names[place : place + size] for place in range(0, len(names), size)]
 
 
 def _again(frame: DataFrame) -> DataFrame:
