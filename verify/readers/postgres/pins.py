@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import adbc_driver_manager
-import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -126,6 +125,8 @@ def connect_postgres(
 
 def connect_bulk(settings: ServerSettings) -> Any:
     """An ADBC connection; it opens transactions by itself (autocommit is off). Raises ``ConnectionFailed``."""
+    import adbc_driver_postgresql.dbapi as adbc  # brings pandas with it, which few commands need
+
     try:
         connection = adbc.connect(conninfo(settings))
     except adbc_driver_manager.Error as error:
