@@ -29,7 +29,7 @@ LIMITS = CaptureLimits(
 NOTE = "active sessions"
 
 
-@pytest.fixture(params=["old_pg", "old_maria", "old_mysql"])
+@pytest.fixture(params=["old_pg", "old_maria", pytest.param("old_mysql", marks=pytest.mark.slow)])
 def old(request: pytest.FixtureRequest) -> Database:
     database: Database = request.getfixturevalue(request.param)
     database.execute(

@@ -67,7 +67,7 @@ BINLOG: dict[str, tuple[str, Literal]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=["old_pg", "old_maria", "old_mysql"])
+@pytest.fixture(params=["old_pg", "old_maria", pytest.param("old_mysql", marks=pytest.mark.slow)])
 def old(request: pytest.FixtureRequest) -> Database:
     database: Database = request.getfixturevalue(request.param)
     return database

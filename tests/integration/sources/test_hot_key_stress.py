@@ -33,7 +33,7 @@ from tests.servers import Database, PostgresServer
 
 pytestmark = pytest.mark.integration
 
-CHUNKS = int(os.environ.get("MIGRATOR_STRESS_CHUNKS", "1000"))
+CHUNKS = int(os.environ.get("MIGRATOR_STRESS_CHUNKS", "400"))
 MANY = max(20, CHUNKS // 50)
 """Stale rows that the plain window must deliver, in no more chunks than the product has to read."""
 _STANDBY_DELAY_S = 0.003
