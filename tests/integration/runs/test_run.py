@@ -60,9 +60,9 @@ def from_mysql(tmp_path: Path, old_mysql: Database, new_pg: Database) -> Project
     ("engine", "placement"),
     [
         ("postgres", "witness"),
-        ("postgres", "message"),
         ("mariadb", "watermark"),
         ("mysql", "witness"),
+        pytest.param("postgres", "message", marks=pytest.mark.slow),
         pytest.param("postgres", "watermark", marks=pytest.mark.slow),
         pytest.param("mariadb", "witness", marks=pytest.mark.slow),
         pytest.param("mysql", "watermark", marks=pytest.mark.slow),
