@@ -12,12 +12,15 @@ import zoneinfo
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from migrator.errors import MappingError
 from transforms import columns as C
@@ -46,8 +49,12 @@ def values(
 
 
 def failure(spark: SparkSession, schema: str, value: Any, column: Column) -> str:
+    """What Spark says of a column that can't be computed. The row is part of the plan: that needs no job."""
+    declared = StructType.fromDDL(schema)
+    assert isinstance(declared, StructType)
+    row = pa.Table.from_pylist([{declared.names[0]: value}], to_arrow_schema(declared))
     with pytest.raises(PySparkException) as caught:
-        values(spark, schema, [(value,)], column)
+        spark.createDataFrame(row, declared).select(column).collect()
     return spark_cause(caught.value)
 
 

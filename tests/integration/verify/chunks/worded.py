@@ -138,9 +138,7 @@ class Worded(ABC):
         assert rows == 1, "no such row"
         return False
 
-    def _values(
-        self, said: Mapping[str, Said], keys: Mapping[str, set[int]]
-    ) -> dict[str, dict[int, Any]]:
+    def _values(self, said: Mapping[str, Said], keys: Mapping[str, set[int]]) -> dict[str, dict[int, Any]]:
         wanted = sorted(set().union(*keys.values()))
         frame = _again(self._frame).where(f"k IN ({', '.join(map(str, wanted))})")
         made = frame.select(
