@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
@@ -21,8 +22,13 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("migrator", "verify", "transforms")
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> tuple[tuple[str, str], ...]:
     """Each text in the code that isn't a docstring, with its place; of a formatted one the parts that are fixed."""
+    return tuple(_texts())
+
+
+def _texts() -> Iterator[tuple[str, str]]:
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
             tree = ast.parse(file.read_text("utf-8"))
