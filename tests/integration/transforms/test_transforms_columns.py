@@ -53,8 +53,9 @@ def failure(spark: SparkSession, schema: str, value: Any, column: Column) -> str
     declared = StructType.fromDDL(schema)
     assert isinstance(declared, StructType)
     row = pa.Table.from_pylist([{declared.names[0]: value}], to_arrow_schema(declared))
+    frame = spark.createDataFrame(row, declared)
     with pytest.raises(PySparkException) as caught:
-        spark.createDataFrame(row, declared).select(column).collect()
+        frame.select(column).collect()
     return spark_cause(caught.value)
 
 
