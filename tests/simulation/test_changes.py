@@ -25,9 +25,8 @@ from verify.history.judge import judge
 from verify.history.result import Outcome
 
 SEEDS = 25
-"""Of each point of kill."""
-FEWEST = 10
-"""Kills at a point, of all seeds: a run may end before it comes there again."""
+"""Of each point of kill, so many in `make test-all`."""
+FEW_SEEDS = 9
 PLANNED_AT = (6, 60, 120, 180, 240, 300)
 """Decisions before which a kill is planned; the first follows those that make a leader."""
 
@@ -41,10 +40,11 @@ def killed_at(point: str, seed: int, setup: Setup) -> History:
     return simulate(seed, setup, taken)
 
 
+@pytest.mark.parametrize("seeds", [FEW_SEEDS, pytest.param(SEEDS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("point", CRASH_POINTS)
-def test_every_point_of_kill_meets_edited_settings(point: str) -> None:
+def test_every_point_of_kill_meets_edited_settings(point: str, seeds: int) -> None:
     tally, kills = Tally(), 0
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         history = killed_at(point, seed, CHANGES)
         tally.add(seed, history)
         assert tally.failed is None, (seed, tally.failed)
@@ -53,7 +53,7 @@ def test_every_point_of_kill_meets_edited_settings(point: str) -> None:
             ("crash", point)
         )
     assert tally.outcome is Outcome.HOLDS, "\n".join(tally.lines())
-    assert kills >= FEWEST
+    assert kills >= 2 * seeds // 5, "a run may end before it comes there again, not most of them"
 
 
 def test_the_settings_of_two_starts_differ_in_each_of_them() -> None:
@@ -104,7 +104,8 @@ BUSY = (
     "requests",
 )
 MAPPED_SEEDS = 12
-"""Of each point of kill."""
+"""Of each point of kill, so many in `make test-all`."""
+FEW_MAPPED = 5
 
 
 def killed_runs(point: str, seed: int) -> list[Decision]:
@@ -142,14 +143,15 @@ def right_at_the_end(point: str, seed: int, setup: Setup, refusals: Counter[str]
     return ended and Outcome.VIOLATED not in results.values() and by == {"1"}
 
 
+@pytest.mark.parametrize("seeds", [FEW_MAPPED, pytest.param(MAPPED_SEEDS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("point", CRASH_POINTS)
-def test_every_point_of_kill_meets_edited_mappings(point: str) -> None:
+def test_every_point_of_kill_meets_edited_mappings(point: str, seeds: int) -> None:
     """Targets come and go, and are mapped otherwise; operators do what a refusal says, half of it, or neither."""
     refusals: Counter[str] = Counter()
-    for seed in range(MAPPED_SEEDS):
+    for seed in range(seeds):
         assert right_at_the_end(point, seed, MAPPINGS, refusals), seed
     assert len(refusals) == 2, "neither an added target nor a changed one was refused"
-    assert refusals.total() >= MAPPED_SEEDS
+    assert refusals.total() >= seeds
 
 
 @pytest.mark.parametrize(

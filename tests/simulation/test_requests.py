@@ -19,7 +19,7 @@ from scenarios.simulation.world import World
 from verify.history.result import Outcome
 
 REQUESTED = [setup for setup in SETUPS if setup.requests]
-SEEDS = 120
+SEEDS, FEW_SEEDS = 120, 40
 
 
 def tally_of(setup: Setup, seeds: int) -> Tally:
@@ -31,12 +31,15 @@ def tally_of(setup: Setup, seeds: int) -> Tally:
     return tally
 
 
+@pytest.mark.parametrize("seeds", [FEW_SEEDS, pytest.param(SEEDS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "setup",
     [REQUESTED[0], *(pytest.param(setup, marks=pytest.mark.slow) for setup in REQUESTED[1:])],
     ids=[setup.name for setup in REQUESTED],
 )
-def test_requests_break_no_promise_and_all_of_them_end(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_break_no_promise_and_all_of_them_end(
+    setup: Setup, seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The drain ends only when no request runs any more; here we look whether the races did occur."""
     worlds: list[World] = []
     made = World.__init__
@@ -46,14 +49,14 @@ def test_requests_break_no_promise_and_all_of_them_end(setup: Setup, monkeypatch
         made(self, *given)
 
     monkeypatch.setattr(World, "__init__", noted)
-    tally = tally_of(setup, SEEDS)
+    tally = tally_of(setup, seeds)
     assert (tally.outcome, tally.failed) == (Outcome.HOLDS, None)
     requests = [request for world in worlds for request in world.requests.read().requests]
     states = Counter(request.state for request in requests)
     assert set(states) == {RequestState.DONE, RequestState.CANCELLED}
-    assert states[RequestState.DONE] > SEEDS
-    assert sum(request.generation > 1 for request in requests) > SEEDS // 4
-    assert sum(len(world.requests.read().requests) > 1 for world in worlds) > SEEDS // 4
+    assert states[RequestState.DONE] > seeds
+    assert sum(request.generation > 1 for request in requests) > seeds // 4
+    assert sum(len(world.requests.read().requests) > 1 for world in worlds) > seeds // 4
 
 
 @pytest.mark.parametrize(
