@@ -90,6 +90,7 @@ def test_batches_are_bounded_and_keep_what_they_were_given() -> None:
     assert rows_of(batches) == rows
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("more", [-7, -6, -5, 0, 70_000])
 @pytest.mark.parametrize("size", [1 << 14, 1 << 26], ids=["in pieces", "with all that follows it"])
 def test_a_row_of_sixteen_megabytes_among_others(more: int, size: int) -> None:
