@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -184,17 +185,18 @@ def test_a_corrupted_history_is_judged_as_the_definitions_say(
     compare(corrupted(seed, tuple(kinds)))
 
 
-def test_each_kind_of_corruption_is_often_caught() -> None:
+@pytest.mark.parametrize("seeds", [15, pytest.param(30, marks=pytest.mark.slow)])
+def test_each_kind_of_corruption_is_often_caught(seeds: int) -> None:
     """The comparison above is worth something only if corruptions do violate something."""
     caught = Counter(
         kind.__name__
         for kind in CORRUPTIONS
-        for seed in range(30)
+        for seed in range(seeds)
         if any(compare(corrupted(seed, (kind,))).values())
     )
     for kind in CORRUPTIONS:
         if kind is not dump_anew:  # takes judgement away, at most
-            assert caught[kind.__name__] >= 6, caught
+            assert caught[kind.__name__] >= seeds // 5, caught
 
 
 def test_what_a_client_cannot_know_is_no_loss() -> None:
