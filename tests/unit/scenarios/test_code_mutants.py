@@ -6,6 +6,7 @@ import ast
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,17 @@ HOLDS, VIOLATED, UNKNOWN = Outcome.HOLDS, Outcome.VIOLATED, Outcome.UNKNOWN
 RULE = CodeMutant("a sum is a difference", "scenarios/rule.py", "a + b", "a - b", ("tests/test_rule.py",))
 
 
+@cache
+def source_and_tree(path: str) -> tuple[str, str]:
+    source = (ROOT / path).read_text(encoding="utf-8")
+    return source, ast.dump(ast.parse(source))
+
+
 @pytest.mark.parametrize("mutant", CODE_MUTANTS, ids=lambda mutant: f"{mutant.path}: {mutant.name}")
 def test_every_mutant_fits_the_code(mutant: CodeMutant) -> None:
-    source = (ROOT / mutant.path).read_text(encoding="utf-8")
+    source, tree = source_and_tree(mutant.path)
     changed = mutant.changed(source)
-    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source)), "it changes nothing"
+    assert ast.dump(ast.parse(changed)) != tree, "it changes nothing"
     for test in mutant.tests:
         assert (ROOT / test.partition("::")[0]).exists(), test
     assert bool(mutant.tests) != bool(mutant.equivalent)
