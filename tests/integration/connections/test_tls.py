@@ -123,6 +123,7 @@ def schemas(encrypted: Database, tmp_path: Path) -> list[TableSchema]:
     return found
 
 
+@pytest.mark.each_value  # the test below meets every server with every setting
 @pytest.mark.parametrize(
     ("tls", "ca", "host"),
     [

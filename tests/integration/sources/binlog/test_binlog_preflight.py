@@ -62,6 +62,7 @@ def test_a_small_packet_is_told_with_the_columns_whose_values_may_not_fit(
     assert "t.note, t.pic" in finding.problem
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("setting", ["binlog-ignore-db", "binlog-do-db"])
 def test_a_log_that_leaves_databases_out_is_refused(
     engine: BinlogEngine, spare_server: MariaDBServer, setting: str
