@@ -29,13 +29,15 @@ from tests.servers import MariaDBServer, PostgresServer, fresh_database
 
 pytestmark = pytest.mark.integration
 DRAWN = settings(
-    max_examples=12,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
 Bench = target_bench.Bench | target_bench_mysql.Bench
+FEW, MANY = 5, 12
+examples = pytest.mark.parametrize("histories_drawn", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+"""How many histories of each kind of key are drawn, and repairs in proportion."""
 
 
 def table(kind: Kind, rows: Any) -> pa.Table:
@@ -62,11 +64,11 @@ def refusal(bench: Bench, kind: Kind, batch: Batch, name: str) -> TargetError | 
     return None
 
 
-def check(bench: Bench, kind: Kind, name: str) -> None:
+def check(bench: Bench, kind: Kind, name: str, drawn: int) -> None:
     """Each batch of drawn histories is right, or refused with both keys or the collation named."""
     seen = {"right": 0, "refused": 0}
 
-    @DRAWN
+    @settings(DRAWN, max_examples=drawn)
     @given(histories(kind.groups))
     def held(history: list[Batch]) -> None:
         with bench.database.connect() as connection:
@@ -90,29 +92,29 @@ def check(bench: Bench, kind: Kind, name: str) -> None:
                 seen["right"] += 1
 
     held()
-    assert seen["right"] > 10
-    assert not any(len(group) > 1 for group in kind.groups) or seen["refused"] > 2
+    assert seen["right"] > drawn - 2
+    assert not any(len(group) > 1 for group in kind.groups) or seen["refused"] > drawn // 4 - 1
 
 
-def check_repairs(bench: Bench, kind: Kind, name: str) -> None:
+def check_repairs(bench: Bench, kind: Kind, name: str, drawn: int) -> None:
     """After a repair of the keys that differ as text the target holds the source's rows, spelled as there."""
 
-    def held(drawn: Repair) -> None:
+    def held(repair: Repair) -> None:
         with bench.database.connect() as connection:
             cursor = connection.cursor()
             cursor.execute(f"DELETE FROM {name}")
             connection.commit()
-            bench.apply(bench.part(name, table(kind, drawn.target)))
-            doubted = table(kind, [(key, 0) for key in drawn.doubted]).select(["k"])
-            part = bench.part(name, table(kind, drawn.chunk))
+            bench.apply(bench.part(name, table(kind, repair.target)))
+            doubted = table(kind, [(key, 0) for key in repair.doubted]).select(["k"])
+            part = bench.part(name, table(kind, repair.chunk))
             bench.apply(replace(part, doubted=doubted))
             cursor.execute(f"SELECT {kind.shown.replace('{0}', 'k')}, v FROM {name}")
-            assert dict(cursor.fetchall()) == {kind.printed(k): v for k, v in drawn.source.items()}, drawn
+            assert dict(cursor.fetchall()) == {kind.printed(k): v for k, v in repair.source.items()}, repair
             connection.commit()
 
     several = [group for group in kind.groups if len(group) > 1]
     for otherwise in ([], several) if several else ([],):
-        settings(DRAWN, max_examples=5)(given(repairs(kind.groups, otherwise))(held))()
+        settings(DRAWN, max_examples=drawn // 2 - 1)(given(repairs(kind.groups, otherwise))(held))()
 
 
 @pytest.fixture(scope="module")
@@ -121,21 +123,25 @@ def postgres_bench(postgres: PostgresServer) -> Iterator[Bench]:
         yield made
 
 
+@examples
 @pytest.mark.parametrize("kind", POSTGRES, ids=lambda kind: kind.name)
-def test_rows_are_right_or_named_in_postgres(postgres_bench: Bench, kind: Kind) -> None:
-    run_in_postgres(postgres_bench, kind)
+def test_rows_are_right_or_named_in_postgres(postgres_bench: Bench, kind: Kind, histories_drawn: int) -> None:
+    run_in_postgres(postgres_bench, kind, histories_drawn)
 
 
+@examples
 @pytest.mark.parametrize("kind", POSTGRES_EXTENSIONS, ids=lambda kind: kind.name)
-def test_rows_are_right_or_named_by_an_extensions_type(postgres_bench: Bench, kind: Kind) -> None:
+def test_rows_are_right_or_named_by_an_extensions_type(
+    postgres_bench: Bench, kind: Kind, histories_drawn: int
+) -> None:
     if not postgres_bench.database.query(
         "SELECT FROM pg_available_extensions WHERE name = %s", [kind.declared]
     ):
         pytest.skip("this server's packages have no citext (Debian's have)")
-    run_in_postgres(postgres_bench, kind)
+    run_in_postgres(postgres_bench, kind, histories_drawn)
 
 
-def run_in_postgres(bench: Bench, kind: Kind) -> None:
+def run_in_postgres(bench: Bench, kind: Kind, drawn: int) -> None:
     name = f"t_{kind.name.replace(' ', '_')}"
     primary = "" if kind.index else " PRIMARY KEY"
     try:
@@ -145,8 +151,8 @@ def run_in_postgres(bench: Bench, kind: Kind) -> None:
     bench.database.execute(f"CREATE TABLE {name} (k {kind.declared}{primary}, v int)")
     if kind.index:
         bench.database.execute(kind.index.format(table=name))
-    check(bench, kind, name)
-    check_repairs(bench, kind, name)
+    check(bench, kind, name, drawn)
+    check_repairs(bench, kind, name, drawn)
 
 
 @pytest.fixture(scope="module")
@@ -161,19 +167,21 @@ def mariadb_bench(mariadb: MariaDBServer) -> Iterator[Bench]:
         yield made
 
 
-def run_in_mysql(bench: Bench, kind: Kind) -> None:
+def run_in_mysql(bench: Bench, kind: Kind, drawn: int) -> None:
     name = f"t_{kind.name}"
     bench.database.execute(f"CREATE TABLE {name} (k {kind.declared} PRIMARY KEY, v int)")
-    check(bench, kind, name)
-    check_repairs(bench, kind, name)
+    check(bench, kind, name, drawn)
+    check_repairs(bench, kind, name, drawn)
 
 
 @pytest.mark.slow
+@examples
 @pytest.mark.parametrize("kind", MYSQL, ids=lambda kind: kind.name)
-def test_rows_are_right_or_named_in_mysql(mysql_bench: Bench, kind: Kind) -> None:
-    run_in_mysql(mysql_bench, kind)
+def test_rows_are_right_or_named_in_mysql(mysql_bench: Bench, kind: Kind, histories_drawn: int) -> None:
+    run_in_mysql(mysql_bench, kind, histories_drawn)
 
 
+@examples
 @pytest.mark.parametrize("kind", MARIADB, ids=lambda kind: kind.name)
-def test_rows_are_right_or_named_in_mariadb(mariadb_bench: Bench, kind: Kind) -> None:
-    run_in_mysql(mariadb_bench, kind)
+def test_rows_are_right_or_named_in_mariadb(mariadb_bench: Bench, kind: Kind, histories_drawn: int) -> None:
+    run_in_mysql(mariadb_bench, kind, histories_drawn)
