@@ -87,6 +87,8 @@ Inputs = queue.Queue[Input]
 Asked = queue.Queue[tuple[ChunkRequest, TableSchema]]
 """Chunks to read; each is taken by one pump."""
 
+_ASKED_EVERY_S = 0.05
+"""Time between two looks of a pump without work at whether it shall stop; a stop waits for it."""
 RETRY_WAITS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Waits before the next attempts to reach a server; the last one repeats."""
 
@@ -252,7 +254,7 @@ class ChunkPump:
                     stopping.wait(0.2)
                     continue
                 try:
-                    request, schema = self._requests.get(timeout=0.2)
+                    request, schema = self._requests.get(timeout=_ASKED_EVERY_S)
                 except queue.Empty:
                     continue
                 self._retried(request, schema, stopping)
