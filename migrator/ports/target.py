@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -109,11 +109,12 @@ class Target(Protocol):
         """Returns the rules for the values of the table's columns, by name; not everything can be said in rules."""
         ...
 
-    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+    def refused(self, table: TargetTable, rows: Any, untried: Collection[str] = ()) -> TargetError | None:
         """Returns the error with which the table would refuse mapped rows, tried where nobody sees it, or None.
 
-        ``rows``: a ``pyarrow.Table`` of columns that it has, the key's among them. Foreign keys aren't asked, nor
-        rows that the table has. Raises ``ConnectionFailed``, ``TargetError`` where rows can't be tried.
+        ``rows``: a ``pyarrow.Table`` of columns that it has, the key's among them. ``untried``: columns that are
+        mapped as well, but not in ``rows``: nothing that depends on them is asked. Nor are foreign keys, and rows
+        that the table has. Raises ``ConnectionFailed``, ``TargetError`` where rows can't be tried.
         """
         ...
 

@@ -8,7 +8,7 @@ that is made again. If the batch never commits, a number stays unused, as a sequ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,13 +60,13 @@ class NumberedTarget:
         found = self._target.holds(self._tables.get(table.id.name, table))
         return {name: rules for name, rules in found.items() if name not in chosen}
 
-    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+    def refused(self, table: TargetTable, rows: Any, untried: Collection[str] = ()) -> TargetError | None:
         """See the port. No number is given: each key has another one here."""
         given = self._tables.get(table.id.name, table)
         for column in _among(given, self._surrogates.get(table.id.name, {}), rows):
             keys = rows[column.name].combine_chunks().dictionary_encode()
             rows = _set(rows, column.name, keys.indices.cast(_NUMBERS[column.spark_type]))
-        return self._target.refused(given, rows)
+        return self._target.refused(given, rows, untried)
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
         """See the port."""

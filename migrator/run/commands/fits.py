@@ -269,7 +269,8 @@ class _Look:
             yield self._finding(new, [], said)
 
     def _said(self, rows: pa.Table) -> TargetError | None:
-        error = self.parts.target.refused(self.table, rows) if rows.num_rows else None
+        left = [column.name for column in self.plan.columns if column.name not in rows.column_names]
+        error = self.parts.target.refused(self.table, rows, left) if rows.num_rows else None
         if error is not None and error.retryable:
             raise error
         return error

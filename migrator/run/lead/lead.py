@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from migrator.errors import ConnectionFailed, FencedError, MigratorError, TargetError
@@ -168,9 +168,9 @@ class SureTarget:
         """See the port."""
         return self._target.holds(table)
 
-    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+    def refused(self, table: TargetTable, rows: Any, untried: Collection[str] = ()) -> TargetError | None:
         """See the port."""
-        return self._target.refused(table, rows)
+        return self._target.refused(table, rows, untried)
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
         """See the port."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from migrator.adapters.targets.mysql.checks.dry_run import refused
@@ -105,8 +105,8 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
     def _columns_now(self, session: Session, names: Sequence[str]) -> list[tuple[Any, ...]]:
         return session.rows(_COLUMNS_NOW, [self._settings.server.database, list(names)])
 
-    def _tried(self, structure: Structure, rows: Any) -> TargetError | None:
-        return refused(self._settings, structure, rows)
+    def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
+        return refused(self._settings, structure, rows, untried)
 
     def _make_mirror(self, session: Session, targets: Sequence[JoinedTarget]) -> None:
         session.run("ROLLBACK")

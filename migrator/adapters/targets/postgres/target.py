@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -141,8 +141,8 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
         places = ", ".join(f"${place}::text" for place in range(2, len(names) + 2))
         return session.rows(_COLUMNS_NOW + f"({places})", [self._settings.server.schema, *names])
 
-    def _tried(self, structure: Structure, rows: Any) -> TargetError | None:
-        return refused(self._settings, structure, rows)
+    def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
+        return refused(self._settings, structure, rows, untried)
 
     def _make_mirror(self, session: Session, targets: Sequence[JoinedTarget]) -> None:
         session.run("BEGIN")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -82,10 +82,10 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         """Reflects the named target tables. Raises ``TargetError`` naming those missing."""
         return [one.table for one in self._reflect(names)]
 
-    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+    def refused(self, table: TargetTable, rows: Any, untried: Collection[str] = ()) -> TargetError | None:
         """Tries rows in a copy of the table (see ``ports.target``)."""
         try:
-            return self._tried(self._structure(table), rows)
+            return self._tried(self._structure(table), rows, untried)
         except ConnectionLost as lost:
             raise self._lost(lost) from None
 
@@ -183,7 +183,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         """Returns table, column and type of each column of these tables, as the batch's transaction sees them."""
 
     @abstractmethod
-    def _tried(self, structure: StructureT, rows: Any) -> TargetError | None:
+    def _tried(self, structure: StructureT, rows: Any, untried: Collection[str]) -> TargetError | None:
         """Tries rows in a copy of the table."""
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 import pyarrow as pa
@@ -54,11 +54,13 @@ _CONSTANT = re.compile(
 """A default that no function makes: trying it moves no sequence."""
 
 
-def refused(settings: PostgresTarget, structure: Structure, rows: pa.Table) -> TargetError | None:
+def refused(
+    settings: PostgresTarget, structure: Structure, rows: pa.Table, untried: Collection[str]
+) -> TargetError | None:
     """Returns the error with which the table's types and conditions refuse rows; None if they take them.
 
-    Foreign keys aren't asked, nor rows that the table has. Raises ``ConnectionFailed``, ``TargetError`` where rows
-    can't be tried, the session's ``ConnectionLost``.
+    Foreign keys aren't asked, nor rows that the table has, nor what depends on ``untried`` columns. Raises
+    ``ConnectionFailed``, ``TargetError`` where rows can't be tried, the session's ``ConnectionLost``.
     """
     copy = replace(
         structure,
@@ -71,7 +73,7 @@ def refused(settings: PostgresTarget, structure: Structure, rows: pa.Table) -> T
     session = Session(settings)
     try:
         session.run("BEGIN")
-        _make_copy(session, structure, rows.column_names)
+        _make_copy(session, structure, rows.column_names, untried)
         staging = StagingTables(session)
         staging.begin()
         prepared = prepare(copy, TargetRows(copy.table, None, None, rows, True), staging)
@@ -88,11 +90,13 @@ def refused(settings: PostgresTarget, structure: Structure, rows: pa.Table) -> T
     return None
 
 
-def _make_copy(session: Session, structure: Structure, written: Sequence[str]) -> None:
+def _make_copy(
+    session: Session, structure: Structure, written: Collection[str], untried: Collection[str]
+) -> None:
     """Makes the copy, without what depends on columns that nobody knows a value for.
 
-    These are columns that the rows don't have and whose default isn't a constant: they stay empty in the copy, and
-    what the table asks of them is left out. A row is also asked for its partition, which the copy doesn't have.
+    These are columns that the rows don't have and that are ``untried`` or whose default isn't a constant: they stay
+    empty in the copy, and what the table asks of them is left out. A row is also asked for its partition, which the copy doesn't have.
     """
     original = qualified(structure.table.id)
     session.run(
@@ -101,7 +105,7 @@ def _make_copy(session: Session, structure: Structure, written: Sequence[str]) -
     change = f"ALTER TABLE {qualified(_COPY)}"
     left = {column.name: column for column in structure.table.columns if column.name not in written}
     for name, default in session.rows(_DEFAULTS, [original]):
-        if name in left and _CONSTANT.fullmatch(default):
+        if name in left and name not in untried and _CONSTANT.fullmatch(default):
             session.run(f"{change} ALTER {quoted(name)} SET DEFAULT {default}")
             del left[name]
     if all(column.generated for column in left.values()):
