@@ -10,6 +10,7 @@
     ``ClusterError``       Spark's executors can't do their part
     ``MappingError``       the user's mapping is wrong, or fails on a row
     ``TargetError``        the target refuses a row or isn't at the expected revision
+        ``BesideError``    what the target does of itself when a row is written fails, whatever the row holds
     ``EventLogError``      the event log can't be written or read
         ``DamageError``    a segment is missing, torn or corrupt
     ``OutputError``        an output of change events can't be written, or isn't what was left there
@@ -99,6 +100,11 @@ class MappingError(MigratorError):
 
 class TargetError(MigratorError):
     """The target refuses a row, or isn't at the expected schema revision."""
+
+
+class BesideError(TargetError):
+    """The target's own doing when a row is written (functions of conditions, triggers) fails, whatever the row
+    holds."""
 
 
 class EventLogError(MigratorError):

@@ -7,7 +7,7 @@ integers (days, microseconds since 1970): Python's own types can't hold ``infini
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -93,7 +93,7 @@ class MemoryTarget:
         """Returns no rules: the target takes whatever is mapped."""
         return {}
 
-    def refused(self, table: TargetTable, rows: Any) -> TargetError | None:
+    def refused(self, table: TargetTable, rows: Any, untried: Collection[str] = ()) -> TargetError | None:
         """Returns None: the target takes whatever is mapped."""
         return None
 

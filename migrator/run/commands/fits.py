@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from migrator.columnar.shown import key_text, shown
-from migrator.errors import MigratorError, TargetError
+from migrator.errors import BesideError, MigratorError, TargetError
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule, doubts
 from migrator.model.reach import Reach
@@ -34,6 +34,7 @@ from transforms.on_spark.pipeline import failing_row
 from transforms.on_spark.session import named_jvm_end
 
 CHECK = "value"
+FUNCTION = "function"
 _ROWS = 200
 """Rows of each source table that are mapped as they come, and tried."""
 _SUSPECTS = 200
@@ -255,6 +256,11 @@ class _Look:
         key = list(self.plan.target.key)
         said = self._said(new)
         if said is None:
+            return
+        if isinstance(said, BesideError):
+            yield Finding(
+                FUNCTION, str(self.table.id), f"{said.what} ({said.where}): {said.cause}", said.remedy
+            )
             return
         others = [name for name in new.column_names if name not in key]
         wrong = [key] if self._said(new.select(key)) else [[name] for name in others]

@@ -62,7 +62,7 @@ def test_what_a_plain_insert_takes_is_not_named_and_the_row_at_fault_is(
         "CREATE DOMAIN filled AS text NOT NULL",
         "ALTER TABLE label ADD status text DEFAULT 'new' CHECK (status IS NOT NULL)",
         "ALTER TABLE label ADD kind filled DEFAULT lower('X'), ADD stamp timestamptz NOT NULL DEFAULT now()",
-        "ALTER TABLE label ADD rank int NOT NULL DEFAULT 0",
+        "ALTER TABLE label ADD rank int NOT NULL DEFAULT 0, ALTER name SET DEFAULT 'group 3'",
         "ALTER TABLE label ADD above int GENERATED ALWAYS AS (rank + 1) STORED NOT NULL",
         "ALTER TABLE label ADD CHECK (stamp > '2020-01-01' AND name <> kind), ADD CHECK (name IS NOT NULL)",
         "INSERT INTO label (category_id, name) VALUES (1, 'group 1')",
@@ -73,6 +73,24 @@ def test_what_a_plain_insert_takes_is_not_named_and_the_row_at_fault_is(
     capfd.readouterr()
     assert project.command("check", "--grain-rows", "1") == 2
     assert "category_id=3, column name, value 'group 3' (text)" in capfd.readouterr().out
+
+
+def test_a_function_that_finds_nothing_is_no_bad_value(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project.new.execute(
+        "CREATE TABLE code (name text)",
+        "CREATE FUNCTION fine(text) RETURNS boolean LANGUAGE sql AS"
+        " 'SELECT NOT EXISTS (SELECT FROM code WHERE code.name = $1)'",
+        "ALTER TABLE label ADD CHECK (fine(name))",
+    )
+    capfd.readouterr()
+    assert project.command("check", "--grain-rows", "1") == 2
+    said = capfd.readouterr().out
+    assert "refuses  function: public.label" in said
+    assert "value: " not in said
+    project.new.execute(said.rpartition("remedy: ")[2].partition(" (or ")[0])
+    assert project.command("check", "--grain-rows", "1") == 0
 
 
 def test_a_row_that_no_partition_takes_is_named(project: Project, capfd: pytest.CaptureFixture[str]) -> None:

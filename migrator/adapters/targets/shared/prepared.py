@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from migrator.columnar.shown import key_text
+from migrator.columnar.shown import key_text, shown
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 
@@ -51,3 +51,9 @@ class PreparedRows(Generic[StructureT]):
         """The key of one row, for messages."""
         key = self.structure.table.key
         return key_text(key, [self.source[name][row].as_py() for name in key])
+
+    def value_of(self, row: int | None, column: str) -> str:
+        """The value of one row's column, to follow the column's name in messages; empty where it isn't known."""
+        if row is None or column not in self.source.column_names:
+            return ""
+        return f", value {shown(self.source[column][row])!r}"

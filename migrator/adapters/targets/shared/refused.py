@@ -5,8 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from migrator.errors import ConnectionFailed, TargetError
+from migrator.columnar.shown import key_text
+from migrator.errors import BesideError, ConnectionFailed, TargetError
+from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
+
+CORRECT_REMEDY = (
+    "correct the mapping or the target's schema, then start again: positions are kept, nothing was written. A source"
+    " row that is corrected comes later in the event log than what is refused: then start anew"
+    " (docs/how-to/start-anew.md)"
+)
+"""The remedy for a row that a target refuses. It stays in the event log as it was."""
 
 
 class StatementRefused(Exception, ABC):
@@ -88,3 +97,24 @@ def first_refused(first: int, last: int, refused: Callable[[int, int], bool]) ->
         else:
             return None
     return first
+
+
+def not_as_written(
+    table: TableId, key: Sequence[str], values: Sequence[object], triggers: Sequence[str], off: str
+) -> BesideError:
+    """The error for a row that isn't in its table as it was written, where triggers run.
+
+    Args:
+        table: the row's.
+        key: its key's columns.
+        values: of these.
+        triggers: names of those that run when the batch is written.
+        off: what turns them off.
+    """
+    return BesideError(
+        f"a trigger changes what is written to {table}",
+        where=f"{table}, {key_text(key, list(values))}, triggers {', '.join(triggers)}",
+        cause="the row isn't in the table as the mapping made it",
+        remedy=f"{off} until cut-over (of several, those that change data), then start again: positions are kept,"
+        " nothing was written",
+    )

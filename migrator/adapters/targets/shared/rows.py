@@ -12,18 +12,26 @@ from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 
+TELL_APART_REMEDY = (
+    "give the key's column in the target a type or collation that tells the two apart, or make their keys differ in"
+    " the mapping; or, if only one of the two is in the source, delete the other from the target. Then start again:"
+    " nothing of this batch was written"
+)
+"""The remedy for two keys that a target takes for one."""
+
 
 def renamed(error: TargetError, copy: TableId, table: TableId) -> TargetError:
     """An error of a copy of a table as if it were the table's."""
 
     def text(words: str) -> str:
-        return words.replace(str(copy), str(table)).replace(copy.name, table.name)
+        named = words.replace(str(copy), str(table)).replace(copy.name, table.name)
+        return named.replace(f'"{copy.schema}"', f'"{table.schema}"')
 
-    return TargetError(
+    return type(error)(
         text(error.what),
         where=text(error.where),
         cause=text(error.cause),
-        remedy=error.remedy,
+        remedy=text(error.remedy),
         retryable=error.retryable,
     )
 
@@ -112,9 +120,7 @@ def one_key(table: TableId, key: Sequence[str], found: Sequence[object], compare
         where=f"{table}, {one}, {other}",
         cause=f"two source rows map to it, and the target's key compares {compares}: the last one"
         " would win by chance",
-        remedy="give the key's column in the target a type or collation that tells the two apart, or make their keys"
-        " differ in the mapping; or, if only one of the two is in the source, delete the other from the target."
-        " Then start again: nothing of this batch was written",
+        remedy=TELL_APART_REMEDY,
     )
 
 

@@ -103,9 +103,7 @@ def _unknown(
     session: Session, copy: Structure, written: Collection[str], untried: Collection[str]
 ) -> set[str]:
     """Columns of which nobody knows here what they will hold: rows don't have them, and no default says it."""
-    drawn = {
-        match[1] for line in _lines(session, copy) if _DRAWN in line and (match := _COLUMN.match(line))
-    }
+    drawn = {match[1] for line in _lines(session, copy) if _DRAWN in line and (match := _COLUMN.match(line))}
     return {
         column.name
         for column in copy.table.columns

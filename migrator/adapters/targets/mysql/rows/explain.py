@@ -12,8 +12,8 @@ from collections.abc import Callable
 from migrator.adapters.targets.mysql.refusal import DUPLICATE, NO_PRIVILEGE, TOO_LARGE, Refusal
 from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
-from migrator.adapters.targets.shared.refused import first_refused, temporary
-from migrator.adapters.targets.shared.rows import compared_by, duplicate
+from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, first_refused, temporary
+from migrator.adapters.targets.shared.rows import TELL_APART_REMEDY, compared_by, duplicate
 from migrator.columnar.shown import key_text
 from migrator.connections.mysql.settings import PACKET_OVERFLOW
 from migrator.errors import TargetError
@@ -44,21 +44,22 @@ def not_loaded(
     if row is None:
         session.run(f"DELETE FROM {staged}")
         row = first_refused(first, last, lambda a, b: _refused(session, refusal, lambda: load(a, b)))
-    key = "" if row is None else prepared.key_of(row)
     place = _LOADED_COLUMN.search(refusal.message)
     column = prepared.merge.written[int(place[1] or place[2])] if place else ""
-    return _row_error(refusal, prepared, key, column)
+    return _row_error(refusal, prepared, row, column)
 
 
 def _two_staged(prepared: Prepared, refusal: Refusal) -> TargetError:
     """Two rows of one side. Those that look the same were found before they were loaded."""
-    error, compares = duplicate(prepared.id, refusal.duplicate()[0]), prepared.structure.key_compares()
-    cause = f"the target's key compares {compares}, which takes different values for one" if compares else ""
+    key, compares = refusal.duplicate()[0], prepared.structure.key_compares()
+    if not compares:
+        return duplicate(prepared.id, key)
     return TargetError(
-        error.what,
-        where=error.where,
-        cause=f"{error.cause}; {cause}" if cause else error.cause,
-        remedy=error.remedy,
+        f"the target takes two keys of {prepared.id} for one: {key} is one of them",
+        where=f"{prepared.id}, {key}",
+        cause=f"two source rows map to it, and the target's key compares {compares}: the last one would win by"
+        " chance",
+        remedy=TELL_APART_REMEDY,
     )
 
 
@@ -84,13 +85,7 @@ def not_merged(
         return _refused(session, refusal, lambda: session.run(statement))
 
     row = first_refused(*_rows_in(prepared, staged), refused)
-    return _row_error(
-        refusal,
-        prepared,
-        "" if row is None else prepared.key_of(row),
-        null[1] if null else "",
-        refusal.constraint(),
-    )
+    return _row_error(refusal, prepared, row, null[1] if null else "", refusal.constraint())
 
 
 def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: str) -> TargetError:
@@ -118,16 +113,18 @@ def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: 
 
 
 def _row_error(
-    refusal: Refusal, prepared: Prepared, key: str, column: str = "", constraint: str = ""
+    refusal: Refusal, prepared: Prepared, row: int | None, column: str = "", constraint: str = ""
 ) -> TargetError:
-    parts = [key, f"column {column}" if column else "", f"constraint {constraint}" if constraint else ""]
+    key = "" if row is None else prepared.key_of(row)
+    place = f"column {column}{prepared.value_of(row, column)}" if column else ""
+    parts = [key, place, f"constraint {constraint}" if constraint else ""]
     return TargetError(
         f"the target refuses a row of {prepared.id}",
         where=", ".join([str(prepared.id), *(part for part in parts if part)]),
         cause=refusal.cause(),
         remedy="on the target: SET GLOBAL max_allowed_packet = 1073741824, then start the run again"
         if refusal.code in (TOO_LARGE, PACKET_OVERFLOW)
-        else "correct the mapping, the target's schema or the source row; positions are kept, nothing was written",
+        else CORRECT_REMEDY,
     )
 
 

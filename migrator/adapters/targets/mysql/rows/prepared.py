@@ -13,6 +13,7 @@ from migrator.adapters.targets.mysql.rows.merge import Merge, keys_body, rows_bo
 from migrator.adapters.targets.mysql.rows.staging import StagingTables
 from migrator.adapters.targets.mysql.structure import Storage, Structure
 from migrator.adapters.targets.shared.prepared import PreparedRows
+from migrator.adapters.targets.shared.refused import CORRECT_REMEDY
 from migrator.adapters.targets.shared.rows import (
     check_columns,
     duplicate,
@@ -86,8 +87,7 @@ class Prepared(PreparedRows[Structure]):
                 f"the target refuses a row of {self.id}",
                 where=f"{self.id}, {self.key_of(row)}, column {name}",
                 cause=f"column {name} is NOT NULL, and the mapping gives NULL",
-                remedy="correct the mapping, the target's schema or the source row; positions are kept, nothing was"
-                " written",
+                remedy=CORRECT_REMEDY,
             )
 
 

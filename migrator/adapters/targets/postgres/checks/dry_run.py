@@ -96,7 +96,8 @@ def _make_copy(
     """Makes the copy, without what depends on columns that nobody knows a value for.
 
     These are columns that the rows don't have and that are ``untried`` or whose default isn't a constant: they stay
-    empty in the copy, and what the table asks of them is left out. A row is also asked for its partition, which the copy doesn't have.
+    empty in the copy, and what the table asks of them is left out. A row is also asked for its partition, which the
+    copy doesn't have.
     """
     original = qualified(structure.table.id)
     session.run(

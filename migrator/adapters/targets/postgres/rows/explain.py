@@ -20,14 +20,24 @@ from migrator.adapters.targets.postgres.refusal import (
 from migrator.adapters.targets.postgres.rows.merge import quoted
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.session import Session
-from migrator.adapters.targets.shared.refused import first_refused, temporary
+from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, first_refused, temporary
 from migrator.adapters.targets.shared.rows import compared_by, duplicate, one_key
 from migrator.columnar.shown import key_text
-from migrator.errors import TargetError
+from migrator.errors import BesideError, TargetError
 
 _DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
 # The words around it are the server's language; it names a function as it is called, with its schema.
 _FUNCTION = re.compile(r"((?:\"[^\"]+\"|\w+)\.(?:\"[^\"]+\"|\w+)\([^()]*\))")
+_BY_NAME = (
+    "SELECT p.oid::pg_catalog.regprocedure::text FROM pg_catalog.pg_proc p"
+    " JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE l.lanname = 'sql'"
+    " AND p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace"
+    " AND pg_catalog.strpos($1::text, '\"' || p.proname || '\"') > 0"
+)
+_WRITABLE = (
+    "SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege($1::text, one))"
+    " FROM pg_catalog.unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS one"
+)
 _PROBE = "migrator_probe"
 _SHOWN = 60
 _COMPARES = """
@@ -48,19 +58,14 @@ def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: in
     if refusal.retryable():
         return temporary(refusal)
     if refusal.sqlstate == NO_PRIVILEGE:
-        return TargetError(
-            f"the target doesn't allow us to write {prepared.id}",
-            where=str(prepared.id),
-            cause=refusal.cause(),
-            remedy=f"GRANT SELECT, INSERT, UPDATE, DELETE ON {prepared.merge.target} to the migration's role",
-        )
-    if refusal.sqlstate.startswith(UNKNOWN_NAMES) and (function := _FUNCTION.search(refusal.context)):
+        return _not_allowed(session, refusal, prepared)
+    if refusal.sqlstate.startswith(UNKNOWN_NAMES) and (function := _function(session, refusal)):
         schema = quoted(prepared.id.schema)
-        return TargetError(
+        return BesideError(
             f"a function that runs when {prepared.id} is written doesn't find what it names",
-            where=f"{prepared.id}, function {function[1]}",
+            where=f"{prepared.id}, function {function}",
             cause=f"{refusal.cause()}; in our sessions names without a schema are pg_catalog's",
-            remedy=f"ALTER FUNCTION {function[1]} SET search_path = {schema}, pg_temp (or the schemas that it needs)",
+            remedy=f"ALTER FUNCTION {function} SET search_path = {schema}, pg_temp (or the schemas that it needs)",
         )
     if refusal.sqlstate == SECOND_TIME:
         key = prepared.structure.table.key
@@ -69,14 +74,47 @@ def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: in
         return duplicate(prepared.id, "unknown")
     line = refusal.copy_line()
     if line is not None:
-        return _row_error(refusal, prepared, prepared.key_of(offset + line - 1))
+        place = offset + line - 1
+        return _row_error(refusal, prepared, prepared.key_of(place), place)
     if refusal.sqlstate == UNIQUE_VIOLATION:
         return _not_unique(session, refusal, prepared)
     if refusal.sqlstate in FOREIGN_KEY_VIOLATIONS:
         return _row_error(refusal, prepared, _key_by_values(session, refusal, prepared))
     if refusal.about_a_row():
-        return _row_error(refusal, prepared, _key_by_halving(session, refusal, prepared))
+        found = _row_by_halving(session, refusal, prepared)
+        return _row_error(refusal, prepared, "" if found is None else prepared.key_of(found), found)
     return _row_error(refusal, prepared, "")
+
+
+def _not_allowed(session: Session, refusal: Refusal, prepared: Prepared) -> TargetError:
+    """We may not write the table, or what runs when we do may not do what it does."""
+    ((writable,),) = session.rows(_WRITABLE, [prepared.merge.target])
+    if not writable:
+        return TargetError(
+            f"the target doesn't allow us to write {prepared.id}",
+            where=str(prepared.id),
+            cause=refusal.cause(),
+            remedy=f"GRANT SELECT, INSERT, UPDATE, DELETE ON {prepared.merge.target} to the migration's role",
+        )
+    return BesideError(
+        f"what runs when {prepared.id} is written isn't allowed to us",
+        where=str(prepared.id),
+        cause=refusal.cause(),
+        remedy="grant the migration's role what the server names there, or have the function run as its owner:"
+        " ALTER FUNCTION ... SECURITY DEFINER",
+    )
+
+
+def _function(session: Session, refusal: Refusal) -> str:
+    """The innermost function of ours that ran, with its schema; empty if none did.
+
+    Of a function in SQL the server tells only the name.
+    """
+    inner = refusal.context.partition("\n")[0]
+    if found := _FUNCTION.search(inner):
+        return found[1]
+    named = session.rows(_BY_NAME, [inner]) if inner else []
+    return str(named[0][0]) if len(named) == 1 else ""
 
 
 def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetError:
@@ -106,15 +144,15 @@ def _not_unique(session: Session, refusal: Refusal, prepared: Prepared) -> Targe
     )
 
 
-def _row_error(refusal: Refusal, prepared: Prepared, key: str) -> TargetError:
+def _row_error(refusal: Refusal, prepared: Prepared, key: str, row: int | None = None) -> TargetError:
     constraint = f", constraint {refusal.constraint}" if refusal.constraint else ""
     column = refusal.column or _target_column(refusal, prepared)
-    place = f", column {column}" if column else ""
+    place = f", column {column}{prepared.value_of(row, column)}" if column else ""
     return TargetError(
         f"the target refuses a row of {prepared.id}",
         where=f"{prepared.id}{', ' + key if key else ''}{place}{constraint}",
         cause=refusal.cause(),
-        remedy="correct the mapping, the target's schema or the source row; positions are kept, nothing was written",
+        remedy=CORRECT_REMEDY,
     )
 
 
@@ -139,11 +177,10 @@ def _key_by_values(session: Session, refusal: Refusal, prepared: Prepared) -> st
     return key_text(key, list(rows[0])) if rows else ""
 
 
-def _key_by_halving(session: Session, refusal: Refusal, prepared: Prepared) -> str:
+def _row_by_halving(session: Session, refusal: Refusal, prepared: Prepared) -> int | None:
     """Tries halves of the rows until one refused row is left: twice the work of the batch in all, at most."""
     rows = prepared.source.num_rows
-    row = first_refused(0, rows, lambda first, last: _refused(session, refusal, prepared, first, last))
-    return "" if row is None else prepared.key_of(row)
+    return first_refused(0, rows, lambda first, last: _refused(session, refusal, prepared, first, last))
 
 
 def _refused(session: Session, refusal: Refusal, prepared: Prepared, first: int, last: int) -> bool:
