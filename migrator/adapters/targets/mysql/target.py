@@ -40,6 +40,10 @@ _COLUMNS_NOW = (
     "SELECT table_name, column_name, column_type FROM information_schema.columns"
     " WHERE table_schema = %s AND table_name IN %s"
 )
+_TRIGGERS_NOW = (
+    "SELECT event_object_table, trigger_name FROM information_schema.triggers"
+    " WHERE event_object_schema = %s AND event_object_table IN %s ORDER BY 1, 2"
+)
 _ROLLED_BACK_WITHIN_S = 120.0
 
 
@@ -128,7 +132,7 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
         session.run(f"SAVEPOINT {_WHOLE}")
 
     def _merge(self, session: Session, batch: TargetBatch, prepared: list[Prepared], dumping: bool) -> None:
-        writer = BatchWriter(session, self._structures, self._step)
+        writer = BatchWriter(session, self._structures, self._step, self._triggers_now(session))
         emptied = [rows.table.id for rows in batch.rows if rows.emptied]
         writer.empty(emptied)
         still_dumping = batch.checkpoint.dumping()
@@ -143,6 +147,15 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
             wholly = joined.write(prepared, batch.joined(mirror)) or wholly
         if wholly and not still_dumping:
             writer.check_foreign_keys()
+
+    def _triggers_now(self, session: Session) -> Mapping[TableId, tuple[str, ...]]:
+        """The names of triggers by the tables that have any; without the right to see them, none."""
+        found: dict[TableId, tuple[str, ...]] = {}
+        names = [table.name for table in self._structures]
+        for table, name in session.rows(_TRIGGERS_NOW, [self._settings.database, names]) if names else ():
+            place = TableId(self._settings.database, str(table))
+            found[place] = (*found.get(place, ()), str(name))
+        return found
 
     def _check_whole(self, session: Session) -> None:
         try:

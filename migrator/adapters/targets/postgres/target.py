@@ -17,6 +17,7 @@ from migrator.adapters.targets.postgres.refusal import LOCK_NOT_AVAILABLE, Refus
 from migrator.adapters.targets.postgres.rows import executor_staging as staged
 from migrator.adapters.targets.postgres.rows.prepared import Prepared, prepare
 from migrator.adapters.targets.postgres.rows.staging import StagingTables
+from migrator.adapters.targets.postgres.rows.triggers import triggers_of
 from migrator.adapters.targets.postgres.rows.writer import BatchWriter, DirectLoads
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
@@ -169,14 +170,17 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
             self._staging.begin()
 
     def _merge(self, session: Session, batch: TargetBatch, prepared: list[Prepared], dumping: bool) -> None:
+        triggers = triggers_of(session, self._structures.keys())
         writer = BatchWriter(
-            session, self._settings.server.user, self._direct_loads, self._structures, self._step
+            session, self._settings.server.user, self._direct_loads, self._structures, self._step, triggers
         )
         emptied = [rows.table.id for rows in batch.rows if rows.emptied]
         if dumping or emptied or batch.checkpoint.dumping():
             writer.relax()
         writer.empty(emptied)
         parts = staged.staged_rows(batch)
+        if parts and triggers:
+            raise staged.Unusable("what triggers make of rows is seen where the driver stages them")
         for table, rows in parts:
             staged.merge_staged(session, self._structures[table], rows, self._direct_loads, writer.relaxed)
         checked = bool(dumping or emptied)

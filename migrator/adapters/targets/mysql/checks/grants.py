@@ -55,6 +55,13 @@ def target_grants(
             ),
             *(
                 (
+                    f"GRANT TRIGGER ON {table(name)} TO {user}",
+                    f"if {name} has triggers: else those that change what is written aren't seen",
+                )
+                for name in names
+            ),
+            *(
+                (
                     f"GRANT ALTER, CREATE ON {table(name)} TO {user}",
                     f"if it is to run {_SEQUENCES} and {name} counts",
                 )

@@ -217,6 +217,22 @@ class Merge:
             f" LEFT JOIN {self.target} t ON {self._stored('s')} WHERE t.{quoted(self.key[0])} IS NULL{more}"
         )
 
+    def otherwise(self, staged: str) -> str:
+        """Finds a staged row that the table doesn't hold as it was written: the key's values as text."""
+        texts = _texts(f"s.{self._place(name)}" for name in self.key)
+        held = " AND ".join(self._held(name) for name in self.written)
+        return (
+            f"SELECT {texts} FROM {staged} s LEFT JOIN {self.target} t ON {self._stored('s')} AND {held}"
+            f" WHERE t.{quoted(self.key[0])} IS NULL LIMIT 1"
+        )
+
+    def _held(self, name: str) -> str:
+        one, other = f"t.{quoted(name)}", f"s.{self._place(name)}"
+        storage = self.structure.column(name)
+        if storage is not None and storage.collation:
+            one, other = f"CAST({one} AS BINARY)", f"CAST({other} AS BINARY)"
+        return f"{one} <=> {other}"
+
     def keys_with(self, staged: str, names: Sequence[str]) -> str:
         """Finds the key of a staged row by the values of a unique index, as a duplicate's report prints them."""
         texts = _texts(f"s.{self._place(name)}" for name in self.key)

@@ -14,13 +14,15 @@ completes the dump.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from migrator.adapters.targets.mysql.refusal import Refusal
 from migrator.adapters.targets.mysql.rows.explain import Build, not_loaded, not_merged
-from migrator.adapters.targets.mysql.rows.merge import orphan, qualified
+from migrator.adapters.targets.mysql.rows.merge import orphan, qualified, quoted
 from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.structure import ForeignKey, Structure
+from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, not_as_written
 from migrator.adapters.targets.shared.rows import one_key
 from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
@@ -38,10 +40,12 @@ class BatchWriter:
         session: Session,
         known: Mapping[TableId, Structure],
         step: Callable[[str], None] = lambda name: None,
+        triggers: Mapping[TableId, tuple[str, ...]] = MappingProxyType({}),
     ):
         self._session = session
         self._known = known
         self._step = step
+        self._triggers = triggers
 
     def empty(self, tables: Sequence[TableId]) -> None:
         """Deletes all their rows. Not by TRUNCATE, which would commit."""
@@ -58,6 +62,9 @@ class BatchWriter:
             self._make_room(one)
         for one in ordered:
             self._put(one)
+        for one in ordered:
+            if one.id in self._triggers:
+                self._check_held(one, self._triggers[one.id])
         if checked:
             for one in ordered:
                 self._check_written(one)
@@ -127,6 +134,13 @@ class BatchWriter:
                     self._run(one, staged, _bound(merge.insert_again, staged))
                 self._run(one, staged, _bound(merge.insert_missing, staged))
 
+    def _check_held(self, one: Prepared, triggers: Sequence[str]) -> None:
+        """Raises ``BesideError`` for a row of which a trigger has changed a value."""
+        for staged, _, _ in one.staged():
+            for row in self._session.rows(one.merge.otherwise(staged)):
+                off = "; ".join(f"DROP TRIGGER {quoted(one.id.schema)}.{quoted(name)}" for name in triggers)
+                raise not_as_written(one.id, one.structure.table.key, row, triggers, off)
+
     def _run(self, one: Prepared, staged: str, build: Build) -> None:
         try:
             self._session.run(build(""))
@@ -169,5 +183,5 @@ def _orphaned(key: ForeignKey, child_key: Sequence[str], row: Sequence[object]) 
         f"a row of {key.child} points at a row of {key.parent} that doesn't exist",
         where=f"{key.child}, {key_text(tuple(child_key), ours)}, constraint {key.name}",
         cause=f"{key_text(key.child_columns, values)} has no {', '.join(key.parent_columns)} in {key.parent}",
-        remedy="correct the mapping or the source rows, or drop the foreign key from the target's schema",
+        remedy=f"drop the foreign key from the target's schema; or {CORRECT_REMEDY}",
     )

@@ -14,6 +14,7 @@ emptied: all its rows go first, and what the batch brings is written to what is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from migrator.adapters.targets.postgres.refusal import (
     FOREIGN_KEY_VIOLATIONS,
@@ -25,8 +26,10 @@ from migrator.adapters.targets.postgres.rows.explain import explained, not_kept
 from migrator.adapters.targets.postgres.rows.merge import orphan, qualified, quoted
 from migrator.adapters.targets.postgres.rows.order import parents_first
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
+from migrator.adapters.targets.postgres.rows.triggers import check_written
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.structure import ForeignKey, Structure
+from migrator.adapters.targets.shared.refused import CORRECT_REMEDY
 from migrator.adapters.targets.shared.rows import one_key
 from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
@@ -70,9 +73,11 @@ class BatchWriter:
         direct_loads: DirectLoads,
         known: Mapping[TableId, Structure],
         step: Callable[[str], None] = lambda name: None,
+        triggers: Mapping[TableId, tuple[str, ...]] = MappingProxyType({}),
     ):
         self._session = session
         self._role = role
+        self._triggers = triggers
         self._direct_loads = direct_loads
         self._known = known
         self._step = step
@@ -116,6 +121,10 @@ class BatchWriter:
         for one in ordered:
             self._load(one)
         self._step("target.loaded")
+        self._merge_loaded(ordered, deferrable)
+        check_written(self._session, ordered, self._triggers)
+
+    def _merge_loaded(self, ordered: Sequence[Prepared], deferrable: bool) -> None:
         self._session.run(f"SAVEPOINT {_MERGE}")
         try:
             self._merge(ordered, deletes_first=self._relaxed or _exclusive(ordered))
@@ -152,7 +161,12 @@ class BatchWriter:
 
     def _load(self, one: Prepared) -> None:
         first = 0
-        if one.direct() and self._direct_loads.allowed(one.id) and self._load_directly(one):
+        if (
+            not self._triggers
+            and one.direct()
+            and self._direct_loads.allowed(one.id)
+            and self._load_directly(one)
+        ):
             first = one.chunk_rows
         one.check_keys(first)
         staged_rows = one.source.num_rows - first
@@ -358,5 +372,5 @@ def _orphaned(key: ForeignKey, child_key: Sequence[str], row: Sequence[object]) 
         f"a row of {key.child} points at a row of {key.parent} that doesn't exist",
         where=f"{key.child}, {key_text(tuple(child_key), ours)}, constraint {key.name}",
         cause=f"{key_text(key.child_columns, values)} has no {', '.join(key.parent_columns)} in {key.parent}",
-        remedy="correct the mapping or the source rows, or drop the foreign key from the target's schema",
+        remedy=f"drop the foreign key from the target's schema; or {CORRECT_REMEDY}",
     )
