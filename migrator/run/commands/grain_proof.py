@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from zlib import crc32
+from hashlib import blake2b
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,7 +37,7 @@ REMEDY = (
     ' function joins or groups by; if values in several tables are one grain, write so: grain="a.x = b.x"'
     " (docs/how-to/mapping/joined-mappings.md, docs/how-to/mapping/grains.md)"
 )
-_HALVINGS = 3
+HALVINGS = 3
 _MOST_COLUMNS = 3
 _Row = tuple[object, ...]
 
@@ -172,17 +172,22 @@ def _roots(
 def _difference(mapping: TrialMap, samples: Sequence[Grains], together: pa.Table) -> str:
     """The first target row that comes out otherwise in halves; empty if none does."""
     names, key = together.column_names, mapping.plan.target.key
-    for halving in range(_HALVINGS):
-        left, right = (mapped_grains(mapping, samples, partial(_on_side, halving, side)) for side in (0, 1))
+    for halving in range(HALVINGS):
+        left, right = (mapped_grains(mapping, samples, partial(on_side, halving, side)) for side in (0, 1))
         whole, apart = Counter(_rows(together)), Counter([*_rows(left), *_rows(right)])
         for row in [*(whole - apart), *(apart - whole)]:
             return _differing_row(names, key, row, whole, apart)
     return ""
 
 
-def _on_side(halving: int, side: int, number: int) -> bool:
-    """Tells whether a halving puts a grain on a side: the first parts neighbours, the others part by chance."""
-    return ((number if halving == 0 else crc32(str(number).encode()) >> halving) & 1) == side
+def on_side(halving: int, side: int, number: int) -> bool:
+    """Tells whether a halving puts a grain on a side: the first parts neighbours, the others part by chance.
+
+    Not by bits of a checksum, in which numbers at the same distance differ alike: grains of two tables that are one
+    may all stand so.
+    """
+    drawn = blake2b(f"{halving} {number}".encode(), digest_size=1).digest()[0]
+    return ((number if halving == 0 else drawn) & 1) == side
 
 
 def mapped_grains(mapping: TrialMap, samples: Sequence[Grains], chosen: Callable[[int], bool]) -> pa.Table:
