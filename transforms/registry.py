@@ -186,7 +186,7 @@ def declared(
         function=function,
         sources=parameters,
         links=_links(links, grain, where),
-        roles=_role_names(roles, grain, where),
+        roles=_role_names(roles, grain, parameters, where),
         values=_values(values, grain, where),
         surrogates=_surrogates(surrogates, where),
     )
@@ -272,7 +272,9 @@ def _links(links: object, grain: Grain, where: str) -> tuple[str, ...] | None:
     return tuple(str(link) for link in texts)
 
 
-def _role_names(roles: object, grain: Grain, where: str) -> tuple[tuple[str, str], ...]:
+def _role_names(
+    roles: object, grain: Grain, parameters: tuple[str, ...], where: str
+) -> tuple[tuple[str, str], ...]:
     if roles is None:
         return ()
     if grain is None or not isinstance(roles, MappingType):
@@ -281,6 +283,13 @@ def _role_names(roles: object, grain: Grain, where: str) -> tuple[tuple[str, str
             where=where,
             cause="there is no grain=" if grain is None else f"roles={roles!r}",
             remedy='give grain= as well, and roles by name: roles={"manager": "employee"}',
+        )
+    for role in (one for one in roles if one in parameters):
+        raise MappingError(
+            f"the role {role!r} is a table that the function reads",
+            where=where,
+            cause=f"a role is a further name of {roles[role]!r} for links=; the function's parameters are tables",
+            remedy=f"leave {role} out of the parameters and take {roles[role]} for it, or give the role another name",
         )
     return tuple((_name(role, "role", where), _name(table, "table", where)) for role, table in roles.items())
 

@@ -125,10 +125,6 @@ def _quoted(links: Sequence[_Link], lost: str, grain: str) -> list[str]:
 def _roles(target: TargetMapping, schemas: Mapping[str, TableSchema]) -> dict[str, TableSchema]:
     roles = {name: schemas[name] for name in target.sources}
     for role, table in target.roles:
-        if role in roles:
-            raise GrainProblem(
-                f"the role {role!r} is a table of the function too", "", "give it another name"
-            )
         if table not in target.sources:
             cause = f"it reads {', '.join(target.sources)}"
             raise GrainProblem(

@@ -212,10 +212,6 @@ REFUSED: dict[str, tuple[tuple[str, ...], dict[str, Any], str, str]] = {
         ("orders",), {"grain": "orders.order_id", "roles": {"boss": "clerk"}},
         "the role 'boss' names table 'clerk'", "parameters",
     ),
-    "role of a table": (
-        ("orders", "clerk"), {"grain": "orders.order_id", "roles": {"clerk": "orders"}},
-        "the role 'clerk' is a table", "another name",
-    ),
     "unreadable link": (
         ("orders", "clerk"), {"grain": "orders.order_id", "links": ["orders.clerk_id"]},
         "link 'orders.clerk_id' can't be read", "child.column",

@@ -27,6 +27,15 @@ def test_surrogates_are_columns_with_their_key_map() -> None:
             mapping.target("u", key="id", surrogates=wrong)(lambda a: a)  # type: ignore[arg-type]
 
 
+def test_a_role_is_no_parameter() -> None:
+    """Read as a table, it would be granted and missed as one."""
+    with pytest.raises(MappingError, match="the role 'manager' is a table that the function reads") as caught:
+        Mapping().target("t", key="id", grain="employee.id", roles={"manager": "employee"})(
+            lambda employee, manager: employee
+        )
+    assert "leave manager out of the parameters and take employee for it" in caught.value.remedy
+
+
 def test_a_target_knows_its_key_sources_and_place() -> None:
     mapping = Mapping()
 
