@@ -12,8 +12,8 @@ from migrator.ports.target import TargetRows
 
 CORRECT_REMEDY = (
     "correct the mapping or the target's schema, then start again: positions are kept, nothing was written. A source"
-    " row that is corrected comes later in the event log than what is refused: then start anew"
-    " (docs/how-to/start-anew.md)"
+    " row that is corrected comes later in the event log: it helps where both are applied in one batch; if the next"
+    " start meets the same, start anew (docs/how-to/start-anew.md)"
 )
 """The remedy for a row that a target refuses. It stays in the event log as it was."""
 
