@@ -45,7 +45,9 @@ def _result() -> Iterator[str]:
     yield from records.lines(Document("A check", checked, CheckResult, outcomes))
     (witness,) = checked["witnesses"]
     yield from records.lines(Document("A witness", witness, WitnessCase))
-    yield from records.lines(Document("A moment of its timeline", witness["timeline"][0], Moment))
+    lane = {"lane": records.attributes(Moment)["track"]}
+    moment = witness["timeline"][0]
+    yield from records.lines(Document("A moment of its timeline", moment, Moment, lane, frozenset({"track"})))
 
 
 def _history() -> Iterator[str]:

@@ -61,19 +61,17 @@ def lines() -> Iterator[str]:
 
 
 def nodes() -> list[str]:
-    """Names of the nodes below a migration's own, by the calls that ask for their paths."""
+    """Names of the nodes below a migration's own, by the calls that ask for their paths or hold a document."""
     folder = Path(str(zookeeper.__file__)).parent
-    return sorted(
-        {
-            str(call.args[0].value)
-            for file in folder.glob("*.py")
-            for call in ast.walk(ast.parse(file.read_text("utf-8")))
-            if isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Attribute)
-            and call.func.attr == "path"
-            and isinstance(call.args[0], ast.Constant)
-        }
-    )
+    calls = [
+        call
+        for file in folder.glob("*.py")
+        for call in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(call, ast.Call)
+    ]
+    names = [call.args[0] for call in calls if getattr(call.func, "attr", "") == "path"]
+    names += [call.args[1] for call in calls if getattr(call.func, "id", "") == "Node"]
+    return sorted({str(name.value) for name in names if isinstance(name, ast.Constant)})
 
 
 def _node(name: str) -> str:

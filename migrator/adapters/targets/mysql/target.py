@@ -152,8 +152,10 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
         """The names of triggers by the tables that have any; without the right to see them, none."""
         found: dict[TableId, tuple[str, ...]] = {}
         names = [table.name for table in self._structures]
-        for table, name in session.rows(_TRIGGERS_NOW, [self._settings.database, names]) if names else ():
-            place = TableId(self._settings.database, str(table))
+        for table, name in (
+            session.rows(_TRIGGERS_NOW, [self._settings.server.database, names]) if names else ()
+        ):
+            place = TableId(self._settings.server.database, str(table))
             found[place] = (*found.get(place, ()), str(name))
         return found
 

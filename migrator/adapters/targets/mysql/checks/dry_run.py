@@ -50,13 +50,15 @@ def refused(
         there = _copied(session, structure, copy)
         if there:
             names = _names(session, structure, copy)
-            _loosen(session, settings.kind, copy, _unknown(session, copy, rows.column_names, untried))
+            _loosen(session, settings.server.kind, copy, _unknown(session, copy, rows.column_names, untried))
         prepared = prepare(copy, TargetRows(copy.table, None, None, rows, True), StagingTables(session))
         if prepared is not None:
             BatchWriter(session, {place: copy}).insert(prepared, there)
     except TargetError as error:
         for name in sorted(names, key=len, reverse=True):
-            error = renamed(error, TableId(settings.database, name), TableId(settings.database, names[name]))
+            error = renamed(
+                error, TableId(settings.server.database, name), TableId(settings.server.database, names[name])
+            )
         return renamed(error, place, structure.table.id)
     except Refusal as refusal:
         raise TargetError(
