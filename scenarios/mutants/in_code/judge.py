@@ -26,10 +26,10 @@ JUDGE = (
         ("unlike columns have a digest", "if not pairs or len(classes) < len(pairs):", "if not pairs:"),
         ("a class that no other engine has is hashed",
             'if any(name not in CLASSES and not name.startswith("mysql ") for name in classes):\n        return None', "pass"),
-        ("types of one engine count as those of another", 'if source.startswith("mysql ") and kinds[0] != kinds[1]:\n        return None', "pass"),
+        ("types of one engine count as those of another", 'if source.startswith("mysql ") and not same:\n        return None', "pass"),
         ("numbers of another scale are compared as text", "if kind == \"numeric\" and not pair.scales_differ():", "if kind == \"numeric\":"),
-        ("texts are hashed as the column collates them", 'f\'({name} COLLATE "C")\' if kinds[0] == "postgresql" else name', "name"),
-        ("any integer is a small one", "whole = self.source.type in WHOLE and kind == \"postgresql\"", "whole = False"),
+        ("texts are hashed as the column collates them", "_DIGITS.format(old.by_bytes.format(name))", "_DIGITS.format(name)"),
+        ("any integer is a small one", "if self.source.type in WHOLE else", "if False else"),
     ),
     *mutants_of(
         "verify/readers/chunk_keys.py", _KEYS,
