@@ -35,6 +35,19 @@ class TableDump:
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """The identity of a target table in its server, as far as that shows one.
+
+    Attributes:
+        table: of the table; another one of the same name has another.
+        ledger: of the ledger's table. Where that is another one too, the whole target was put back or moved.
+    """
+
+    table: str
+    ledger: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mapped:
     """The way a target's rows were mapped, as far as that can be known without running the mapping.
 
@@ -45,6 +58,8 @@ class Mapped:
         columns: those that the mapping writes.
         content: fingerprint of what the mapping makes of rows; empty where none could be taken.
         basis: what the fingerprint is taken with. Only those of one basis can be compared.
+        made: which table it is; None where that isn't known.
+        given: whether rows were written into it.
     """
 
     target: str
@@ -53,6 +68,8 @@ class Mapped:
     columns: tuple[str, ...] = ()
     content: str = ""
     basis: str = ""
+    made: Made | None = None
+    given: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,10 @@ class TargetRows:
     doubted: Any | None = None
     emptied: bool = False
 
+    def brings_rows(self) -> bool:
+        """Tells whether rows are written; those of dumps count, whoever stages them."""
+        return any(rows is not None and rows.num_rows > 0 for rows in (self.chunk, self.after))
+
 
 @dataclass(frozen=True, slots=True)
 class TargetBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import URL, Engine
@@ -10,6 +10,7 @@ from sqlalchemy import URL, Engine
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
+from migrator.model.progress import Made
 from migrator.ports.key_maps import KeyMaps
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
@@ -65,6 +66,18 @@ def holds_rows(settings: Settings, table: str) -> bool:
     """Tells whether a target table has any row. Raises ``ConnectionFailed``."""
     engine, target = _chosen(settings)
     return engine.holds_rows(target, table)
+
+
+def tables_made(settings: Settings, tables: Sequence[str]) -> Mapping[str, Made]:
+    """Returns the identities of target tables, as far as the server shows them. Raises ``ConnectionFailed``."""
+    engine, target = _chosen(settings)
+    return engine.made(target, tables)
+
+
+def made_stays(settings: Settings) -> bool:
+    """Tells whether the identity of a target table outlives ALTER, TRUNCATE and the like."""
+    engine, _ = _chosen(settings)
+    return engine.made_stays
 
 
 def target_numbers(settings: Settings) -> TargetNumbers:

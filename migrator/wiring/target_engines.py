@@ -29,6 +29,7 @@ from migrator.adapters.targets.postgres.upkeep import PostgresUpkeep
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
+from migrator.model.progress import Made
 from migrator.ports.key_maps import KeyMaps
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
@@ -65,6 +66,7 @@ class TargetEngine(Generic[S]):
         writer: see ``migrator.wiring.target.target_writer``.
         key_maps: see ``target_key_maps`` there, and so on.
         staging: module with which executors stage rows beside the target; empty where they can't.
+        made_stays: whether what ``made`` returns outlives ALTER, TRUNCATE and the like.
     """
 
     settings: Callable[[Settings], S]
@@ -76,9 +78,11 @@ class TargetEngine(Generic[S]):
     filled: Callable[[S], list[tuple[str, int]]]
     forget_filled: Callable[[S, str], bool]
     holds_rows: Callable[[S, str], bool]
+    made: Callable[[S, Sequence[str]], Mapping[str, Made]]
     numbers: Callable[[S], TargetNumbers]
     grants: Callable[[S, Written], Grants]
     staging: str = ""
+    made_stays: bool = False
 
 
 def _postgres(settings: Settings) -> PostgresTarget:
@@ -116,9 +120,11 @@ POSTGRES = TargetEngine(
     filled=postgres_remap.filled,
     forget_filled=postgres_remap.forget_filled,
     holds_rows=postgres_remap.holds_rows,
+    made=postgres_remap.made,
     numbers=PostgresNumbers,
     grants=_postgres_grants,
     staging=executor_staging.__name__,
+    made_stays=True,
 )
 MYSQL = TargetEngine(
     settings=_mysql,
@@ -130,6 +136,7 @@ MYSQL = TargetEngine(
     filled=mysql_remap.filled,
     forget_filled=mysql_remap.forget_filled,
     holds_rows=mysql_remap.holds_rows,
+    made=mysql_remap.made,
     numbers=MysqlNumbers,
     grants=_mysql_grants,
 )

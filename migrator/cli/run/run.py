@@ -48,8 +48,9 @@ from verify.tables.continuous import DEFAULT_RATE
     "accepted",
     metavar="TARGET",
     multiple=True,
-    help="Go on though the mapping of this target table was changed, on your word that the rows mapped so far are"
-    " what it makes of them; kept in the history. May be given more than once.",
+    help="Go on though the mapping of this target table was changed, or the table made again, on your word that the"
+    " rows mapped so far are in it and are what the mapping makes of them; kept in the history. May be given more"
+    " than once.",
 )
 @click.option("--verify", "verified", is_flag=True, help="Keep verifying beside it, in a process of its own.")
 @click.option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from migrator.model.progress import Checkpoint, Mapped
+from migrator.model.progress import Checkpoint, Made, Mapped
 from migrator.model.table import TableId
 
 
@@ -34,16 +34,22 @@ def fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:
-    """Returns the fingerprints apart: versions before them read the rest, and say nothing of them."""
+    """Returns what was added later apart: versions before it read the rest, and say nothing of it."""
     return {
         "mapped": [[one.target, one.schema, one.shape, list(one.columns)] for one in mapped],
         "contents": {one.target: [one.content, one.basis] for one in mapped},
+        "made": {one.target: [one.made.table, one.made.ledger] for one in mapped if one.made is not None},
+        "given": [one.target for one in mapped if one.given],
     }
 
 
 def _mapped_from_json(document: Mapping[str, Any]) -> tuple[Mapped, ...]:
-    contents = document.get("contents", {})
-    return tuple(
-        Mapped(target, schema, shape, tuple(columns), *contents.get(target, ("", "")))
-        for target, schema, shape, columns in document["mapped"]
-    )
+    contents, given = document.get("contents", {}), document.get("given", ())
+    made = {target: Made(*identities) for target, identities in document.get("made", {}).items()}
+    found = []
+    for target, schema, shape, columns in document["mapped"]:
+        content, basis = contents.get(target, ("", ""))
+        found.append(
+            Mapped(target, schema, shape, tuple(columns), content, basis, made.get(target), target in given)
+        )
+    return tuple(found)

@@ -2,17 +2,18 @@
 
 The ledger's checkpoint says it, as pairs of a target and a source table, moved with the rows. Without it a target
 that was added, or taken out and put back, would get changes only, and nobody would notice. It says as well how each
-target's rows were mapped, and where: a target whose mapping was changed is one that joins.
+target's rows were mapped, and where: a target whose mapping was changed is one that joins. So is one whose table was
+dropped and made again while nobody led.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from migrator.errors import MappingError
-from migrator.model.progress import Checkpoint, Mapped
+from migrator.errors import MappingError, MigratorError, TargetError
+from migrator.model.progress import Checkpoint, Made, Mapped
 from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, RequestState
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
@@ -25,12 +26,22 @@ MIRROR = ""
 
 @dataclass(frozen=True, slots=True)
 class LateTargets:
-    """Actions on a target that joins later: ``holds_rows`` tells whether it has any; ``forget_filled`` has a joined
-    one filled anew. ``accepted``: targets whose changed mapping makes the same rows, on an operator's word."""
+    """Actions on a target that joins later.
+
+    Attributes:
+        holds_rows: tells whether it has any.
+        forget_filled: has a joined one filled anew.
+        accepted: targets whose rows so far are what the mapping makes, on an operator's word.
+        made: returns the identities of target tables; those that the server shows none of are absent.
+        made_stays: whether an identity outlives ALTER, TRUNCATE and the like. If not, only a table that is empty
+            is taken for another one.
+    """
 
     holds_rows: Callable[[str], bool]
     forget_filled: Callable[[str], bool]
     accepted: frozenset[str] = frozenset()
+    made: Callable[[Sequence[str]], Mapping[str, Made]] = lambda _: {}
+    made_stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +51,13 @@ class Carried:
     fed: tuple[tuple[str, TableId], ...]
     awaited: tuple[tuple[str, TableId, str], ...] = ()
     mapped: tuple[Mapped, ...] = ()
+    _given: set[str] = field(default_factory=set)
 
     def noted(self, batch: TargetBatch) -> TargetBatch:
         """The batch, which says so in the ledger."""
-        said = replace(batch.checkpoint, fed=self.fed, awaited=self.awaited, mapped=self.mapped)
+        self._given.update(one.table.id.name for one in batch.rows if one.brings_rows())
+        mapped = tuple(replace(one, given=one.given or one.target in self._given) for one in self.mapped)
+        said = replace(batch.checkpoint, fed=self.fed, awaited=self.awaited, mapped=mapped)
         return replace(batch, checkpoint=said)
 
 
@@ -63,16 +77,19 @@ def carry_over(
         late: see there; None takes every target for one that was always there.
         mapped: how each target is mapped now.
 
-    Raises ``MappingError`` for a target that lacks rows which nobody has asked for, or has some of another mapping.
+    Raises ``MappingError`` for a target that lacks rows which nobody has asked for, or has some of another mapping,
+    ``TargetError`` for one whose table isn't the one that rows were written into.
     """
     pairs = {name: _tables(plan) for name, plan in plans.items()}
     joined = {name for name, plan in plans.items() if plan.kind is MappingKind.GRAIN}
     mirrored = {table for name in joined for table in pairs[name]}
     every = [*((name, table) for name in pairs for table in pairs[name]), *((MIRROR, t) for t in mirrored)]
     if applied is None or applied.fed is None or late is None:
-        return Carried(tuple(sorted(every)), mapped=mapped)
+        begun_before = tuple(replace(one, given=applied is not None) for one in mapped)
+        return Carried(tuple(sorted(every)), mapped=begun_before)
+    replaced = _replaced(applied.mapped or (), mapped, joined, late) - late.accepted
     changed = _changed(applied.mapped or (), mapped) - late.accepted
-    fed, awaited = _so_far(applied, book(), changed)
+    fed, awaited = _so_far(applied, book(), changed | replaced)
     begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
     missing = [pair for pair in every if pair not in fed and pair not in awaited]
     _refuse_unmirrored([table for name, table in missing if name == MIRROR and table in begun])
@@ -84,13 +101,13 @@ def carry_over(
             continue
         asked = _asked(applied, book(), needed)
         if late.holds_rows(name) or len(asked) < len(needed):
-            raise _incomplete(name, needed, changed=name in changed)
+            raise _incomplete(name, needed, changed=name in changed, replaced=name in replaced)
         awaited |= {(name, table): request for table, request in asked.items()}
     waits = {pair: request for pair, request in awaited.items() if pair in every}
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
-        mapped,
+        _given_so_far(applied.mapped or (), mapped, changed | replaced),
     )
 
 
@@ -98,6 +115,7 @@ def mapped_now(
     plans: Mapping[str, MappingPlan],
     schemas: Mapping[str, str],
     content: Callable[[MappingPlan], Fingerprint],
+    made: Mapping[str, Made],
 ) -> tuple[Mapped, ...]:
     """Returns the ledger's entry for each target's mapping.
 
@@ -105,10 +123,19 @@ def mapped_now(
         plans: of the mapping as it is now.
         schemas: where each target's table is.
         content: takes a mapping's fingerprint.
+        made: which table each one is.
     """
     taken = {name: content(plan) for name, plan in plans.items()}
     return tuple(
-        Mapped(name, schemas[name], _shape(plan), _columns(plan), taken[name].text, taken[name].basis)
+        Mapped(
+            name,
+            schemas[name],
+            _shape(plan),
+            _columns(plan),
+            taken[name].text,
+            taken[name].basis,
+            made.get(name),
+        )
         for name, plan in plans.items()
     )
 
@@ -138,6 +165,33 @@ def _makes_others(old: Mapped, new: Mapped) -> bool:
         return True
     comparable = old.content and new.content and old.basis == new.basis
     return bool(comparable) and old.content != new.content
+
+
+def _replaced(
+    before: Iterable[Mapped], now: Iterable[Mapped], joined: set[str], late: LateTargets
+) -> set[str]:
+    """Returns the targets whose rows so far went into another table than the one that has the name now."""
+    known = {mapped.target: mapped for mapped in before}
+    return {
+        new.target
+        for new in now
+        if new.target in known
+        and (known[new.target].given or new.target in joined)
+        and _another(known[new.target].made, new.made)
+        and (late.made_stays or not late.holds_rows(new.target))
+    }
+
+
+def _another(old: Made | None, new: Made | None) -> bool:
+    """Tells whether the table is another one, in a target that is the same. A target that was put back, or moved, as
+    a whole has all rows that its ledger tells of."""
+    return old is not None and new is not None and old.ledger == new.ledger and old.table != new.table
+
+
+def _given_so_far(before: Iterable[Mapped], now: Iterable[Mapped], anew: set[str]) -> tuple[Mapped, ...]:
+    """Returns the entries, which say whether rows were written into the table. Versions before didn't note it."""
+    given = {mapped.target for mapped in before if mapped.given or mapped.made is None} - anew
+    return tuple(replace(new, given=new.target in given) for new in now)
 
 
 def _tables(plan: MappingPlan) -> list[TableId]:
@@ -190,11 +244,19 @@ def _refuse_unmirrored(tables: list[TableId]) -> None:
         )
 
 
-def _incomplete(name: str, tables: list[TableId], changed: bool) -> MappingError:
+def _incomplete(name: str, tables: list[TableId], changed: bool, replaced: bool) -> MigratorError:
     asking = (
         f", ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}"
     )
     anew = f"empty the table ({name}){asking if tables else ''}; then start again"
+    if replaced:
+        return TargetError(
+            "a target's table isn't the one that its rows were applied to",
+            where=f"target table {name}",
+            cause="it was dropped and made again, or emptied, while nobody led: rows applied so far may be gone",
+            remedy=f"{anew}. Or, if rows applied so far are in it, say so: migrator run --accept-mapping {name}"
+            " --reason '...'",
+        )
     if changed:
         return MappingError(
             "the mapping of a target was changed, or its schema, after rows of it had been applied",

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.errors import MappingError
+from migrator.errors import MappingError, TargetError
 from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint, Mapped, TableDump
+from migrator.model.progress import Checkpoint, Made, Mapped, TableDump
 from migrator.model.requests.request import WHOLE, Doubt, RequestBook, RequestState, Scope
 from migrator.model.table import Column, TableId, TableSchema
-from migrator.model.target import TargetColumn
-from migrator.ports.target import TargetBatch
+from migrator.model.target import TargetColumn, TargetTable
+from migrator.ports.target import TargetBatch, TargetRows
 from migrator.run.lead.carried import MIRROR, LateTargets, carry_over, mapped_now
 from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan
@@ -42,6 +42,12 @@ def plans(**targets: tuple[TableId, ...]) -> dict[str, Any]:
     }
 
 
+def brought(name: str) -> TargetRows:
+    """A row for a target."""
+    table = TargetTable(TableId("new", name), (), ())
+    return TargetRows(table, None, None, SimpleNamespace(num_rows=1), strict_inserts=False)
+
+
 class Target:
     """The ledger's checkpoint, which tables have rows, and which joined ones are to be filled anew."""
 
@@ -55,24 +61,40 @@ class Target:
         self.columns: tuple[str, ...] = ("k",)
         self.content, self.basis = "", ""
         self.forgotten: list[str] = []
+        self.made: dict[str, Made] = {}
+        self.made_stays = True
 
-    def run(self, **targets: tuple[TableId, ...]) -> None:
+    def run(self, *, empty: bool = False, **targets: tuple[TableId, ...]) -> None:
         """A run with this mapping, which applies a batch."""
         carried = self.begin(**targets)
         last = self.checkpoint or DUMPED
+        rows = () if empty else tuple(brought(name) for name in targets)
         self.checkpoint = carried.noted(
-            TargetBatch(1, replace(last, fed=None, awaited=(), mapped=None), ())
+            TargetBatch(1, replace(last, fed=None, awaited=(), mapped=None), rows)
         ).checkpoint
-        self.rows |= {*targets}
+        self.rows |= set() if empty else {*targets}
+
+    def make_again(self, name: str) -> None:
+        """Somebody drops a table and makes it again."""
+        self.made[name] = Made(f"after {self.made[name].table}", "ledger")
+        self.rows.discard(name)
 
     def begin(self, **targets: tuple[TableId, ...]) -> Any:
         def forget(name: str) -> bool:
             self.forgotten.append(name)
             return True
 
-        late = LateTargets(lambda name: name in self.rows, forget, self.accepted)
+        late = LateTargets(lambda name: name in self.rows, forget, self.accepted, made_stays=self.made_stays)
         mapped = (
-            Mapped(name, self.schema, self.mapped.get(name, "1"), self.columns, self.content, self.basis)
+            Mapped(
+                name,
+                self.schema,
+                self.mapped.get(name, "1"),
+                self.columns,
+                self.content,
+                self.basis,
+                self.made.get(name),
+            )
             for name in targets
         )
         return carry_over(self.checkpoint, lambda: self.book, plans(**targets), late, tuple(mapped))
@@ -275,6 +297,103 @@ def test_a_target_of_another_schema_is_another_one() -> None:
     target.refuses("target table b", b=(T,))
 
 
+def made_again(**begun: Any) -> Target:
+    """A target of which table b was dropped and made again after a run."""
+    target = Target(None)
+    target.made = {name: Made(name, "ledger") for name in ("a", "b", "j")}
+    target.run(**{"a": (T,), "b": (T,), "j": (T,), **begun})
+    target.make_again("b")
+    return target
+
+
+EVERY: dict[str, Any] = {"a": (T,), "b": (T,), "j": (T,)}
+ANOTHER = "a target's table isn't the one that its rows were applied to"
+
+
+def test_a_target_that_was_made_again_is_refused_until_its_rows_were_asked_for() -> None:
+    target = made_again()
+    for _ in range(2):
+        with pytest.raises(TargetError, match=ANOTHER) as caught:
+            target.begin(**EVERY)
+        assert caught.value.where == "target table b"
+        assert "ask for the rows: migrator dump start --table t; then start again" in caught.value.remedy
+    name = target.ask(T)
+    target.run(empty=True, **EVERY)
+    assert target.checkpoint is not None
+    assert target.checkpoint.awaited == (("b", T, name),)
+    target.run(**EVERY)  # killed, and started again
+    target.checkpoint = replace(target.checkpoint, requests=(TableDump(T, chunks=1, request=name),))
+    target.make_again("b")
+    with pytest.raises(TargetError, match=ANOTHER):
+        target.begin(**EVERY)
+
+
+def test_a_target_that_was_made_again_and_has_rows_must_be_emptied_or_accepted() -> None:
+    target = made_again()
+    target.rows.add("b")
+    name = target.ask(T)
+    with pytest.raises(TargetError, match=ANOTHER):
+        target.begin(**EVERY)
+    target.book = target.book.close(name, RequestState.CANCELLED, "")
+    target.accepted = frozenset("b")
+    target.run(empty=True, **EVERY)
+    target.accepted = frozenset()
+    target.run(empty=True, **EVERY)
+    target.make_again("b")  # rows were given to the one that was accepted, too
+    with pytest.raises(TargetError, match=ANOTHER):
+        target.begin(**EVERY)
+
+
+def test_a_joined_target_that_was_made_again_is_filled_anew() -> None:
+    target = made_again()
+    target.made["b"] = Made("b", "ledger")
+    target.make_again("j")
+    target.run(**EVERY)
+    assert target.forgotten == ["j"]
+    target.run(**EVERY)
+    assert target.forgotten == ["j"]
+
+
+def test_a_target_that_was_put_back_as_a_whole_and_one_that_never_got_a_row_go_on() -> None:
+    """The controls: a dump of all tables has other numbers, and the rows that its ledger tells of."""
+    target = made_again()
+    target.made = {name: Made(f"restored {name}", "restored") for name in target.made}
+    target.run(**EVERY)
+    target.make_again("b")
+    target.made["b"] = replace(target.made["b"], ledger="restored")
+    with pytest.raises(TargetError, match=ANOTHER):
+        target.begin(**EVERY)
+    target = Target(None)
+    target.made = {"b": Made("b", "ledger")}
+    target.run(empty=True, b=(T,))
+    target.make_again("b")
+    target.run(empty=True, b=(T,))
+
+
+def test_where_an_identity_does_not_stay_only_an_empty_table_is_another_one() -> None:
+    target = made_again()
+    target.made_stays = False
+    target.rows.add("b")
+    target.run(**EVERY)
+    target.make_again("b")
+    with pytest.raises(TargetError, match=ANOTHER):
+        target.begin(**EVERY)
+
+
+def test_a_ledger_of_a_version_that_noted_no_identity_goes_on_and_notes_it() -> None:
+    target = Target(None)
+    target.run(b=(T,))
+    target.made = {"b": Made("b", "ledger")}
+    target.run(empty=True, b=(T,))
+    target.make_again("b")
+    with pytest.raises(TargetError, match=ANOTHER):
+        target.begin(b=(T,))
+    assert target.checkpoint is not None
+    assert checkpoint_from_json(checkpoint_to_json(target.checkpoint)).mapped == target.checkpoint.mapped
+    assert target.checkpoint.mapped is not None
+    assert target.checkpoint.mapped[0].given
+
+
 def plan(**changed: Any) -> MappingPlan:
     said: dict[str, Any] = {
         "name": "b",
@@ -296,7 +415,7 @@ def plan(**changed: Any) -> MappingPlan:
 def test_what_is_kept_of_a_mapping_changes_with_each_of_its_parts_and_not_with_its_text() -> None:
     def kept(**changed: Any) -> Any:
         content = Fingerprint(changed.get("content", ""), "Spark 4")
-        return mapped_now({"b": plan(**changed)}, {"b": changed.get("place", "new")}, lambda _: content)
+        return mapped_now({"b": plan(**changed)}, {"b": changed.get("place", "new")}, lambda _: content, {})
 
     other = TableSchema(U, (Column("k", "string", False, "text"),), ("k",))
     both = {**plan().schemas, "u": other}
@@ -342,8 +461,9 @@ def test_no_target_goes_on_after_a_batch_without_it_or_with_another_mapping(
     for mapping in mappings:
         target.forgotten.clear()
         target.mapped, names = mapping, {*mapping.items()}
+        pairs: dict[str, Any] = dict.fromkeys(sorted(mapping), (T,))
         try:
-            target.run(**dict.fromkeys(sorted(mapping), (T,)))
+            target.run(**pairs)
         except MappingError:
             assert whole is not None
             assert not names <= whole

@@ -1,6 +1,9 @@
-"""State of targets, seen from outside the run: which joined ones are in step with the mirror, and which have rows."""
+"""State of targets, seen from outside the run: which joined ones are in step with the mirror, which have rows, and
+which tables they are."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from migrator.adapters.targets.mysql.ledger import LEDGER
 from migrator.adapters.targets.mysql.mirror.names import control_table, mirror_database
@@ -9,9 +12,16 @@ from migrator.adapters.targets.mysql.refusal import explained
 from migrator.adapters.targets.mysql.rows.merge import qualified
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.shared.remap import FilledTargets
+from migrator.model.progress import Made
 from migrator.model.table import TableId
 
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'filled'"
+
+# The time at which a table was made has whole seconds, and also moves with an ALTER that copies it.
+_TIMES = (
+    "SELECT table_name, DATE_FORMAT(create_time, '%%Y-%%m-%%d %%H:%%i:%%s') FROM information_schema.tables"
+    " WHERE table_schema = %s AND table_name IN %s AND create_time IS NOT NULL"
+)
 
 
 def filled(settings: MysqlTarget) -> list[tuple[str, int]]:
@@ -27,6 +37,13 @@ def holds_rows(settings: MysqlTarget, target: str) -> bool:
         return bool(
             session.rows(f"SELECT 1 FROM {qualified(TableId(settings.server.database, target))} LIMIT 1")
         )
+
+
+def made(settings: MysqlTarget, tables: Sequence[str]) -> dict[str, Made]:
+    """Returns the times at which the tables were made. Raises ``ConnectionFailed``."""
+    with catalog(settings) as session:
+        times = dict(session.rows(_TIMES, [settings.server.database, [*tables, LEDGER.name]]))
+    return {name: Made(str(times[name]), str(times.get(LEDGER.name))) for name in tables if name in times}
 
 
 def forget_filled(settings: MysqlTarget, target: str) -> bool:

@@ -1,9 +1,10 @@
-"""State of targets, seen from outside the run: which joined ones are in step with the mirror, and which have rows."""
+"""State of targets, seen from outside the run: which joined ones are in step with the mirror, which have rows, and
+which tables they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -14,10 +15,16 @@ from migrator.adapters.targets.postgres.refusal import explained
 from migrator.adapters.targets.postgres.rows.merge import qualified
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.shared.remap import FilledTargets
+from migrator.model.progress import Made
 from migrator.model.table import TableId
 from migrator.schema.acts import act_sql
 
 _FOUND = "SELECT to_regclass(%s) IS NOT NULL"
+_NUMBERS: LiteralString = """
+SELECT c.relname::text, c.oid::text, COALESCE(pg_catalog.to_regclass('migrator.ledger')::oid::text, '')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind IN ('r', 'p')
+"""
 _HISTORY = act_sql(HISTORY, lambda _, kind: f"%s::{kind}")
 
 
@@ -48,6 +55,13 @@ def holds_rows(settings: PostgresTarget, target: str) -> bool:
     name = qualified(TableId(settings.server.schema, target))
     with catalog(settings) as connection:
         return connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None
+
+
+def made(settings: PostgresTarget, tables: Sequence[str]) -> dict[str, Made]:
+    """Returns the tables' numbers in the catalog. Raises ``ConnectionFailed``."""
+    with catalog(settings) as connection:
+        rows = connection.execute(_NUMBERS, [settings.server.schema, list(tables)]).fetchall()
+    return {name: Made(number, ledger) for name, number, ledger in rows}
 
 
 def forget_filled(settings: PostgresTarget, target: str) -> bool:
