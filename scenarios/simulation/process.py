@@ -7,7 +7,7 @@ loop. The connections are the models', the threads are absent, and waiting for a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from migrator.adapters.memory.eventlog import MemoryBatchReader, MemoryEventLog, MemorySegmentWriter
@@ -18,6 +18,7 @@ from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
+from migrator.model.progress import Made
 from migrator.model.table import TableSchema
 from migrator.run.apply.loop import ApplyLoop, Mapped, OpenedTarget
 from migrator.run.capture.attempt import Attempt
@@ -77,6 +78,15 @@ class Shared:
     def holds_rows(self, name: str) -> bool:
         """Returns whether a target table has any row."""
         return any(rows for table, rows in self.target.rows.items() if table.name == name)
+
+    def made(self, names: Sequence[str]) -> dict[str, Made]:
+        """Returns which table each target is."""
+        return {name: Made(str(self.target.made.get(name, 0)), "ledger") for name in names}
+
+    def make_again(self, name: str) -> None:
+        """Somebody drops a target table and makes it again, of the same shape; nothing of the ledger changes."""
+        self.target.made[name] = self.target.made.get(name, 0) + 1
+        self.empty(name)
 
     def empty(self, name: str) -> None:
         """Empties a target table, as an operator does; nothing of the ledger changes."""
@@ -215,8 +225,9 @@ class Process:
         )
 
     def _carried(self, ledger: Ledger) -> Carried:
-        late = LateTargets(self._shared.holds_rows, lambda _: False)
-        plans, mapped = analysed(self._versions), noted(self._versions)
+        shared = self._shared
+        late = LateTargets(shared.holds_rows, lambda _: False, made=shared.made, made_stays=True)
+        plans, mapped = analysed(self._versions), noted(self._versions, late.made([*self._versions]))
         return carry_over(ledger.checkpoint, self._shared.requests.read, plans, late, mapped)
 
     def step(self, name: str) -> None:

@@ -17,7 +17,7 @@ from migrator.adapters.memory.eventlog import MemoryEventLog
 from migrator.adapters.memory.leadership import MemoryElection
 from migrator.adapters.memory.requests import MemoryRequests
 from migrator.adapters.memory.target import MemoryDatabase
-from migrator.errors import MappingError, MigratorError
+from migrator.errors import MappingError, MigratorError, TargetError
 from migrator.model.requests.request import WHOLE
 from migrator.model.table import TableId
 from scenarios.simulation.clients import Client, initial_rows
@@ -70,6 +70,9 @@ _ROUND = (
 _LONGEST_DRAIN = 500
 """Rounds of all actors; a run that isn't done by then is stuck."""
 _TICK_US = 100
+_OF_TARGET = "target table "
+_MADE_AGAIN = 4
+"""Starts with edited mappings for each that finds a target table dropped and made again."""
 _SETTINGS = 1000
 """The number of different settings that a start may have, where somebody edits them."""
 
@@ -167,7 +170,7 @@ class World:
         except Crash:
             self._source.notes.append(f"{process.name}: gone")
             process.stop()
-        except MappingError as error:
+        except (MappingError, TargetError) as error:
             self._refused(process, error)
         except MigratorError as error:
             # The holder of the lease must never be refused anything; a zombie may, by name.
@@ -177,15 +180,18 @@ class World:
             process.stop()
         self._recorder.look()
 
-    def _refused(self, process: Process, error: MappingError) -> None:
-        """A start that an edited mapping ended: its operator empties the table, asks for its rows, or does neither.
+    def _refused(self, process: Process, error: MigratorError) -> None:
+        """A start that an edited mapping, or another table, ended: its operator empties the table, asks for its rows,
+        or does neither.
 
         The next start finds what the operator left undone. In the drain the operator does both, for the mapping is
         the original one again.
         """
-        if not self._edits:
-            self.halted = f"MappingError: {error}"
-        name = error.where.removeprefix("target table ")
+        if not self._edits or not error.where.startswith(_OF_TARGET):
+            self.halted = f"{type(error).__name__}: {error}"
+            process.stop()
+            return
+        name = error.where.removeprefix(_OF_TARGET)
         self.refusals.append(error.what)
         emptied, asked = (
             self._draining or self._doing.below(2) == 0,
@@ -204,7 +210,16 @@ class World:
         if idle:
             process, times_out = idle[dice.below(len(idle))], dice.below(3) == 0
             self._doing = dice
-            self._start(process, times_out, dice.below(_SETTINGS))
+            number = dice.below(_SETTINGS)
+            if self._edits and dice.below(_MADE_AGAIN) == 0:
+                self._make_again(dice.one_of(TARGETS).id.name)
+            self._start(process, times_out, number)
+
+    def _make_again(self, name: str) -> None:
+        """Drops a target table and makes it again. While somebody leads or begins to, its locks are in the way."""
+        if not any(process.alive for process in self._processes):
+            self._source.notes.append(f"somebody makes {name} again")
+            self._shared.make_again(name)
 
     def _start(self, process: Process, times_out: bool, number: int) -> None:
         if times_out and not self._holder():
