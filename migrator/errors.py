@@ -26,6 +26,11 @@ from __future__ import annotations
 
 import re
 
+CORRECTED_MAPPING = (
+    ". A corrected mapping is one that was changed: if the rows applied so far are what it makes of them, start with"
+    " --accept-mapping and the target's name; else the next start says how the target gets all rows anew"
+)
+"""The end of each remedy by which a mapping is corrected after rows may have been applied."""
 _DOCUMENT = re.compile(r"docs/((?:[a-z-]+/)*)([a-z-]+)\.md")
 
 

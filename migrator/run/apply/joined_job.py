@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.columnar.versions import with_nulls
-from migrator.errors import MappingError, SchemaError
+from migrator.errors import CORRECTED_MAPPING, MappingError, SchemaError
 from migrator.model.progress import Checkpoint
 from migrator.model.reach import Reach, entangled, united
 from migrator.model.table import TableId, TableSchema
@@ -145,7 +145,8 @@ class JoinedJob:
                 f"the mapping reads a column of {found.id} that older changes don't have",
                 where=f"column {', '.join(unknown)}",
                 cause="the column was added to the source after these changes were captured",
-                remedy="take it out of the mapping until the event log is applied, then put it back and verify",
+                remedy="take it out of the mapping until the event log is applied, then put it back"
+                f"{CORRECTED_MAPPING}",
             )
 
     def map(self, batch: Batch, mirror: Mirror) -> Iterator[TargetRows]:
@@ -330,7 +331,7 @@ class JoinedJob:
                 f"the mapping of target table {plan.target.name!r} returned two rows for key {text}",
                 where=plan.target.where(),
                 cause="a target row must come from one grain, else the last one would win by chance",
-                remedy="correct the mapping or its key, then start again: nothing was written",
+                remedy=f"correct the mapping or its key, then start again: nothing was written{CORRECTED_MAPPING}",
             )
 
     # -- both

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.columnar.versions import with_nulls
-from migrator.errors import MappingError
+from migrator.errors import CORRECTED_MAPPING, MappingError
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.mirror import MirrorRows
 from transforms.analysis.grain_values import ValueColumn, hashed, value_columns, with_hashes
@@ -82,7 +82,8 @@ class JoinedValues:
                 f"a computed value of {table} fails",
                 where=values[0].target.where(),
                 cause=spark_cause(error),
-                remedy="correct values= in the mapping, or the rows in the source; then start again",
+                remedy="correct values= in the mapping, or the rows in the source; then start again"
+                f"{CORRECTED_MAPPING}",
             ) from error
 
     def whole(

@@ -14,7 +14,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from migrator.errors import MappingError
+from migrator.errors import CORRECTED_MAPPING, MappingError
 from transforms.analysis.plan import MappingPlan
 from transforms.cause import spark_cause
 
@@ -109,7 +109,7 @@ def tried_twice(
             where=plan.target.where(),
             cause=spark_cause(error),
             remedy="correct the mapping, or the rows in the source; where no row is to blame see the Spark log in the"
-            " state folder. Then start again: nothing was lost",
+            f" state folder. Then start again: nothing was lost{CORRECTED_MAPPING}",
         ) from error
 
 

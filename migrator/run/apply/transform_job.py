@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from migrator.columnar.versions import with_nulls
-from migrator.errors import MappingError, SchemaError
+from migrator.errors import CORRECTED_MAPPING, MappingError, SchemaError
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import Doubt
 from migrator.model.target import TargetTable
@@ -317,7 +317,8 @@ class TransformJob:
                 f"the mapping reads a column of {schema.id} that older changes don't have",
                 where=f"column {', '.join(unknown)}",
                 cause="the column was added to the source after these changes were captured",
-                remedy="take it out of the mapping until the event log is applied, then put it back and verify",
+                remedy="take it out of the mapping until the event log is applied, then put it back"
+                f"{CORRECTED_MAPPING}",
             )
         return with_nulls(rows, missing)
 
@@ -339,8 +340,8 @@ class TransformJob:
                     f"the mapping of target table {plan.target.name!r} fails on a row",
                     where=f"{schema.id} with {key}; {plan.target.where()}",
                     cause=found.cause,
-                    remedy="correct the row in the source, or the mapping; then start again: nothing was lost."
-                    " A corrected mapping is one that was changed: --accept-mapping, if rows so far are right",
+                    remedy="correct the row in the source, or the mapping; then start again: nothing was lost"
+                    f"{CORRECTED_MAPPING}",
                 )
         return None
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
-from migrator.errors import MappingError
+from migrator.errors import MappingError, TargetError
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
@@ -38,6 +38,11 @@ JOINED = """
 def tally(orders):
     return orders.groupBy("customer").agg(F.count("*").alias("orders"))
 """
+MADE = {
+    "late": "CREATE TABLE late (id bigint PRIMARY KEY, customer bigint)",
+    "tally": "CREATE TABLE tally (customer bigint PRIMARY KEY, orders bigint)",
+    "busy": "CREATE TABLE busy (customer bigint PRIMARY KEY, orders bigint)",
+}
 EXPECTED = {
     "late": "SELECT id, customer FROM orders",
     "tally": "SELECT customer, count(*) FROM orders GROUP BY customer",
@@ -53,11 +58,7 @@ def project(tmp_path: Path, old_pg: Database, request: pytest.FixtureRequest, sp
     made = run_project.make(
         tmp_path / "project", old_pg, request.getfixturevalue(getattr(request, "param", "new_pg"))
     )
-    made.new.execute(
-        "CREATE TABLE late (id bigint PRIMARY KEY, customer bigint)",
-        "CREATE TABLE tally (customer bigint PRIMARY KEY, orders bigint)",
-        "CREATE TABLE busy (customer bigint PRIMARY KEY, orders bigint)",
-    )
+    made.new.execute(*MADE.values())
     mapped(made, ALWAYS)
     made.run_here()
     return made
@@ -131,6 +132,61 @@ def test_a_changed_target_gets_all_rows_anew_or_is_accepted(project: Project) ->
     with pytest.raises(MappingError, match="mapping of a target was changed") as caught:
         project.run_here()
     assert caught.value.where == "target table busy"
+
+
+FAILING = """
+@mapping.target("late", key="id")
+def late(orders):
+    return orders.select("id", F.when(F.col("customer") < 100, F.col("customer")).otherwise(MADE).alias("customer"))
+"""
+
+
+def test_a_mapping_that_fails_on_a_row_is_corrected_as_its_remedy_says(project: Project) -> None:
+    """Rows applied so far are what the corrected one makes of them; the next one's aren't."""
+    failing = FAILING.replace("MADE", "F.raise_error(F.lit('too many')).cast('long')")
+    mapped(project, ALWAYS, failing)
+    project.command("dump", "start", "--table", "orders")
+    project.run_here()
+    project.old.execute("UPDATE orders SET customer = 100 WHERE id = 1")
+    with pytest.raises(MappingError, match="fails on a row") as caught:
+        project.run_here()
+    assert (
+        "start with --accept-mapping and the target's name; else the next start says" in caught.value.remedy
+    )
+    mapped(project, ALWAYS, FAILING.replace("MADE", "F.col('customer')"))
+    with pytest.raises(MappingError, match="mapping of a target was changed"):
+        project.run_here()
+    accepting(project, "late")
+    ends_equal(project, "late", "busy")
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        "new_pg",
+        pytest.param("new_mysql", marks=pytest.mark.slow),
+        pytest.param("new_maria", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
+def test_a_target_that_was_made_again_is_refused_or_filled_anew(project: Project) -> None:
+    mapped(project, ALWAYS, JOINED, LATE)
+    project.command("dump", "start", "--table", "orders")
+    ends_equal(project, "late", "busy")
+    for made_again in range(2):
+        project.new.execute(
+            "DROP TABLE late", "DROP TABLE tally", *(MADE[name] for name in ("late", "tally"))
+        )
+        project.old.execute(f"UPDATE orders SET customer = customer + 1 WHERE id = {made_again}")
+        for _ in range(2):
+            with pytest.raises(TargetError, match="isn't the one that its rows were applied to") as caught:
+                project.run_here()
+            assert caught.value.where == "target table late"
+        assert "migrator dump start --table orders; then start again" in caught.value.remedy
+        project.command("dump", "start", "--table", "orders")
+        ends_equal(project, "late", "tally", "busy")
+    project.new.execute("ALTER TABLE late ADD more int", "ALTER TABLE tally ADD more int")
+    project.run_here()  # the control: the same table, revised
 
 
 SHORT = """
@@ -212,8 +268,10 @@ def test_a_table_that_nothing_joined_for_a_while_cannot_be_joined_again(project:
 
 @pytest.mark.slow
 def test_without_the_rule_a_late_target_lacks_rows_and_nobody_is_told(project: Project) -> None:
-    """Negative control."""
+    """Negative control, also of a table that is made again."""
     mapped(project, ALWAYS, LATE)
+    project.new.execute("DROP TABLE busy", MADE["busy"])
     parts = replace(wiring.parts(configuration.load(project.config)), late=None)
     Migration(parts).run(Stopping(), caught_up(parts.catalog.position))
     assert project.new.query("SELECT * FROM late") == []
+    assert project.new.query("SELECT * FROM busy") == []

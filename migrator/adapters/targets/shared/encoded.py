@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from migrator.errors import TargetError
+from migrator.errors import CORRECTED_MAPPING, TargetError
 from migrator.model.target import TargetColumn
 
 EncodedT = TypeVar("EncodedT")
@@ -33,5 +33,6 @@ def encoded_exactly(
             f" ({column.native_type}) without loss",
             where=f"{table}.{column.name}",
             cause=str(error).replace("\n", " "),
-            remedy=f"cast the column to {column.spark_type} in the mapping, rounding there if that is meant",
+            remedy=f"cast the column to {column.spark_type} in the mapping, rounding there if that is meant"
+            f"{CORRECTED_MAPPING}",
         ) from None

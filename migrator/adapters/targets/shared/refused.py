@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from migrator.columnar.shown import key_text
-from migrator.errors import BesideError, ConnectionFailed, TargetError
+from migrator.errors import CORRECTED_MAPPING, BesideError, ConnectionFailed, TargetError
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
 
@@ -14,6 +14,7 @@ CORRECT_REMEDY = (
     "correct the mapping or the target's schema, then start again: positions are kept, nothing was written. A source"
     " row that is corrected comes later in the event log: it helps where both are applied in one batch; if the next"
     " start meets the same, start anew (docs/how-to/start-anew.md)"
+    f"{CORRECTED_MAPPING}"
 )
 """The remedy for a row that a target refuses. It stays in the event log as it was."""
 

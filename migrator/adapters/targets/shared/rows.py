@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.columnar.shown import key_text, shown
-from migrator.errors import TargetError
+from migrator.errors import CORRECTED_MAPPING, TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 
 TELL_APART_REMEDY = (
     "give the key's column in the target a type or collation that tells the two apart, or make their keys differ in"
     " the mapping; or, if only one of the two is in the source, delete the other from the target. Then start again:"
-    " nothing of this batch was written"
+    f" nothing of this batch was written{CORRECTED_MAPPING}"
 )
 """The remedy for two keys that a target takes for one."""
 
@@ -42,7 +42,8 @@ def duplicate(table: TableId, key: str) -> TargetError:
         f"the mapping returned two rows for key {key} of {table}",
         where=f"{table}, {key}",
         cause="a target row must come from one source row (or grain), else the last one would win by chance",
-        remedy="correct the mapping or its key, then start again: nothing of this batch was written",
+        remedy="correct the mapping or its key, then start again: nothing of this batch was written"
+        f"{CORRECTED_MAPPING}",
     )
 
 

@@ -16,7 +16,7 @@ from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, first_refus
 from migrator.adapters.targets.shared.rows import TELL_APART_REMEDY, compared_by, duplicate
 from migrator.columnar.shown import key_text
 from migrator.connections.mysql.settings import PACKET_OVERFLOW
-from migrator.errors import TargetError
+from migrator.errors import CORRECTED_MAPPING, TargetError
 
 _LOADED_ROW = re.compile(r"\bat row (\d+)")
 _LOADED_COLUMN = re.compile(r"'(?:[^']*\.)?c(\d+)'|`c(\d+)`")
@@ -108,7 +108,8 @@ def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: 
         f"a new row of {prepared.id} exists already: {shown}",
         where=f"{prepared.id}{', ' + key if key else ''}, {shown}, constraint {index}",
         cause=f"two source rows map to it, or somebody else wrote it{compares} ({refusal.cause()})",
-        remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair",
+        remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair"
+        f"{CORRECTED_MAPPING}",
     )
 
 

@@ -23,7 +23,7 @@ from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, first_refused, temporary
 from migrator.adapters.targets.shared.rows import compared_by, duplicate, one_key
 from migrator.columnar.shown import key_text
-from migrator.errors import BesideError, TargetError
+from migrator.errors import CORRECTED_MAPPING, BesideError, TargetError
 
 _DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
 # The words around it are the server's language; it names a function as it is called, with its schema.
@@ -128,7 +128,7 @@ def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetEr
         f" {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'!r}",
         cause=f"{kind} would round it or cut it, of which the server says nothing",
         remedy="round or cut it in the mapping if that is meant, or give the column a wider type; positions are kept,"
-        " nothing was written",
+        f" nothing was written{CORRECTED_MAPPING}",
     )
 
 
@@ -140,7 +140,8 @@ def _not_unique(session: Session, refusal: Refusal, prepared: Prepared) -> Targe
         f"a new row of {prepared.id} exists already: {key or refusal.message}",
         where=f"{prepared.id}, {key}, constraint {refusal.constraint}",
         cause=f"two source rows map to it, or somebody else wrote it{compares} ({refusal.cause()})",
-        remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair",
+        remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair"
+        f"{CORRECTED_MAPPING}",
     )
 
 
