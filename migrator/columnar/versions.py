@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from migrator.columnar.types import arrow_type, image_schema
-from migrator.model.table import Column, TableSchema
+from migrator.errors import CORRECTED_MAPPING, SchemaError
+from migrator.model.table import Column, TableId, TableSchema
 
 
 def extends(newer: TableSchema, older: TableSchema) -> bool:
@@ -43,3 +44,16 @@ def with_nulls(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
     for column in columns:
         rows = rows.append_column(column.name, pa.nulls(rows.num_rows, arrow_type(column)))
     return rows
+
+
+def not_captured(table: TableId, columns: Sequence[str]) -> SchemaError:
+    """The error for changes that lack columns which a mapping reads: what rows hold in them isn't in the log."""
+    return SchemaError(
+        f"the mapping reads a column of {table} that captured changes don't have",
+        where=f"column {', '.join(columns)}",
+        cause="they were captured before the column was added to the source, or while it was kept from us, by a"
+        " column list of the publication",
+        remedy="if it was added: take it out of the mapping until the event log is applied, then put it back and"
+        " verify; else take the list away and start anew (docs/how-to/start-anew.md)"
+        f"{CORRECTED_MAPPING}",
+    )

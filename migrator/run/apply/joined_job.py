@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from migrator.columnar.versions import with_nulls
-from migrator.errors import CORRECTED_MAPPING, MappingError, SchemaError
+from migrator.columnar.versions import not_captured, with_nulls
+from migrator.errors import CORRECTED_MAPPING, MappingError
 from migrator.model.progress import Checkpoint
 from migrator.model.reach import Reach, entangled, united
 from migrator.model.table import TableId, TableSchema
@@ -141,13 +141,7 @@ class JoinedJob:
         read = {name for target in self.targets for name in target.columns.get(found.id.name, ())}
         unknown = sorted(read - set(found.names()))
         if unknown:
-            raise SchemaError(
-                f"the mapping reads a column of {found.id} that older changes don't have",
-                where=f"column {', '.join(unknown)}",
-                cause="the column was added to the source after these changes were captured",
-                remedy="take it out of the mapping until the event log is applied, then put it back"
-                f"{CORRECTED_MAPPING}",
-            )
+            raise not_captured(found.id, unknown)
 
     def map(self, batch: Batch, mirror: Mirror) -> Iterator[TargetRows]:
         """The rows that a batch changes in joined targets, the mirror having been moved.

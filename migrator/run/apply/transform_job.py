@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from migrator.columnar.versions import with_nulls
-from migrator.errors import CORRECTED_MAPPING, MappingError, SchemaError
+from migrator.columnar.versions import not_captured, with_nulls
+from migrator.errors import CORRECTED_MAPPING, MappingError
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import Doubt
 from migrator.model.target import TargetTable
@@ -313,13 +313,7 @@ class TransformJob:
         read = {name for plan in self._plans.values() for name in plan.reads.get(source, ())}
         unknown = [column.name for column in missing if column.name in read]
         if unknown and rows.num_rows:
-            raise SchemaError(
-                f"the mapping reads a column of {schema.id} that older changes don't have",
-                where=f"column {', '.join(unknown)}",
-                cause="the column was added to the source after these changes were captured",
-                remedy="take it out of the mapping until the event log is applied, then put it back"
-                f"{CORRECTED_MAPPING}",
-            )
+            raise not_captured(schema.id, unknown)
         return with_nulls(rows, missing)
 
     def _collect(self, plan: MappingPlan, job: Callable[[], pa.Table], rows: Any) -> pa.Table:

@@ -272,7 +272,7 @@ def test_failed_logins_are_named_for_every_kind_of_connection(
     table(old_pg)
     source = source_of(old_pg)
     schemas = PostgresCatalog(source).tables(["t"])
-    wrong = replace(source, **change)  # type: ignore[arg-type]
+    wrong = replace(source, server=replace(source.server, **change))  # type: ignore[arg-type]
     for attempt in (
         lambda: PostgresCatalog(wrong).tables(["t"]),
         lambda: PostgresLogReader(wrong, schemas).start(None),
